@@ -1,0 +1,65 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Output for people: colour on a terminal, plain text in a pipe; aligned tables; nothing a log can be forged with."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import TextIO
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+# Texts from the service or from files are shown, never obeyed: no escape sequence reaches the terminal.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Console:
+    """Writes to one stream. Colour needs a terminal, and NO_COLOR unset (no-color.org); FORCE_COLOR overrides."""
+
+    def __init__(self, stream: TextIO, environ: Mapping[str, str] = os.environ) -> None:
+        self.stream = stream
+        if environ.get("FORCE_COLOR"):
+            self.colour = True
+        else:
+            self.colour = stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+    def style(self, text: str, *styles: str) -> str:
+        """Return the text in the named styles, or unchanged where there is no colour."""
+        text = clean(text)
+        if not self.colour or not styles:
+            return text
+        return "\033[" + ";".join(_CODES[name] for name in styles) + "m" + text + "\033[0m"
+
+    def line(self, text: str = "") -> None:
+        """Write one line; the text may hold styled parts."""
+        self.stream.write(text + "\n")
+
+    def error(self, message: str, hint: str = "") -> None:
+        """Write an error, and below it what to do."""
+        self.line(self.style("error:", "bold", "red") + " " + clean(message))
+        if hint:
+            self.line(self.style("  hint:", "cyan") + " " + clean(hint))
+
+    def table(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], styles: Mapping[str, str] | None = None
+    ) -> None:
+        """Write an aligned table. ``styles`` maps a cell's whole text to a style."""
+        cells = [[clean(cell) for cell in row] for row in rows]
+        widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
+        self._row(header, widths, {name: "bold" for name in header})
+        for row in cells:
+            self._row(row, widths, styles or {})
+
+    def _row(self, row: Sequence[str], widths: Sequence[int], styles: Mapping[str, str]) -> None:
+        parts = []
+        for cell, width in zip(row, widths):
+            padding = " " * (width - len(cell))
+            parts.append((self.style(cell, styles[cell]) if cell in styles else cell) + padding)
+        self.line("  ".join(parts).rstrip())
+
+
+def clean(text: str) -> str:
+    """Return the text with control characters written out."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)

@@ -1,0 +1,83 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Entry point of ``forewarn``: finds the command's file, and turns errors into a message and an exit code.
+
+Exit codes: 0 fine, 1 a finding or a failed test, 2 bad usage or bad input, 3 the service or the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from ..errors import ForewarnError
+from .console import Console
+
+# Command -> (module of this package, one line of help). A module is imported only when its command is used:
+# the runner must start fast, and on a VM the libraries of the other commands do not exist.
+COMMANDS = {
+    "run": ("run", "poll the service, decide by policy, approve"),
+    "events": ("events", "show what is scheduled now"),
+    "approve": ("approve", "approve events by id"),
+    "emulate": ("emulate", "serve an emulated Scheduled Events service"),
+    "policy": ("policy", "check, test, explain and compile policies"),
+}
+POLICY_COMMANDS = {
+    "check": ("policy_check", "find mistakes in policy files"),
+    "test": ("policy_test", "run the tests beside the policies"),
+    "explain": ("policy_explain", "show every rule tried on one event, with values"),
+    "compile": ("policy_compile", "write the artifact that a runner loads"),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    console = Console(sys.stderr)
+    try:
+        args = _parser(arguments).parse_args(arguments)
+        result = args.run(args)
+        sys.stdout.flush()
+        return int(result)
+    except ForewarnError as error:
+        console.error(error.message, error.hint)
+        return error.exit_code
+    except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
+        sys.stdout = None  # type: ignore[assignment]  # so that the interpreter does not flush it again at exit
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="forewarn", description="Decides, by policy, what happens to Azure Scheduled Events."
+    )
+    parser.add_argument("--version", action="version", version=f"forewarn {__version__}")
+    _add_commands(parser, COMMANDS, arguments, 0)
+    return parser
+
+
+def _add_commands(
+    parser: argparse.ArgumentParser, commands: dict[str, tuple[str, str]], arguments: Sequence[str], depth: int
+) -> None:
+    wanted = arguments[depth] if len(arguments) > depth else None
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, (module_name, help_text) in commands.items():
+        subparser = subparsers.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
+        if name != wanted:
+            continue
+        if name == "policy":
+            _add_commands(subparser, POLICY_COMMANDS, arguments, depth + 1)
+            continue
+        module = importlib.import_module(f".{module_name}", __package__)
+        module.add_arguments(subparser)
+        subparser.set_defaults(run=module.run)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

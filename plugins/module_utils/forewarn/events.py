@@ -1,0 +1,325 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Document and Event of every api-version of Azure Scheduled Events, and the one parser that makes them.
+
+Lenient where the service varies, strict where a guess could approve the wrong thing: an event of which something
+needed for a decision cannot be read carries that as a ``problem``, and an event with a problem is never approved.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from types import MappingProxyType
+from typing import Any
+
+from .errors import ServiceError
+
+# SE-03, oldest first. "{latest}" is retired.
+API_VERSIONS = ("2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01")
+LATEST_API_VERSION = API_VERSIONS[-1]
+
+# Field of an event -> the api-version that brought it ("What each version added").
+FIELD_SINCE: Mapping[str, str] = MappingProxyType(
+    {
+        "EventId": "2017-03-01",
+        "EventType": "2017-03-01",
+        "ResourceType": "2017-03-01",
+        "Resources": "2017-03-01",
+        "EventStatus": "2017-03-01",
+        "NotBefore": "2017-03-01",
+        "Description": "2019-04-01",
+        "EventSource": "2019-08-01",
+        "DurationInSeconds": "2020-07-01",
+    }
+)
+# EventType (SE-12) -> the api-version that brought it.
+EVENT_TYPE_SINCE: Mapping[str, str] = MappingProxyType(
+    {
+        "Freeze": "2017-03-01",
+        "Reboot": "2017-03-01",
+        "Redeploy": "2017-03-01",
+        "Preempt": "2017-11-01",
+        "Terminate": "2019-01-01",
+    }
+)
+EVENT_STATUSES = ("Scheduled", "Started")  # SE-15
+EVENT_SOURCES = ("Platform", "User")  # SE-18
+RESOURCE_TYPES = ("VirtualMachine",)  # SE-13
+UNKNOWN_DURATION = -1  # SE-19
+
+_INT64_MAX = 2**63 - 1
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_RFC1123 = re.compile(r"(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT", re.ASCII)
+_ISO8601 = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))", re.ASCII
+)
+_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class DocumentError(ServiceError):
+    """The body is not a Scheduled Events document. Nothing follows from it, not even that no event is listed."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One scheduled event (SE-10 … SE-19).
+
+    A field is None where the document had none, or nothing readable, or where the api-version lacks it.
+
+    ``event_id`` is spelled as the service spells it: an approval must repeat it so. ``not_before`` is an aware UTC
+    time, None when blank (SE-16). ``duration_in_seconds`` is in seconds, -1 for unknown (SE-19). ``extra`` holds the
+    fields this api-version does not define. ``problems`` are reasons, in words, why the event must not be approved.
+    """
+
+    event_id: str
+    event_type: str | None = None
+    resource_type: str | None = None
+    resources: tuple[str, ...] = ()
+    event_status: str | None = None
+    not_before: datetime | None = None
+    description: str | None = None
+    event_source: str | None = None
+    duration_in_seconds: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The id to compare with: GUIDs come in either case (SE-11)."""
+        return self.event_id.lower()
+
+    def place_of(self, vm_name: str | None) -> int | None:
+        """Return the place of a VM in Resources, 0 for the leader (SE-32); None if it is not affected.
+
+        Whole names are compared, ignoring case.
+        """
+        if vm_name is None:
+            return None
+        wanted = vm_name.lower()
+        for place, name in enumerate(self.resources):
+            if name.lower() == wanted:
+                return place
+        return None
+
+    def notice_seconds(self, now: datetime) -> float | None:
+        """Return the seconds left until NotBefore: 0 once started or past, None if the service did not say."""
+        if self.event_status == "Started":
+            return 0.0
+        if self.not_before is None:
+            return None
+        return max(0.0, (self.not_before - now).total_seconds())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the event under the service's own field names; absent fields are left out, NotBefore is ISO 8601."""
+        values = {
+            "EventId": self.event_id,
+            "EventType": self.event_type,
+            "ResourceType": self.resource_type,
+            "Resources": list(self.resources),
+            "EventStatus": self.event_status,
+            "NotBefore": None if self.not_before is None else format_time(self.not_before),
+            "Description": self.description,
+            "EventSource": self.event_source,
+            "DurationInSeconds": self.duration_in_seconds,
+        }
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Document:
+    """What one poll returned. ``problems`` names what was skipped, in words; ``incarnation`` is None for an empty body.
+
+    Incarnations are to be compared for inequality only (SE-10): they jump, and start again after a day of silence.
+    """
+
+    incarnation: int | str | None = None
+    events: tuple[Event, ...] = ()
+    problems: tuple[str, ...] = ()
+    api_version: str = LATEST_API_VERSION
+
+
+def has_field(api_version: str, name: str) -> bool:
+    """Tell whether events of an api-version have a field."""
+    since = FIELD_SINCE.get(name)
+    return since is not None and since <= api_version
+
+
+def event_types(api_version: str) -> tuple[str, ...]:
+    """Return the event types that an api-version may name."""
+    return tuple(name for name, since in EVENT_TYPE_SINCE.items() if since <= api_version)
+
+
+def format_time(moment: datetime) -> str:
+    """Write an aware time as ISO 8601 in UTC, to the second or, where it has one, the fraction."""
+    text = moment.astimezone(timezone.utc).replace(tzinfo=None).isoformat()
+    return text + "Z"
+
+
+def parse_time(text: str) -> datetime:
+    """Read either spelling of SE-16, ``Mon, 19 Sep 2016 18:29:47 GMT`` or ``2016-09-19T18:29:47Z``, as aware UTC.
+
+    Raises ValueError for anything else.
+    """
+    match = _RFC1123.fullmatch(text)
+    if match:
+        day, month, year, hour, minute, second = match.groups()
+        if month not in _MONTHS:
+            raise ValueError(f"no month is called {month}")
+        return datetime(
+            int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), int(second), tzinfo=timezone.utc
+        )
+    match = _ISO8601.fullmatch(text)
+    if not match:
+        raise ValueError("neither 'Mon, 19 Sep 2016 18:29:47 GMT' nor '2016-09-19T18:29:47Z'")
+    fraction, sign = match.group(7), match.group(8)
+    year, month_number, day_number, hours, minutes, seconds = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
+    microsecond = int((fraction or "0").ljust(6, "0")[:6])
+    moment = datetime(year, month_number, day_number, hours, minutes, seconds, microsecond, timezone.utc)
+    if sign:
+        offset = timedelta(hours=int(match.group(9)), minutes=int(match.group(10)))
+        try:
+            moment = moment - offset if sign == "+" else moment + offset
+        except OverflowError as error:
+            raise ValueError("beyond the years 1 to 9999") from error
+    return moment
+
+
+def parse_document(body: bytes | str, api_version: str = LATEST_API_VERSION) -> Document:
+    """Parse the body of a GET. An empty body means that nothing is scheduled.
+
+    Raises DocumentError when the body is not such a document, and no other exception whatever the body.
+    """
+    try:
+        text = body if isinstance(body, str) else body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"the document is not UTF-8 (byte {error.start})") from error
+    if not text.strip():
+        return Document(api_version=api_version)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"the document is not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise DocumentError(f"the document is {_kind(data)}, not an object")
+    listed = data.get("Events")
+    if not isinstance(listed, list):
+        raise DocumentError("the document has no array Events")
+    problems: list[str] = []
+    events: dict[str, Event] = {}
+    for index, item in enumerate(listed):
+        event = _parse_event(item, f"Events[{index}]", api_version, problems)
+        if event is None:
+            continue
+        if event.key in events:
+            text = f"EventId {event.event_id} is listed more than once"
+            problems.append(text)
+            first = events[event.key]
+            event = Event(**{**first.__dict__, "problems": (*first.problems, text)})
+        events[event.key] = event
+    incarnation, doubt = _parse_incarnation(data.get("DocumentIncarnation"))
+    if doubt:
+        problems.append(doubt)
+    return Document(incarnation, tuple(events.values()), tuple(problems), api_version)
+
+
+def _parse_incarnation(value: object) -> tuple[int | str | None, str | None]:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value, None
+    if isinstance(value, str):
+        return (int(value) if _INTEGER.fullmatch(value) else _SURROGATE.sub("�", value)), None
+    return None, f"DocumentIncarnation is {_kind(value)}, not a number"
+
+
+def _parse_event(item: object, where: str, api_version: str, skipped: list[str]) -> Event | None:
+    """Return the event, or None after adding to ``skipped`` why there is none."""
+    if not isinstance(item, dict):
+        skipped.append(f"{where} is {_kind(item)}, not an object: skipped")
+        return None
+    event_id = item.get("EventId")
+    if not isinstance(event_id, str) or not event_id.strip() or _SURROGATE.search(event_id):
+        skipped.append(f"{where} has no usable EventId: skipped")
+        return None
+    reader = _FieldReader(item, api_version)
+    return Event(
+        event_id=event_id,
+        event_type=reader.text("EventType", required=True),
+        resource_type=reader.text("ResourceType"),
+        resources=reader.resources(),
+        event_status=reader.text("EventStatus", required=True),
+        not_before=reader.not_before(),
+        description=reader.text("Description"),
+        event_source=reader.text("EventSource"),
+        duration_in_seconds=reader.duration(),
+        extra=MappingProxyType({n: v for n, v in item.items() if not has_field(api_version, n)}),
+        problems=tuple(reader.problems),
+    )
+
+
+class _FieldReader:
+    """Reads the fields of one event and collects what could not be read."""
+
+    def __init__(self, item: Mapping[str, Any], api_version: str) -> None:
+        self.item = item
+        self.api_version = api_version
+        self.problems: list[str] = []
+
+    def _get(self, name: str) -> Any:
+        return self.item.get(name) if has_field(self.api_version, name) else None
+
+    def _doubt(self, name: str, value: object, wanted: str) -> None:
+        self.problems.append(f"{name} is {_kind(value)}, not {wanted}")
+
+    def text(self, name: str, required: bool = False) -> str | None:
+        value = self._get(name)
+        if isinstance(value, str) and (value or not required):
+            return _SURROGATE.sub("�", value)
+        if value is not None or required:
+            self._doubt(name, value, "a text")
+        return None
+
+    def resources(self) -> tuple[str, ...]:
+        value = self._get("Resources")
+        if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+            self._doubt("Resources", value, "a list of names")
+            return ()
+        # 2017-03-01 alone prefixes the names of IaaS resources.
+        prefix = "_" if self.api_version == API_VERSIONS[0] else ""
+        return tuple(_SURROGATE.sub("�", name[1:] if prefix and name.startswith(prefix) else name) for name in value)
+
+    def not_before(self) -> datetime | None:
+        value = self._get("NotBefore")
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return None
+        if isinstance(value, str):
+            try:
+                return parse_time(value.strip())
+            except ValueError as error:
+                self.problems.append(f"NotBefore {value[:40]!r} is not a time: {error}")
+                return None
+        self._doubt("NotBefore", value, "a time")
+        return None
+
+    def duration(self) -> int | None:
+        value = self._get("DurationInSeconds")
+        if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _INT64_MAX):
+            return value
+        self._doubt("DurationInSeconds", value, "a whole number of seconds")
+        return None
+
+
+def _kind(value: object) -> str:
+    """Name a JSON value for an error message, shortened."""
+    if value is None:
+        return "missing"
+    names = {bool: "a boolean", dict: "an object", list: "an array"}
+    return names.get(type(value)) or repr(value)[:40]
