@@ -323,3 +323,19 @@ def _kind(value: object) -> str:
         return "missing"
     names = {bool: "a boolean", dict: "an object", list: "an array"}
     return names.get(type(value)) or repr(value)[:40]
+
+
+@dataclass(frozen=True)
+class Vm:
+    """The machine that asks, from ``/metadata/instance``; a field is None where it is not known.
+
+    ``name`` is the resource name (``compute.name``), the one that Resources lists (SE-14), not the host name.
+    """
+
+    name: str | None = None
+    location: str | None = None
+    zone: str | None = None
+    size: str | None = None
+    scale_set: str | None = None
+    fault_domain: str | None = None
+    tags: Mapping[str, str] | None = field(default=None, hash=False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.error(error.message, error.hint)
         return error.exit_code
     except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
-        sys.stdout = None  # type: ignore[assignment]  # so that the interpreter does not flush it again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
         return 0
     except KeyboardInterrupt:
         return 130

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether this VM sends an approval for a decided event, now: one answer for the runner and for the ad-hoc action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from .decision import APPROVE, Decision
+
+TAKE_OVER_SECONDS = 30.0  # per place in Resources, after which the next VM stands in for a silent leader (SE-25)
+
+# Codes of Standing, for programs.
+SEND = "approve"
+REFUSED = "refused-by-policy"
+NOT_OURS = "not-ours"
+NOT_LEADER = "not-the-leader"
+NO_TIME = "no-time-left"
+STARTED = "started"
+GROUP = "group-not-ready"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """``code`` is one of this module's constants; ``reason`` is for people; ``wait_seconds`` is the time until the
+    answer may change to ``approve`` by itself, None if it will not.
+    """
+
+    code: str
+    reason: str
+    wait_seconds: float | None = None
+
+    @property
+    def send(self) -> bool:
+        """Whether an approval is to be sent now."""
+        return self.code == SEND
+
+
+def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_for: float = 0.0) -> Standing:
+    """Tell whether the VM named ``vm_name`` approves the decided event at ``now``.
+
+    ``approvable_for`` is for how many seconds this VM has seen the decision to be ``approve``: a VM further down in
+    Resources waits 30 s a place for those before it (SE-25, SE-32).
+    """
+    event = decision.event
+    if event.event_status == "Started":
+        return Standing(STARTED, "the event has started")
+    if decision.output != APPROVE:
+        return Standing(REFUSED, decision.reason)
+    place = event.place_of(vm_name)
+    if place is None and decision.approver != "witness":
+        if vm_name is None:
+            return Standing(NOT_OURS, "the name of this VM is not known, so it cannot tell whether it is affected")
+        return Standing(NOT_OURS, f"{vm_name} is not among the event's resources")
+    if event.not_before is not None and now >= event.not_before:
+        return Standing(NO_TIME, "NotBefore has passed: the event starts without an approval")
+    if decision.prepare and decision.group == "hold" and len(event.resources) > 1:
+        return Standing(
+            GROUP, f"one approval would end the time that the other {len(event.resources) - 1} have to prepare"
+        )
+    if decision.approver == "leader" and place:
+        wait = place * TAKE_OVER_SECONDS - approvable_for
+        if wait > 0:
+            return Standing(
+                NOT_LEADER, f"{event.resources[0]} leads; this VM, at place {place}, takes over in {wait:.0f} s", wait
+            )
+    return Standing(SEND, decision.reason)

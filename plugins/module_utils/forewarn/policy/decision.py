@@ -1,0 +1,79 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a decision is made of: the facts that go in, the verdict of each policy, the decision that comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ..events import Event, Vm
+
+APPROVE, HOLD, ABSTAIN = "approve", "hold", "abstain"
+# From the most careful to the least; of several policies' wishes the most careful counts.
+APPROVERS = ("leader", "any", "witness")
+GROUPS = ("hold", "independent")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known beside the document. ``first_seen`` maps ``Event.key`` to an aware time; unknown means now."""
+
+    now: datetime
+    vm: Vm = field(default_factory=Vm)
+    first_seen: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A sub-expression that was evaluated, as written, and what it was; an error reads ``error: …``."""
+
+    expression: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one policy says of one event: ``approve``, ``hold`` or ``abstain``, which rule, why, and on what values.
+
+    ``error`` is set where the policy could not be evaluated; the output is then ``hold``. ``where`` is file:line:column
+    of the rule, or of the error. Hooks are as the artifact has them.
+    """
+
+    policy: str
+    output: str
+    rule: str | None
+    reason: str
+    where: str
+    values: tuple[Value, ...] = ()
+    error: str | None = None
+    approver: str = "leader"
+    group: str = "hold"
+    prepare: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    recover: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    notify: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What all policies together decide for one event: ``approve`` or ``hold``.
+
+    ``policy`` and ``rule`` name the verdict that decided, None where none did (nobody approved, or the event itself is
+    in doubt). Hooks of several verdicts add up, in the order of the policies.
+    """
+
+    event: Event
+    output: str
+    policy: str | None
+    rule: str | None
+    reason: str
+    values: tuple[Value, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    approver: str = "leader"
+    group: str = "hold"
+    prepare: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    recover: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    notify: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
