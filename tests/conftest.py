@@ -1,0 +1,95 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every test gets: no way to the network but loopback, and the places of the repository.
+
+On a VM in Azure a stray request would be a real one: the first poll enables the service, an approval reboots a machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools.link_collection import link_collection
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"
+# Nothing listens on the discard port: a process started without an endpoint of its own is refused at once.
+CLOSED_ENDPOINT = "http://127.0.0.1:9"
+
+
+class NetworkRefusedError(AssertionError):
+    """A test tried to leave the machine. Not an OSError: code under test that handles faults must not swallow it."""
+
+
+def _check(host: object) -> None:
+    """Raise NetworkRefusedError unless a host, as the socket functions take it, is this machine."""
+    name = host.decode() if isinstance(host, bytes) else host
+    if name is None or name == "localhost":
+        return
+    try:
+        local = ipaddress.ip_address(str(name)).is_loopback
+    except ValueError:  # a name: even to look it up would leave the machine
+        local = False
+    if not local:
+        raise NetworkRefusedError(f"a test may only talk to loopback, not to {name!r}")
+
+
+def _guard_method(name: str) -> Callable[..., Any]:
+    original = getattr(socket.socket, name)
+
+    def guarded(self: socket.socket, *args: Any) -> Any:
+        # The address is the last argument of each of these; sendmsg and sendto may be called without one.
+        if self.family in (socket.AF_INET, socket.AF_INET6) and args and isinstance(args[-1], tuple):
+            _check(args[-1][0])
+        return original(self, *args)
+
+    return guarded
+
+
+def _guard_function(name: str) -> Callable[..., Any]:
+    original = getattr(socket, name)
+
+    def guarded(host: object, *args: Any, **kwargs: Any) -> Any:
+        _check(host)
+        return original(host, *args, **kwargs)
+
+    return guarded
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback_only() -> Iterator[None]:
+    """Refuse every connection but loopback, and give subprocesses an endpoint at which nothing listens."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "connect_ex", "sendto", "sendmsg"):
+            patch.setattr(socket.socket, name, _guard_method(name))
+        for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+            patch.setattr(socket, name, _guard_function(name))
+        patch.setenv("FOREWARN_ENDPOINT", CLOSED_ENDPOINT)
+        for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+            patch.delenv(name)
+        yield
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """Return the root of the repository, which is the root of the collection."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def package() -> Path:
+    """Return the directory of the Python package ``forewarn``."""
+    return PACKAGE
+
+
+@pytest.fixture(scope="session")
+def collections_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory to put into ANSIBLE_COLLECTIONS_PATH: this checkout as ``forewarn.azure``."""
+    return link_collection(tmp_path_factory.mktemp("collections"))
