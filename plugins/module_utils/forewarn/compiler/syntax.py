@@ -1,0 +1,351 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CEL source to syntax tree: cel-python's grammar, held to the language definition where it is more lenient.
+
+A small scanner of our own finds the string literals and comments by the definition's rules. Where the grammar's tokens
+disagree with it, or where CEL engines are known to disagree, the expression is refused rather than read one way.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from .types import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, ExpressionFinding, Type
+
+MAX_SOURCE = 10_000  # characters
+MAX_DEPTH = 64  # of nested operators, calls, brackets
+_INT64 = (-(2**63), 2**63 - 1)
+
+RESERVED = frozenset(
+    ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop")
+    + ("package", "namespace", "return", "var", "void", "while")
+)
+_LITERAL = re.compile(r"[rR]?[bB]?[rR]?('''|\"\"\"|'|\")")
+_ESCAPE = re.compile(
+    r"\\(?:([abfnrtv\\?\"'`])|[xX]([0-9a-fA-F]{2})|([0-3][0-7]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"
+)
+_SIMPLE_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_DOUBLE = re.compile(r"-?(?:\d*\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)", re.ASCII)
+_OPERATORS = {
+    "relation_lt": "<",
+    "relation_le": "<=",
+    "relation_gt": ">",
+    "relation_ge": ">=",
+    "relation_eq": "==",
+    "relation_ne": "!=",
+    "relation_in": "in",
+    "addition_add": "+",
+    "addition_sub": "-",
+    "multiplication_mul": "*",
+    "multiplication_div": "/",
+    "multiplication_mod": "%",
+}
+
+
+@dataclass
+class Node:
+    """A node: ``kind`` is literal, name, select, call, method, list, map, and, or, if, operator, index.
+
+    ``value`` is the literal, or the name of what is selected, called or applied; ``type`` is a literal's.
+    """
+
+    kind: str
+    start: int
+    end: int
+    value: Any = None
+    children: list[Node] = field(default_factory=list)
+    type: Type | None = None
+
+
+class CelSyntaxError(Exception):
+    """The source cannot be read at all; ``finding`` says where and why."""
+
+    def __init__(self, code: str, message: str, start: int, end: int, suggestion: str = "") -> None:
+        super().__init__(message)
+        self.finding = ExpressionFinding(code, message, start, end, suggestion)
+
+
+def parse(source: str) -> Node:
+    """Return the syntax tree of an expression. Raises CelSyntaxError."""
+    if len(source) > MAX_SOURCE:
+        raise CelSyntaxError(
+            "too-long",
+            f"the expression has {len(source)} characters, more than {MAX_SOURCE}",
+            0,
+            1,
+            "split it into variables",
+        )
+    if not source.strip():
+        raise CelSyntaxError("syntax", "the expression is empty", 0, 0, "write true or false")
+    literals = _scan(source)
+    tree = _grammar_tree(source)
+    converter = _Converter(source, literals)
+    node = converter.convert(tree, 0)
+    if converter.literals_left:
+        start = min(converter.literals_left)
+        raise _disagreement(start, literals[start])
+    return node
+
+
+def _grammar_tree(source: str) -> Any:
+    from celpy.celparser import CELParseError, CELParser  # here: nothing else of a command may need it
+
+    try:
+        return CELParser().parse(source)
+    except CELParseError as error:
+        line, column = error.line or 0, error.column or 0
+        token = getattr(error.__context__, "token", None)  # lark's own error: at the end it points to the last token
+        if line < 1 or getattr(token, "type", "") == "$END":
+            raise CelSyntaxError(
+                "syntax", "the expression ends too early", len(source.rstrip()), len(source)
+            ) from error
+        start = sum(len(text) for text in source.splitlines(keepends=True)[: line - 1]) + column - 1
+        start = min(start, len(source) - 1)
+        found = re.match(r"\w+|\S", source[start:])
+        text = found.group() if found else ""
+        raise CelSyntaxError(
+            "syntax", f"CEL does not allow {text!r} here", start, start + len(text), _syntax_hint(source, start, text)
+        ) from error
+
+
+def _syntax_hint(source: str, start: int, text: str) -> str:
+    words = {"and": "&&", "or": "||", "not": "!", "is": "=="}
+    if text in words:
+        return f"write {words[text]}"
+    if text == "=" or source[start - 1 : start] == "=":
+        return "compare with =="
+    if text in "&|":
+        return f"write {text * 2}"
+    if text == "`":
+        return 'write x["name"] instead of x.`name`'
+    return ""
+
+
+def _scan(source: str) -> dict[int, int]:
+    """Return start -> end of each string and bytes literal, by the rules of the language definition."""
+    literals: dict[int, int] = {}
+    position = 0
+    while position < len(source):
+        if source.startswith("//", position):
+            newline = source.find("\n", position)
+            position = len(source) if newline < 0 else newline
+            continue
+        match = _LITERAL.match(source, position)
+        if match:
+            end = _literal_end(source, match)
+            literals[position] = end
+            position = end
+            continue
+        word = re.compile(r"\w+").match(source, position)
+        position = word.end() if word else position + 1
+    return literals
+
+
+def _literal_end(source: str, opening: re.Match[str]) -> int:
+    quote, raw = opening.group(1), "r" in opening.group().lower()
+    position = opening.end()
+    while position < len(source):
+        if source.startswith(quote, position):
+            return position + len(quote)
+        if source[position] in "\r\n":
+            raise CelSyntaxError(
+                "literal-newline",
+                "a line break inside a text literal is read in different ways by CEL engines",
+                position,
+                position + 1,
+                "write \\n, or join two literals with +",
+            )
+        position += 2 if source[position] == "\\" and not raw else 1
+    raise CelSyntaxError(
+        "syntax", "this text literal is not closed", opening.start(), len(source), f"end it with {quote}"
+    )
+
+
+def _disagreement(start: int, end: int) -> CelSyntaxError:
+    return CelSyntaxError(
+        "engines-disagree",
+        "CEL engines do not agree where this literal ends",
+        start,
+        end,
+        "avoid a backslash before a quote in a raw literal; use a normal one with \\\\ and \\' escapes",
+    )
+
+
+class _Converter:
+    """Turns the grammar's tree, a chain of one rule for each level of precedence, into nodes."""
+
+    def __init__(self, source: str, literals: dict[int, int]) -> None:
+        self.source = source
+        self.literals = literals
+        self.literals_left = set(literals)
+
+    def convert(self, tree: Any, depth: int) -> Node:
+        while len(tree.children) == 1 and hasattr(tree.children[0], "data") and tree.data not in _OWN_RULES:
+            tree = tree.children[0]
+        start, end = tree.meta.start_pos, tree.meta.end_pos
+        if depth > MAX_DEPTH:
+            raise CelSyntaxError(
+                "too-deep", f"nested more than {MAX_DEPTH} levels deep", start, end, "split it into variables"
+            )
+        return getattr(self, "_" + str(tree.data))(tree, start, end, depth + 1)  # type: ignore[no-any-return]  # by rule
+
+    def _expr(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        return Node("if", start, end, "?:", [self.convert(child, depth) for child in tree.children])
+
+    def _conditionalor(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        return self._chain("or", tree, start, end, depth)
+
+    def _conditionaland(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        return self._chain("and", tree, start, end, depth)
+
+    def _chain(self, kind: str, tree: Any, start: int, end: int, depth: int) -> Node:
+        """Flatten ``a || b || c``, which the grammar nests to the left, without recursion."""
+        rule, operands = tree.data, []
+        while tree.data == rule and len(tree.children) == 2:
+            operands.append(tree.children[1])
+            tree = tree.children[0]
+        operands.append(tree)
+        return Node(kind, start, end, kind, [self.convert(operand, depth) for operand in reversed(operands)])
+
+    def _binary(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        left, right = tree.children
+        operands = [self.convert(left.children[0], depth), self.convert(right, depth)]
+        return Node("operator", start, end, _OPERATORS[left.data], operands)
+
+    _relation = _addition = _multiplication = _binary
+
+    def _unary(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        operator, operand = tree.children
+        return Node(
+            "operator", start, end, "!" if operator.data == "unary_not" else "negate", [self.convert(operand, depth)]
+        )
+
+    def _member_dot(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        return Node("select", start, end, str(tree.children[1]), [self.convert(tree.children[0], depth)])
+
+    def _member_dot_arg(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        receiver, name, *arguments = tree.children
+        children = [self.convert(receiver, depth), *self._arguments(arguments, depth)]
+        return Node("method", start, end, str(name), children)
+
+    def _arguments(self, lists: list[Any], depth: int) -> list[Node]:
+        return [self.convert(child, depth) for part in lists for child in part.children]
+
+    def _member_index(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        return Node("index", start, end, "[]", [self.convert(child, depth) for child in tree.children])
+
+    def _member_object(self, _tree: Any, start: int, end: int, _depth: int) -> Node:
+        raise CelSyntaxError("unsupported", "protobuf messages are not supported", start, end)
+
+    def _dot_ident(self, tree: Any, start: int, end: int, _depth: int) -> Node:
+        raise CelSyntaxError("unsupported", "a leading dot is not supported", start, end, f"write {tree.children[0]}")
+
+    _dot_ident_arg = _dot_ident
+
+    def _ident(self, tree: Any, start: int, end: int, _depth: int) -> Node:
+        name = str(tree.children[0])
+        if name in RESERVED:
+            raise CelSyntaxError(
+                "reserved-word", f"{name} is a reserved word of CEL", start, end, "choose another name"
+            )
+        return Node("name", start, end, name)
+
+    def _ident_arg(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        name, *arguments = tree.children
+        return Node("call", start, end, str(name), self._arguments(arguments, depth))
+
+    def _paren_expr(self, tree: Any, _start: int, _end: int, depth: int) -> Node:
+        return self.convert(tree.children[0], depth)
+
+    def _list_lit(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        return Node("list", start, end, None, self._arguments(tree.children, depth))
+
+    def _map_lit(self, tree: Any, start: int, end: int, depth: int) -> Node:
+        return Node("map", start, end, None, self._arguments(tree.children, depth))
+
+    def _literal(self, tree: Any, start: int, end: int, _depth: int) -> Node:
+        token = tree.children[0]
+        text, kind = str(token), token.type
+        if kind in ("STRING_LIT", "MLSTRING_LIT", "BYTES_LIT"):
+            if self.literals.get(start) != end:
+                raise _disagreement(start, end)
+            self.literals_left.discard(start)
+            return self._text(text, start, end)
+        if kind == "BOOL_LIT":
+            return Node("literal", start, end, text == "true", type=BOOL)
+        if kind == "NULL_LIT":
+            return Node("literal", start, end, None, type=NULL)
+        return self._number(text, kind, start, end)
+
+    def _number(self, text: str, kind: str, start: int, end: int) -> Node:
+        if kind == "FLOAT_LIT":
+            value = float(text)
+            if not _DOUBLE.fullmatch(text) or value in (float("inf"), float("-inf")):
+                raise CelSyntaxError("bad-number", f"{text} is not a double of CEL", start, end, "write 1.0, say")
+            return Node("literal", start, end, value, type=DOUBLE)
+        unsigned = kind == "UINT_LIT"
+        number = int(text.rstrip("uU"), 16 if "x" in text else 10)
+        low, high = (0, 2**64 - 1) if unsigned else _INT64
+        if not low <= number <= high or (unsigned and text.startswith("-")):
+            raise CelSyntaxError("bad-number", f"{text} does not fit {'a uint' if unsigned else 'an int'}", start, end)
+        return Node("literal", start, end, number, type=UINT if unsigned else INT)
+
+    def _text(self, text: str, start: int, end: int) -> Node:
+        opening = _LITERAL.match(text)
+        if opening is None:
+            raise _disagreement(start, end)
+        prefix = opening.group()[: opening.start(1)].lower()
+        body = text[opening.end() : -len(opening.group(1))]
+        if "r" in prefix:
+            data = body.encode()
+        elif "b" in prefix:
+            data = self._unescape(body, start + opening.end(), for_bytes=True).encode("utf-8", "surrogateescape")
+        else:
+            return Node("literal", start, end, self._unescape(body, start + opening.end()), type=STRING)
+        if "b" in prefix:
+            return Node("literal", start, end, data, type=BYTES)
+        return Node("literal", start, end, body, type=STRING)
+
+    def _unescape(self, body: str, offset: int, for_bytes: bool = False) -> str:
+        """Replace escapes. Bytes above 127 are returned as lone surrogates, to be encoded back."""
+        parts, position = [], 0
+        while position < len(body):
+            if body[position] != "\\":
+                parts.append(body[position])
+                position += 1
+                continue
+            match = _ESCAPE.match(body, position)
+            if match is None:
+                raise CelSyntaxError(
+                    "bad-escape",
+                    f"{body[position : position + 2]} is not an escape of CEL",
+                    offset + position,
+                    offset + position + 2,
+                    "write \\\\ for a backslash",
+                )
+            parts.append(self._escaped(match, offset, for_bytes))
+            position = match.end()
+        return "".join(parts)
+
+    def _escaped(self, match: re.Match[str], offset: int, for_bytes: bool) -> str:
+        simple, hexadecimal, octal, short, long = match.groups()
+        if simple:
+            return _SIMPLE_ESCAPES.get(simple, simple)
+        point = int(octal, 8) if octal else int(hexadecimal or short or long, 16)
+        if for_bytes and not (short or long):
+            return chr(point) if point < 128 else chr(0xDC00 + point)
+        if for_bytes or point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
+            raise CelSyntaxError(
+                "bad-escape",
+                f"{match.group()} is not {'a byte' if for_bytes else 'a character'}",
+                offset + match.start(),
+                offset + match.end(),
+            )
+        return chr(point)
+
+
+# Rules that mean something even around a single subtree.
+_OWN_RULES = frozenset(("paren_expr", "list_lit", "map_lit", "ident_arg", "member_dot_arg", "dot_ident_arg"))

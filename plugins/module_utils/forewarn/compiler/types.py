@@ -1,0 +1,120 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The types of checked expressions, and what names an expression may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Type:
+    """A CEL type. ``of`` holds the element type of a list, key and value of a map; ``name`` the record's.
+
+    ``values`` are the texts that a string of a closed set may be (an EventType, say); they do not make it another type.
+    """
+
+    kind: str
+    of: tuple[Type, ...] = ()
+    name: str = ""
+    values: tuple[str, ...] | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        if self.kind == "record":
+            return f"record({self.name})"
+        if not self.of:
+            return self.kind
+        return f"{self.kind}({', '.join(map(str, self.of))})"
+
+
+BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
+STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
+TIMESTAMP, DURATION = Type("timestamp"), Type("duration")
+NOTHING = Type("nothing")  # of an empty list's elements: fits every type
+UNKNOWN = Type("unknown")  # of what is already reported: fits everything, says nothing more
+
+_SIMPLE = {type_.kind: type_ for type_ in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION)}
+KEYS = frozenset(("bool", "int", "uint", "string"))  # kinds of map keys, by the language definition
+ORDERED = frozenset(("bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration"))
+
+
+def list_of(element: Type) -> Type:
+    """Return the type of lists of an element type."""
+    return Type("list", (element,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    """Return the type of maps."""
+    return Type("map", (key, value))
+
+
+def parse_type(text: str) -> Type:
+    """Read a type as policy files write it: ``int``, ``list(string)``, ``map(string, int)``. Raises ValueError."""
+    text = text.strip()
+    if text in _SIMPLE:
+        return _SIMPLE[text]
+    if text.startswith("list(") and text.endswith(")"):
+        return list_of(parse_type(text[5:-1]))
+    if text.startswith("map(") and text.endswith(")"):
+        key, comma, value = text[4:-1].partition(",")
+        if comma and key.strip() in KEYS:
+            return map_of(parse_type(key), parse_type(value))
+    raise ValueError(f"{text!r} is not a type; the types are {', '.join(_SIMPLE)}, list(T), map(string, T)")
+
+
+def join(a: Type, b: Type) -> Type | None:
+    """Return the one type that values of both have, or None."""
+    for one, other in ((a, b), (b, a)):
+        if one.kind in ("nothing", "unknown"):
+            return other
+    if a.kind != b.kind or a.name != b.name or len(a.of) != len(b.of):
+        return None
+    parts = [join(x, y) for x, y in zip(a.of, b.of, strict=True)]
+    if any(part is None for part in parts):
+        return None
+    values = a.values + b.values if a.values is not None and b.values is not None else None
+    return Type(a.kind, tuple(part for part in parts if part is not None), a.name, values)
+
+
+def contains_kind(type_: Type, kind: str) -> bool:
+    """Tell whether a type is, or is made of, a kind."""
+    return type_.kind == kind or any(contains_kind(part, kind) for part in type_.of)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a record. ``lacking`` says, in words, why it is never there; None where it may be."""
+
+    type: Type
+    lacking: str | None = None
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """The names an expression may use: variables, the fields of records, policy variables (``variables.NAME``).
+
+    ``extra_values`` are texts that comparisons may use beyond a string's closed set, by nothing but their spelling.
+    """
+
+    variables: Mapping[str, Type]
+    records: Mapping[str, Mapping[str, Field]] = field(default_factory=dict)
+    policy_variables: Mapping[str, Type] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ExpressionFinding:
+    """A mistake in an expression: a stable code, what is wrong, where (character offsets), and what to do."""
+
+    code: str
+    message: str
+    start: int
+    end: int
+    suggestion: str = ""
+    severity: str = "error"
+
+
+def sorted_findings(findings: Sequence[ExpressionFinding]) -> list[ExpressionFinding]:
+    """Return findings in the order of the source, each once."""
+    return sorted(dict.fromkeys(findings), key=lambda finding: (finding.start, finding.end, finding.code))

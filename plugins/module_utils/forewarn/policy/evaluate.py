@@ -1,0 +1,321 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The typed form of a checked expression, turned into closures.
+
+The form is JSON, made by the compiler: ``[op, type, start, end, …]``, with the type as CEL writes it and the character
+offsets of the part of the source that it stands for. What follows depends on the op:
+
+``lit`` value · ``bytes`` hex · ``list`` items… · ``map`` key, value, … · ``var`` name · ``variable`` name ·
+``local`` number · ``field`` operand, name (of a record, may be absent) · ``has`` operand, name · ``and`` / ``or``
+operands… · ``if`` condition, then, else · ``call`` function, arguments… · ``matches`` operand, program ·
+``all`` / ``exists`` / ``exists_one`` number, range, predicate · ``map_list`` number, range, filter or null, transform ·
+``filter`` number, range, predicate
+
+Types were checked when the form was made, so nothing is converted here; what can still go wrong raises
+EvaluationError. ``&&``, ``||``, ``all`` and ``exists`` absorb errors as the CEL language definition says: a side that
+decides the result hides the other side's error.
+
+An evaluation has an environment of its own, a list: item 0 counts the steps of loops that are left, item 1 takes the
+trace (None without one), then one item a variable and a local. So closures share nothing and any thread may run them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from .functions import FUNCTIONS, EvaluationError, LimitError
+from .regex import compile_program
+
+Env = list[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
+Closure = Callable[[Env], Any]
+Form = list[Any]
+
+MAX_STEPS = 20_000  # of loops, per policy and event; the compiler refuses what would likely need more
+ABSENT = object()  # a variable whose value is not known
+UNSET = object()  # a policy variable that nothing has asked for yet
+
+
+class Failed:
+    """Remembers that a policy variable has no value, so that it is tried once an evaluation."""
+
+    def __init__(self, error: EvaluationError) -> None:
+        self.error = error
+
+
+class Scope:
+    """Where variables live in the environment. ``variable_closures`` grows as policy variables are built."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.slots = {name: index + 2 for index, name in enumerate(names)}
+        self.variable_closures: dict[str, Closure] = {}
+        self.size = len(names) + 2
+
+    def add(self, name: str) -> int:
+        """Reserve a place and return its index."""
+        self.slots[name] = self.size
+        self.size += 1
+        return self.slots[name]
+
+    def local(self, number: int) -> int:
+        """Return the index of a loop's variable, which expressions share: one is evaluated at a time."""
+        name = f"#{number}"
+        return self.slots[name] if name in self.slots else self.add(name)
+
+
+class Builder:
+    """Builds the closures of one expression of an artifact. A subclass may wrap what ``build`` returns."""
+
+    def __init__(self, scope: Scope, expression: Mapping[str, Any]) -> None:
+        self.scope = scope
+        self.expression = expression
+
+    def build(self, form: Form) -> Closure:
+        """Return a function from an environment to the value of the form."""
+        make: Callable[[Form], Closure] = getattr(self, "_" + form[0])
+        return make(form)
+
+    def _lit(self, form: Form) -> Closure:
+        value = form[4]
+        return lambda env: value  # noqa: ARG005  # a closure takes an environment
+
+    def _bytes(self, form: Form) -> Closure:
+        value = bytes.fromhex(form[4])
+        return lambda env: value  # noqa: ARG005  # a closure takes an environment
+
+    def _list(self, form: Form) -> Closure:
+        items = [self.build(item) for item in form[4:]]
+        return lambda env: [item(env) for item in items]
+
+    def _map(self, form: Form) -> Closure:
+        closures = [self.build(part) for part in form[4:]]
+        pairs = list(zip(closures[::2], closures[1::2]))
+
+        def make(env: Env) -> dict[Any, Any]:
+            result: dict[Any, Any] = {}
+            for key, value in pairs:
+                name = key(env)
+                if name in result:
+                    raise self._at(form, f"the key {name!r} is given more than once")
+                result[name] = value(env)
+            return result
+
+        return make
+
+    def _var(self, form: Form) -> Closure:
+        slot, name = self.scope.slots[form[4]], form[4]
+
+        def get(env: Env) -> Any:
+            value = env[slot]
+            if value is ABSENT:
+                raise self._at(form, f"{name} is not known")
+            return value
+
+        return get
+
+    def _variable(self, form: Form) -> Closure:
+        slot, closure = self.scope.slots["variables." + form[4]], self.scope.variable_closures[form[4]]
+
+        def get(env: Env) -> Any:
+            value = env[slot]
+            if value is UNSET:
+                try:
+                    value = env[slot] = closure(env)
+                except EvaluationError as error:
+                    env[slot] = Failed(error)
+                    raise
+            elif type(value) is Failed:
+                raise value.error
+            return value
+
+        return get
+
+    def _local(self, form: Form) -> Closure:
+        slot = self.scope.local(form[4])
+        return lambda env: env[slot]
+
+    def _field(self, form: Form) -> Closure:
+        operand, name = self.build(form[4]), form[5]
+
+        def get(env: Env) -> Any:
+            try:
+                return operand(env)[name]
+            except KeyError:
+                raise self._at(form, f"there is no {name}") from None
+
+        return get
+
+    def _has(self, form: Form) -> Closure:
+        operand, name = self.build(form[4]), form[5]
+        return lambda env: name in operand(env)
+
+    def _and(self, form: Form) -> Closure:
+        return self._absorbing(form, False)
+
+    def _or(self, form: Form) -> Closure:
+        return self._absorbing(form, True)
+
+    def _absorbing(self, form: Form, deciding: bool) -> Closure:
+        """``&&`` is decided by one false, ``||`` by one true, whatever errors the others have."""
+        operands = tuple(self.build(operand) for operand in form[4:])
+
+        def combine(env: Env) -> Any:
+            failure = None
+            for operand in operands:
+                try:
+                    if operand(env) is deciding:
+                        return deciding
+                except LimitError:  # noqa: PERF203  # each operand's error is absorbed by itself
+                    raise
+                except EvaluationError as error:
+                    failure = failure or error
+            if failure is not None:
+                raise failure
+            return not deciding
+
+        return combine
+
+    def _if(self, form: Form) -> Closure:
+        condition, then, otherwise = (self.build(part) for part in form[4:])
+        return lambda env: then(env) if condition(env) else otherwise(env)
+
+    def _call(self, form: Form) -> Closure:
+        name, arguments = form[4], form[5:]
+        shortcut = self._shortcut(name, arguments)
+        if shortcut is not None:
+            return shortcut
+        function, closures = FUNCTIONS[name], [self.build(argument) for argument in arguments]
+        if len(closures) == 1:
+            (first,) = closures
+            invoke: Closure = lambda env: function(first(env))  # noqa: E731  # one of three shapes, all local
+        elif len(closures) == 2:
+            first, second = closures
+            invoke = lambda env: function(first(env), second(env))  # noqa: E731
+        else:
+            invoke = lambda env: function(*[closure(env) for closure in closures])  # noqa: E731
+
+        def call(env: Env) -> Any:
+            try:
+                return invoke(env)
+            except EvaluationError as error:
+                raise self._placed(error, form) from None
+
+        return call if name not in _INFALLIBLE else invoke
+
+    def _shortcut(self, name: str, arguments: list[Form]) -> Closure | None:
+        """Return a closure for ``x OP literal`` and ``x in [literals]``, which make most of a policy."""
+        if len(arguments) != 2:
+            return None
+        operand, other = arguments
+        if name == "in" and other[0] == "list" and all(item[0] == "lit" for item in other[4:]):
+            first, members = self.build(operand), frozenset(item[4] for item in other[4:])
+            return lambda env: first(env) in members
+        if other[0] != "lit" or name not in _COMPARISONS:
+            return None
+        first, value = self.build(operand), other[4]
+        if name == "eq":
+            return lambda env: first(env) == value
+        if name == "ne":
+            return lambda env: first(env) != value
+        if name == "lt":
+            return lambda env: first(env) < value
+        if name == "le":
+            return lambda env: first(env) <= value
+        if name == "gt":
+            return lambda env: first(env) > value
+        return lambda env: first(env) >= value
+
+    def _matches(self, form: Form) -> Closure:
+        operand, search = self.build(form[4]), compile_program(form[5])
+        return lambda env: search(operand(env))
+
+    def _all(self, form: Form) -> Closure:
+        return self._quantifier(form, False)
+
+    def _exists(self, form: Form) -> Closure:
+        return self._quantifier(form, True)
+
+    def _quantifier(self, form: Form, deciding: bool) -> Closure:
+        slot, items, predicate = self.scope.local(form[4]), self.build(form[5]), self.build(form[6])
+
+        def quantify(env: Env) -> Any:
+            failure = None
+            for item in items(env):
+                self._count(env, form)
+                env[slot] = item
+                try:
+                    if predicate(env) is deciding:
+                        return deciding
+                except LimitError:
+                    raise
+                except EvaluationError as error:
+                    failure = failure or error
+            if failure is not None:
+                raise failure
+            return not deciding
+
+        return quantify
+
+    def _exists_one(self, form: Form) -> Closure:
+        slot, items, predicate = self.scope.local(form[4]), self.build(form[5]), self.build(form[6])
+
+        def count(env: Env) -> bool:
+            found = 0
+            for item in items(env):
+                self._count(env, form)
+                env[slot] = item
+                if predicate(env):
+                    found += 1
+            return found == 1
+
+        return count
+
+    def _map_list(self, form: Form) -> Closure:
+        slot, items, transform = self.scope.local(form[4]), self.build(form[5]), self.build(form[7])
+        predicate = None if form[6] is None else self.build(form[6])
+
+        def make(env: Env) -> list[Any]:
+            result = []
+            for item in items(env):
+                self._count(env, form)
+                env[slot] = item
+                if predicate is None or predicate(env):
+                    result.append(transform(env))
+            return result
+
+        return make
+
+    def _filter(self, form: Form) -> Closure:
+        slot, items, predicate = self.scope.local(form[4]), self.build(form[5]), self.build(form[6])
+
+        def make(env: Env) -> list[Any]:
+            result = []
+            for item in items(env):
+                self._count(env, form)
+                env[slot] = item
+                if predicate(env):
+                    result.append(item)
+            return result
+
+        return make
+
+    def _count(self, env: Env, form: Form) -> None:
+        env[0] -= 1
+        if env[0] < 0:
+            raise self._placed(LimitError(f"more than {MAX_STEPS} steps of loops"), form)
+
+    def _at(self, form: Form, message: str) -> EvaluationError:
+        return self._placed(EvaluationError(message), form)
+
+    def _placed(self, error: EvaluationError, form: Form) -> EvaluationError:
+        """Return the error with its place, unless a part of the form has given a closer one."""
+        if error.expression is None:
+            error.expression, error.start, error.end = self.expression, form[2], form[3]
+        return error
+
+
+_COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+_INFALLIBLE = _COMPARISONS | frozenset(
+    ("in", "not", "size", "contains", "starts_with", "ends_with", "eq_deep", "ne_deep", "same", "lower_ascii")
+)

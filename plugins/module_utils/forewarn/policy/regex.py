@@ -1,0 +1,71 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A regular expression matcher whose time grows linearly with the text, for ``matches()``.
+
+The compiler turns a pattern into a program of states; here all states are followed at once, so there is nothing to
+backtrack and no pattern that a hostile text can make slow. A program is JSON: a list of instructions
+
+``["c", ranges]`` one character of the ranges ``[low, high, low, high, …]`` (code points), then the next instruction;
+``["a", kind]`` an assertion: ``^`` ``$`` (text), ``b`` ``B`` (ASCII word boundary), then the next;
+``["s", x, y]`` go on at both; ``["j", x]`` go on there; ``["m"]`` matched.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Any, Callable
+
+_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+
+
+def compile_program(program: list[Any]) -> Callable[[str], bool]:
+    """Return a function that tells whether the pattern occurs anywhere in a text."""
+
+    def follow(starts: list[int], text: str, position: int, states: list[int]) -> bool:
+        """Add to ``states`` every character instruction reachable without reading; tell whether ``m`` is."""
+        seen = set(states)
+        stack = starts
+        while stack:
+            at = stack.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            instruction = program[at]
+            kind = instruction[0]
+            if kind == "c":
+                states.append(at)
+            elif kind == "m":
+                return True
+            elif kind == "j":
+                stack.append(instruction[1])
+            elif kind == "s":
+                stack += instruction[1:]
+            elif _holds(instruction[1], text, position):
+                stack.append(at + 1)
+        return False
+
+    def search(text: str) -> bool:
+        states: list[int] = []
+        for position, character in enumerate(text):
+            if follow([0], text, position, states):  # a match may start at any character
+                return True
+            point = ord(character)
+            # Odd: the point lies between a low (inclusive) and the exclusive bound after it.
+            reached = [at + 1 for at in states if bisect_right(program[at][1], point) % 2]
+            states = []
+            if follow(reached, text, position + 1, states):
+                return True
+        return follow([0], text, len(text), states)
+
+    return search
+
+
+def _holds(kind: str, text: str, position: int) -> bool:
+    if kind == "^":
+        return position == 0
+    if kind == "$":
+        return position == len(text)
+    before = position > 0 and text[position - 1] in _WORD
+    after = position < len(text) and text[position] in _WORD
+    return (before != after) == (kind == "b")

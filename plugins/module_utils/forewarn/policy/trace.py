@@ -1,0 +1,82 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which values made a decision: the builder that also records what the parts of an expression were."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from . import timevalues as tv
+from .decision import Value
+from .evaluate import Builder, Closure, Env, Form
+from .functions import EvaluationError
+
+_SHOWN = frozenset(("field", "var", "variable", "has", "matches", "all", "exists", "exists_one"))
+_MAX_SHOWN = 120  # characters of one value
+
+
+class TracingBuilder(Builder):
+    """Appends to item 1 of the environment a Value for each access, comparison and test that was evaluated.
+
+    What stands inside a loop is left out: it has as many values as the loop has turns.
+    """
+
+    def build(self, form: Form) -> Closure:
+        """Return the recording closure of a form."""
+        closure = super().build(form)
+        bare_record = form[0] == "var" and form[1].startswith("record(")
+        if bare_record or not (form[0] in _SHOWN or (form[0] == "call" and form[1] == "bool")) or _mentions_local(form):
+            return closure
+        text = " ".join(self.expression["source"][form[2] : form[3]].split())
+        kind = form[1]
+
+        def record(env: Env) -> Any:
+            trace = env[1]
+            try:
+                value = closure(env)
+            except EvaluationError as error:
+                if trace is not None:
+                    trace.append(Value(text, f"error: {error}"))
+                raise
+            if trace is not None:
+                trace.append(Value(text, render(value, kind)))
+            return value
+
+        return record
+
+
+def _mentions_local(form: Form) -> bool:
+    if form[0] == "local":
+        return True
+    return any(_mentions_local(part) for part in form[4:] if isinstance(part, list) and part and _is_form(part))
+
+
+def _is_form(part: list[Any]) -> bool:
+    return len(part) >= 4 and isinstance(part[0], str) and isinstance(part[1], str) and isinstance(part[2], int)
+
+
+def render(value: Any, kind: str) -> str:
+    """Write a value of a CEL type as CEL would, shortened: texts quoted, times as RFC 3339, durations in seconds."""
+    text = _render(value, kind)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
+
+
+def _render(value: Any, kind: str) -> str:
+    if value is None:
+        return "null"
+    if kind == "timestamp":
+        return tv.format_timestamp(value)
+    if kind == "duration":
+        return tv.format_duration(value)
+    if kind == "bytes":
+        return "b" + json.dumps(value.decode("latin-1"))
+    if isinstance(value, list):
+        inner = kind[len("list(") : -1]
+        return "[" + ", ".join(_render(item, inner) for item in value[:20]) + (", …]" if len(value) > 20 else "]")
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {item}" for key, item in list(value.items())[:20]) + "}"
+    if isinstance(value, (bool, str)):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
