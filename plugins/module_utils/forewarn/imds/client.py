@@ -1,0 +1,231 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Client of the Scheduled Events service (SE-01 … SE-07, SE-30 … SE-33)."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from types import TracebackType
+from typing import TypeVar
+
+from ..errors import InputError
+from ..events import LATEST_API_VERSION, Document, DocumentError, Vm, parse_document, parse_time
+from .endpoint import DEFAULT_ENDPOINT, parse_endpoint
+from .errors import API_VERSION, GARBAGE, HTTP, REDIRECT, Fault, LastingFault, PassingFault
+from .identity import INSTANCE_API_VERSION, parse_instance
+from .limiter import READ_RESERVE, Limiter
+from .retry import ErrorLog, RetryPolicy
+from .transport import Response, Transport
+
+# The address is on the host: a connection takes milliseconds, or there is nobody.
+CONNECT_TIMEOUT_SECONDS = 5.0
+# Giving up sooner is no gain: the service goes on working on what we no longer wait for, and soon answers 429.
+READ_TIMEOUT_SECONDS = 10.0
+# The first request switches the service on, which takes up to 2 minutes (SE-05).
+FIRST_READ_TIMEOUT_SECONDS = 120.0
+FIRST_PATIENCE_SECONDS = 120.0
+
+_HEADERS = {"Metadata": "true", "Accept": "application/json", "User-Agent": "forewarn"}
+_API_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(?:-[a-z]+)?", re.ASCII)
+# An error body that is about the api-version; one that merely repeats our URL is not.
+_ABOUT_VERSION = re.compile(r"api[- ]?version(?!=)|newest-versions", re.IGNORECASE)
+_PASSING_STATUSES = frozenset({404, 408, 410, 429})  # and all of 5xx
+
+_T = TypeVar("_T")
+
+
+class Client:
+    """Talks to the service at one endpoint, over one kept connection, within the request budget of ``limiter``.
+
+    Every request carries ``Metadata: true`` (SE-02), none goes through a proxy (SE-07), no redirect is followed.
+    Timeouts are in seconds; until the service has answered once, ``first_read_timeout`` is the one that counts (SE-05).
+    ``log`` receives texts for the operator. Not for several threads at once.
+    Raises InputError if the endpoint or the api-version is not well formed.
+    """
+
+    def __init__(
+        self,
+        endpoint: str = DEFAULT_ENDPOINT,
+        api_version: str = LATEST_API_VERSION,
+        *,
+        connect_timeout: float = CONNECT_TIMEOUT_SECONDS,
+        read_timeout: float = READ_TIMEOUT_SECONDS,
+        first_read_timeout: float = FIRST_READ_TIMEOUT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        if not _API_VERSION.fullmatch(api_version):
+            raise InputError(f"{api_version!r} is not an api-version.", f"Write it like {LATEST_API_VERSION}.")
+        self.endpoint = parse_endpoint(endpoint)
+        self.api_version = api_version
+        self.limiter = Limiter(clock=clock)
+        self.answered = False  # whether the service has answered a read since this client exists
+        self._read_timeout = read_timeout
+        self._first_read_timeout = first_read_timeout
+        self._clock = clock
+        self._sleep = sleep
+        self._errors = ErrorLog(log or (lambda _: None), clock)
+        self._transport = Transport(self.endpoint.host, self.endpoint.port, connect_timeout)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the kept connection. The client stays usable."""
+        self._transport.close()
+
+    def read_delay(self) -> float:
+        """Return the seconds until ``read_once`` would send at once instead of waiting for the request budget."""
+        return self.limiter.delay(reserve=READ_RESERVE)
+
+    def read_once(self) -> Document:
+        """Read the document in one attempt (SE-01). Raises PassingFault or LastingFault.
+
+        Waits for the request budget if that is used up; ``read_delay`` tells for how long.
+        """
+        return self._read(self._timeout())
+
+    def read(self, patience_seconds: float = FIRST_PATIENCE_SECONDS) -> Document:
+        """Read the document, trying again after passing faults for up to ``patience_seconds``.
+
+        The first attempt may last ``first_read_timeout`` whatever the patience. Raises PassingFault or LastingFault.
+        """
+        return self._patiently(self._read, patience_seconds)
+
+    def approve(
+        self, event_ids: Sequence[str], incarnation: int | str | None = None, patience_seconds: float = 0.0
+    ) -> None:
+        """Approve events in one request (SE-30), each id spelled as the service spells it.
+
+        ``incarnation`` is that of the document, which the api-versions of 2017 want back. An approval may be sent
+        twice without harm (SE-31), so passing faults are retried for ``patience_seconds``. Raises PassingFault, after
+        which it is not known whether the approval arrived, or LastingFault.
+        """
+        if not event_ids:
+            raise ValueError("no event to approve")
+        content: dict[str, object] = {"StartRequests": [{"EventId": event_id} for event_id in event_ids]}
+        if self.api_version.startswith("2017-") and incarnation is not None:
+            content["DocumentIncarnation"] = incarnation
+        body = json.dumps(content).encode()
+        self._patiently(lambda timeout: self._approve(body, timeout), patience_seconds)
+
+    def instance(self, patience_seconds: float = 0.0) -> Vm:
+        """Read who this VM is. Raises PassingFault or LastingFault."""
+        return self._patiently(self._instance, patience_seconds)
+
+    def _timeout(self) -> float:
+        return self._read_timeout if self.answered else max(self._first_read_timeout, self._read_timeout)
+
+    def _patiently(self, attempt: Callable[[float], _T], patience_seconds: float) -> _T:
+        deadline = self._clock() + patience_seconds
+        policy = RetryPolicy(deadline, clock=self._clock)
+        timeout = self._timeout()
+        while True:
+            try:
+                result = attempt(timeout)
+            except Fault as fault:  # noqa: PERF203 - attempts are seconds apart
+                due = policy.failed(fault)
+                if policy.gives_up(fault):
+                    raise
+                self._errors.failed(fault)
+                self._sleep(max(0.0, due - self._clock()))
+                timeout = min(self._timeout(), max(self._read_timeout, deadline - self._clock()))
+            else:
+                self._errors.recovered()
+                return result
+
+    def _read(self, timeout: float) -> Document:
+        response = self._request("GET", "scheduledevents", self.api_version, timeout)
+        if response.status != 200:
+            raise self._fault(response, "reading the events")
+        try:
+            document = parse_document(response.body, self.api_version)
+        except DocumentError as error:
+            raise PassingFault(f"{self.endpoint.url} answered 200, but {error.message}.", kind=GARBAGE) from error
+        self.answered = True
+        return document
+
+    def _approve(self, body: bytes, timeout: float) -> None:
+        response = self._request("POST", "scheduledevents", self.api_version, timeout, body)
+        if not 200 <= response.status < 300:
+            raise self._fault(response, "approving")
+
+    def _instance(self, timeout: float) -> Vm:
+        response = self._request("GET", "instance", INSTANCE_API_VERSION, timeout)
+        if response.status != 200:
+            raise self._fault(response, "reading the instance metadata")
+        try:
+            return parse_instance(response.body)
+        except ValueError as error:
+            raise PassingFault(
+                f"{self.endpoint.url} answered 200, but the instance metadata is unreadable: {error}.", kind=GARBAGE
+            ) from error
+
+    def _request(
+        self, method: str, resource: str, api_version: str, timeout: float, body: bytes | None = None
+    ) -> Response:
+        headers = dict(_HEADERS)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        target = f"{self.endpoint.prefix}/metadata/{resource}?api-version={api_version}"
+        reserve = READ_RESERVE if body is None else 0.0
+        return self._transport.exchange(method, target, headers, body, timeout, lambda: self._admit(reserve))
+
+    def _admit(self, reserve: float) -> None:
+        while not self.limiter.take(reserve=reserve):
+            self._sleep(self.limiter.delay(reserve=reserve))
+
+    def _fault(self, response: Response, doing: str) -> Fault:
+        """Make the fault of an answer that is not 200."""
+        status = response.status
+        said = " ".join(response.body[:2000].decode("utf-8", "replace").split())[:200]
+        message = f"{self.endpoint.url} answered {status} {response.reason}".rstrip() + f" when {doing}"
+        if 300 <= status < 400:
+            location = response.headers.get("location", "nowhere")
+            return LastingFault(
+                f"{message}: a redirect to {location[:200]}, which is not followed.",
+                "The service never redirects: is the endpoint right, or is something in between?",
+                kind=REDIRECT,
+                status=status,
+            )
+        message += f": {said}" if said else "."
+        if status in (400, 404) and _ABOUT_VERSION.search(said):
+            return LastingFault(
+                message, f"Is api-version {self.api_version} right for this service?", kind=API_VERSION, status=status
+            )
+        if status in _PASSING_STATUSES or status >= 500:
+            return PassingFault(
+                message, _HINTS.get(status, ""), kind=HTTP, status=status, retry_after=_retry_after(response)
+            )
+        return LastingFault(message, _HINTS.get(status, ""), kind=HTTP, status=status)
+
+
+_HINTS = {
+    400: "The request is malformed in the service's eyes: check the endpoint and the api-version.",
+    403: "Something forbids the request: a host firewall, or the metadata security protocol.",
+    404: "Usual for some minutes while the host is updated; otherwise check the endpoint.",
+    410: "Usual for some minutes while the host is updated.",
+    429: "All agents of a VM share 5 requests a second: another one may be asking too often.",
+}
+
+
+def _retry_after(response: Response) -> float | None:
+    """Return the seconds of a Retry-After header, which holds either a number or a date."""
+    value = response.headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        return max(0.0, (parse_time(value) - datetime.now(timezone.utc)).total_seconds())
+    except ValueError:
+        return None

@@ -1,0 +1,247 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The endpoint of a VM that has no 169.254.169.254 (SE-04): DHCP option 245, from the leases that DHCP clients keep.
+
+Every VM on Azure is given option 245, inside a virtual network too. What tells them apart is the route: where the
+lease also routes 169.254.169.254, that address serves the VM and option 245 is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from .endpoint import DEFAULT_ENDPOINT
+
+_MAX_FILE_BYTES = 1024 * 1024
+_SERVICE = bytes((169, 254, 169, 254))
+_ROUTE_OPTIONS = (
+    *("rfc3442-classless-static-routes", "classless-static-routes", "unknown-121", "option-121"),
+    *("ms-classless-static-routes", "unknown-249", "option-249", "private-249"),
+)
+_ENDPOINT_OPTIONS = ("unknown-245", "option-245", "private-245")
+_EXPIRY = re.compile(r"\d (\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)", re.ASCII)
+_HEX_PAIRS = re.compile(r"[0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2})*", re.ASCII)
+_HEX_DIGITS = re.compile(r"(?:[0-9a-fA-F]{2})+", re.ASCII)
+_ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.ASCII | re.DOTALL)
+_STATEMENT = re.compile(r'#[^\n]*|"(?:\\.|[^"\\])*"|[;{}]|[^;{}"#]+|.', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What one lease says: the address in option 245 (None: nothing usable), and whether it routes 169.254.169.254."""
+
+    address: str | None
+    routed: bool = False
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """``endpoint`` is None where no lease calls for another one than the default. ``looked_at``: a line per file."""
+
+    endpoint: str | None
+    looked_at: tuple[str, ...]
+
+
+def discover_endpoint(root: Path = Path("/")) -> str:
+    """Return the endpoint to use: that of option 245 where the leases call for it, else the default."""
+    return discover(root).endpoint or DEFAULT_ENDPOINT
+
+
+def discover(root: Path = Path("/"), now: datetime | None = None) -> Discovery:
+    """Look through the leases below ``root``. Files that are missing, unreadable or garbage are passed over.
+
+    The sources are asked in turn; of several leases of one source the last valid one, in the file changed last, counts.
+    """
+    now = now or datetime.now(timezone.utc)
+    looked_at = []
+    for patterns, parse in _SOURCES:
+        found = None
+        for path in _files(root, patterns):
+            lease = _parse_file(path, parse, now)
+            looked_at.append(f"{path}: {_describe(lease)}")
+            if lease is not None and lease.address is not None:
+                found = lease
+        if found is not None:
+            return Discovery(None if found.routed else f"http://{found.address}", tuple(looked_at))
+    if not looked_at:
+        looked_at.append("no DHCP lease found")
+    return Discovery(None, tuple(looked_at))
+
+
+def parse_dhclient(text: str, now: datetime) -> Lease | None:
+    """Return the last lease in a dhclient file that has an option 245 and has not expired at ``now``."""
+    found = None
+    for statements in _dhclient_leases(text):
+        options = {}
+        expired = False
+        for statement in statements:
+            word, _, rest = statement.partition(" ")
+            if word == "option":
+                name, _, value = rest.partition(" ")
+                options[name] = value.strip()
+            elif word == "expire":
+                expired = _expired(rest.strip(), now)
+        lease = _lease_of(options)
+        if lease.address is not None and not expired:
+            found = lease
+    return found
+
+
+def parse_networkd(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 - networkd deletes a lease that expires
+    """Return the lease in a file of systemd-networkd."""
+    values = dict(line.partition("=")[::2] for line in text.splitlines())
+    routes = [route.partition(",")[0] for route in values.get("ROUTES", "").split()]
+    return Lease(_address(values.get("OPTION_245", "").strip()), "169.254.169.254/32" in routes)
+
+
+def parse_cloud_init(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 - it lies in /run: of this boot
+    """Return the lease that cloud-init's dhclient hook left as JSON, its names in lower case with underscores."""
+    data = json.loads(text)
+    if not isinstance(data, dict):
+        return None
+    return _lease_of({name.replace("_", "-"): value for name, value in data.items() if isinstance(value, str)})
+
+
+_Parse = Callable[[str, datetime], "Lease | None"]
+# Asked in this order. Beside what a running client keeps, cloud-init has the lease it got before the network was up.
+_SOURCES: tuple[tuple[tuple[str, ...], _Parse], ...] = (
+    (("run/systemd/netif/leases/*",), parse_networkd),
+    (
+        (
+            "var/lib/dhcp/*.lease*",
+            "var/lib/dhclient/*.lease*",
+            "var/lib/NetworkManager/dhclient-*.lease",
+            "run/dhclient*.lease*",
+        ),
+        parse_dhclient,
+    ),
+    (("run/cloud-init/dhclient.hooks/*.json",), parse_cloud_init),
+)
+
+
+def _files(root: Path, patterns: tuple[str, ...]) -> list[Path]:
+    """Return the files that match, the one changed last at the end."""
+    paths = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    return sorted(paths, key=lambda path: (_changed_at(path), path))
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # gone, or not ours to look at: the oldest
+        return 0.0
+
+
+def _parse_file(path: Path, parse: _Parse, now: datetime) -> Lease | None:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_FILE_BYTES).decode("utf-8", "replace")
+        return parse(text, now)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _describe(lease: Lease | None) -> str:
+    if lease is None or lease.address is None:
+        return "no valid lease with option 245"
+    return f"option 245 is {lease.address}" + (", but 169.254.169.254 is routed" if lease.routed else "")
+
+
+def _lease_of(options: dict[str, str]) -> Lease:
+    address = next((_address(options[name]) for name in _ENDPOINT_OPTIONS if name in options), None)
+    return Lease(address, any(_routes_service(options[name]) for name in _ROUTE_OPTIONS if name in options))
+
+
+def _dhclient_leases(text: str) -> Iterator[list[str]]:
+    """Yield the statements of each complete ``lease { … }``, white space outside quotes made one blank."""
+    statements: list[str] | None = None
+    current: list[str] = []
+    for match in _STATEMENT.finditer(text):
+        part = match.group()
+        if part == "{":
+            # Where the closing brace was never written, a new lease still begins here.
+            if " ".join("".join(current).split()) == "lease":
+                statements = []
+            current = []
+        elif part == "}":
+            if statements is not None:
+                yield statements
+            statements, current = None, []
+        elif part == ";":
+            if statements is not None:
+                statements.append("".join(current).strip())
+            current = []
+        elif not part.startswith("#"):
+            current.append(part if part.startswith('"') else re.sub(r"\s+", " ", part))
+
+
+def _expired(text: str, now: datetime) -> bool:
+    """Tell whether an ``expire`` time (UTC) has come; one that cannot be read counts as past."""
+    if text == "never":
+        return False
+    word, _, seconds = text.partition(" ")
+    try:
+        if word == "epoch":
+            return float(seconds) <= now.timestamp()
+        match = _EXPIRY.fullmatch(text)
+        if not match:
+            return True
+        year, month, day, hour, minute, second = (int(part) for part in match.groups())
+        return datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc) <= now
+    except ValueError:
+        return True
+
+
+def _address(value: str) -> str | None:
+    """Read an IPv4 address in any spelling of a lease: ``a8:3f:81:10``, ``a83f8110``, or four escaped characters."""
+    octets = _octets(value)
+    # Not "this network", multicast or broadcast.
+    if octets is None or len(octets) != 4 or octets[0] == 0 or octets[0] >= 224:
+        return None
+    return ".".join(str(octet) for octet in octets)
+
+
+def _octets(value: str) -> bytes | None:
+    quoted = len(value) >= 2 and value[0] == value[-1] == '"'
+    if not quoted and len(value) > 4:  # four characters may also be the bytes themselves, a colon among them
+        if _HEX_PAIRS.fullmatch(value) and ":" in value:
+            return bytes(int(pair, 16) for pair in value.split(":"))
+        if _HEX_DIGITS.fullmatch(value):
+            return bytes.fromhex(value)
+    # A client that finds only printable characters writes them as a text, quotes and backslashes escaped.
+    text = _ESCAPE.sub(_unescaped, value[1:-1] if quoted else value)
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return None
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match.group(1)
+    return chr(int(code, 8) & 255) if len(code) == 3 else code
+
+
+def _routes_service(value: str) -> bool:
+    """Tell whether an option 121 or 249 (RFC 3442), in decimal or in hexadecimal, routes 169.254.169.254."""
+    if re.fullmatch(r"\d{1,3}(?:[, ]\d{1,3})*", value, re.ASCII):
+        numbers = [int(number) for number in re.split("[, ]", value)]
+        octets = bytes(numbers) if max(numbers) < 256 else None
+    else:
+        octets = _octets(value)
+    place = 0
+    while octets and place < len(octets):
+        width = octets[place]
+        if width > 32:
+            return False
+        length = (width + 7) // 8
+        destination = octets[place + 1 : place + 1 + length]
+        if width == 32 and destination == _SERVICE:
+            return True
+        place += 1 + length + 4
+    return False

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the service is: what an endpoint may look like, and which one applies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import InputError
+
+DEFAULT_ENDPOINT = "http://169.254.169.254"  # SE-01
+ENVIRONMENT_VARIABLE = "FOREWARN_ENDPOINT"
+AUTO = "auto"
+
+_HINT = "Write it like http://127.0.0.1:8000 or http://127.0.0.1:8000/vm/web_0."
+_URL = re.compile(
+    r"http://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+)(?::(?P<port>\d{1,5}))?(?P<prefix>(?:/[A-Za-z0-9._~%!$&'()*+,;=:@-]+)*)/*",
+    re.ASCII,
+)
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A base address. ``host`` is without brackets; ``prefix`` is empty or a path that starts with a slash."""
+
+    host: str
+    port: int
+    prefix: str
+
+    @property
+    def url(self) -> str:
+        """The address in its one normal spelling, without a slash at the end."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == 80 else f":{self.port}"
+        return f"http://{host}{port}{self.prefix}"
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Parse ``http://HOST[:PORT][/PREFIX]``. Raises InputError for anything else."""
+    if text.lower().startswith("https:"):
+        raise InputError(f"endpoint {text!r}: the service speaks http only, not https.", _HINT)
+    if "@" in text.partition("://")[2].partition("/")[0]:
+        raise InputError("endpoint: a user name or password has no place in it: the service knows none.", _HINT)
+    if "?" in text or "#" in text:
+        raise InputError(f"endpoint {text!r}: '?' and '#' have no place in it; the api-version is added later.", _HINT)
+    match = _URL.fullmatch(text)
+    if not match:
+        raise InputError(f"endpoint {text!r} is not of the form http://HOST[:PORT][/PREFIX].", _HINT)
+    host, port, prefix = match.group("host"), int(match.group("port") or 80), match.group("prefix")
+    if not 1 <= port <= 65535:
+        raise InputError(f"endpoint {text!r}: port {port} is not between 1 and 65535.", _HINT)
+    if not host.startswith("[") and not all(_LABEL.fullmatch(label) for label in host.rstrip(".").split(".")):
+        raise InputError(f"endpoint {text!r}: {host!r} is not a host name or an address.", _HINT)
+    if "/metadata" in prefix:
+        raise InputError(
+            f"endpoint {text!r}: give the part before /metadata only.",
+            f"Write {text[: text.index('/metadata')]} instead.",
+        )
+    return Endpoint(host.strip("[]"), port, prefix)
+
+
+def resolve(option: str | None, environ: Mapping[str, str]) -> str:
+    """Return the endpoint that applies: ``--endpoint``, else FOREWARN_ENDPOINT, else the default.
+
+    ``auto`` as either asks the DHCP leases (SE-04): see ``discovery``. Raises InputError.
+    """
+    if option is not None:
+        chosen, source = option, "--endpoint"
+    elif environ.get(ENVIRONMENT_VARIABLE):
+        chosen, source = environ[ENVIRONMENT_VARIABLE], ENVIRONMENT_VARIABLE
+    else:
+        return DEFAULT_ENDPOINT
+    if chosen == AUTO:
+        from .discovery import discover_endpoint  # not at the top: seldom used, and the runner must start fast
+
+        return discover_endpoint()
+    try:
+        return parse_endpoint(chosen).url
+    except InputError as error:
+        raise InputError(f"{source}: {error.message}", error.hint) from error

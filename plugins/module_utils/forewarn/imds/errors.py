@@ -1,0 +1,41 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can go wrong with the service: faults that pass, to be retried, and faults that last until something changes."""
+
+from __future__ import annotations
+
+from ..errors import ServiceError
+
+# What happened, for programs and for telling one fault from the next.
+TIMEOUT = "timeout"
+REFUSED = "refused"
+CONNECTION = "connection"  # reset, unreachable, name not found …
+GARBAGE = "garbage"  # an answer that is cut short, oversized, not HTTP or not a document
+HTTP = "http"  # an error status
+REDIRECT = "redirect"
+API_VERSION = "api-version"
+
+
+class Fault(ServiceError):  # noqa: N818 - a fault, passing or lasting, is the word of the field
+    """A request that failed. Nothing follows from it: not that no event is listed, not that an approval was lost.
+
+    ``kind`` is one of this module's constants; ``status`` the HTTP status, None where there was none; ``retry_after``
+    the seconds that the service asked to wait for, None where it did not.
+    """
+
+    def __init__(
+        self, message: str, hint: str = "", *, kind: str, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, hint)
+        self.kind = kind
+        self.status = status
+        self.retry_after = retry_after
+
+
+class PassingFault(Fault):
+    """Trying again later may well succeed: 404, 410, 429, 5xx, a timeout, a lost connection, an unreadable answer."""
+
+
+class LastingFault(Fault):
+    """Trying again changes nothing: 400, 403, a redirect, an api-version that the service does not know."""

@@ -1,0 +1,62 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The request budget of a VM: at most 5 requests in any second, 1 a second on average."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+CAPACITY = 5.0
+REFILL_PER_SECOND = 1.0
+# A read leaves one token, so that an approval need not wait behind the polling.
+READ_RESERVE = 1.0
+
+_ROUNDING = 1e-9  # seconds, or tokens: a caller that waited exactly as long as it was told must be let through
+
+
+class Limiter:
+    """A token bucket. The service answers 429 beyond 5 requests a second, counted over every agent of the VM.
+
+    A request costs one token. ``reserve`` is what must be left in the bucket afterwards: READ_RESERVE for reads, 0 for
+    approvals, which are thereby served first. ``clock`` is monotonic, in seconds. Not for several threads at once.
+    """
+
+    def __init__(
+        self,
+        capacity: float = CAPACITY,
+        refill_per_second: float = REFILL_PER_SECOND,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.capacity = capacity
+        self.refill_per_second = refill_per_second
+        self._clock = clock
+        self._tokens = capacity
+        self._counted_at = clock()
+
+    @property
+    def tokens(self) -> float:
+        """The tokens in the bucket now."""
+        now = self._clock()
+        if now > self._counted_at:
+            self._tokens = min(self.capacity, self._tokens + (now - self._counted_at) * self.refill_per_second)
+            self._counted_at = now
+        return self._tokens
+
+    @property
+    def low(self) -> bool:
+        """Whether the bucket is not full: polling a little slower than it refills would fill it again."""
+        return self.tokens < self.capacity - _ROUNDING
+
+    def delay(self, cost: float = 1.0, reserve: float = 0.0) -> float:
+        """Return the seconds until ``take(cost, reserve)`` will succeed: 0 if it would now."""
+        missing = cost + reserve - self.tokens
+        return missing / self.refill_per_second if missing > _ROUNDING else 0.0
+
+    def take(self, cost: float = 1.0, reserve: float = 0.0) -> bool:
+        """Pay for a request about to be sent. False, and nothing taken, if the bucket does not hold enough."""
+        if self.delay(cost, reserve) > 0:
+            return False
+        self._tokens -= cost
+        return True

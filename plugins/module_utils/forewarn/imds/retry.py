@@ -1,0 +1,100 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When to try again after a fault, and when to say so."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+from .errors import Fault, LastingFault
+
+FIRST_DELAY_SECONDS = 1.0
+BACKOFF_FACTOR = 2.0
+# No longer: a Preempt leaves 30 s, and a service that comes back must be noticed well within them.
+LONGEST_DELAY_SECONDS = 10.0
+JITTER = 0.25  # share of a delay that chance may take off
+# A lasting fault is tried again too, seldom: somebody may repair the cause without thinking of us.
+LASTING_DELAY_SECONDS = 60.0
+LONGEST_RETRY_AFTER_SECONDS = 60.0
+
+
+class RetryPolicy:
+    """Tells after each failure when the next attempt is due: exponential backoff with jitter, Retry-After honoured.
+
+    Times are those of ``clock`` (monotonic, seconds); ``chance`` returns numbers in [0, 1). ``deadline`` is the time
+    after which no attempt may start, None for never giving up.
+    """
+
+    def __init__(
+        self,
+        deadline: float | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.deadline = deadline
+        self.failures = 0  # in a row
+        self.next_attempt_at: float | None = None  # None while nothing has failed: at once
+        self._clock = clock
+        self._chance = chance
+
+    def failed(self, fault: Fault) -> float:
+        """Count a failed attempt; return (and keep) the time at which the next one is due."""
+        self.failures += 1
+        if isinstance(fault, LastingFault):
+            delay = LASTING_DELAY_SECONDS
+        else:
+            # The exponent is bounded, or a day of failures would overflow a float.
+            delay = min(LONGEST_DELAY_SECONDS, FIRST_DELAY_SECONDS * BACKOFF_FACTOR ** min(self.failures - 1, 32))
+        delay *= 1 - JITTER * self._chance()
+        if fault.retry_after is not None:
+            delay = max(delay, min(fault.retry_after, LONGEST_RETRY_AFTER_SECONDS))
+        self.next_attempt_at = self._clock() + delay
+        return self.next_attempt_at
+
+    def succeeded(self) -> None:
+        """Forget the failures."""
+        self.failures = 0
+        self.next_attempt_at = None
+
+    def gives_up(self, fault: Fault) -> bool:
+        """Tell, after ``failed(fault)``, whether somebody who waits should wait no longer."""
+        if isinstance(fault, LastingFault):
+            return True
+        return self.deadline is not None and self.next_attempt_at is not None and self.next_attempt_at > self.deadline
+
+
+class ErrorLog:
+    """Passes a fault on to ``log`` when it differs in kind or status from the one before, and says when it is over.
+
+    A service that is away for minutes thus leaves two lines, not hundreds.
+    """
+
+    def __init__(self, log: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._clock = clock
+        self._last: tuple[str, int | None] | None = None
+        self._since = 0.0
+        self._failures = 0
+
+    def failed(self, fault: Fault) -> None:
+        """Log the fault if it is news."""
+        if self._last is None:
+            self._since = self._clock()
+        self._failures += 1
+        kind = (fault.kind, fault.status)
+        if kind != self._last:
+            self._last = kind
+            self._log(str(fault))
+
+    def recovered(self) -> None:
+        """Log the end of the fault, if there was one."""
+        if self._last is None:
+            return
+        times = "1 failure" if self._failures == 1 else f"{self._failures} failures"
+        self._log(f"The service answers again, after {times} in {self._clock() - self._since:.0f} s.")
+        self._last = None
+        self._failures = 0
