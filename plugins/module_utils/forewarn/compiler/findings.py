@@ -1,0 +1,157 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings: what is wrong with a file, where, and what to do about it. One form for people, one for programs."""
+
+from __future__ import annotations
+
+import bisect
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+Severity = Literal["error", "warning"]
+
+_LINE_BREAK = re.compile("\r\n|\r|\n")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mistake. Lines and columns count from 1, in characters; ``end_column`` is the first one past the range."""
+
+    path: str
+    line: int
+    column: int
+    end_column: int
+    code: str
+    message: str
+    suggestion: str = ""
+    source_line: str = ""
+    severity: Severity = "error"
+
+    @property
+    def where(self) -> str:
+        """The place, as compilers write it."""
+        return f"{self.path}:{self.line}:{self.column}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding for ``--json``."""
+        return {
+            "path": self.path,
+            "line": self.line,
+            "column": self.column,
+            "end_column": self.end_column,
+            "severity": self.severity,
+            "code": self.code,
+            "message": self.message,
+            "suggestion": self.suggestion,
+            "source_line": self.source_line,
+        }
+
+
+class SourceText:
+    """A file's text, and where in it an offset (in characters, from 0) is."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self._starts = [0, *(match.end() for match in _LINE_BREAK.finditer(text))]
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Return line and column, both from 1."""
+        line = bisect.bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """Return the text of a line, counted from 1, without its line break."""
+        start = self._starts[number - 1]
+        match = _LINE_BREAK.search(self.text, start)
+        return self.text[start : match.start() if match else len(self.text)]
+
+
+@dataclass
+class Report:
+    """Collects the findings of one file."""
+
+    source: SourceText
+    findings: list[Finding] = field(default_factory=list)
+    _seen: set[Finding] = field(default_factory=set)
+
+    def add(
+        self, code: str, message: str, start: int, end: int, suggestion: str = "", severity: Severity = "error"
+    ) -> None:
+        """Add a finding about the characters ``start`` to ``end`` (offsets in the file)."""
+        line, column = self.source.place(start)
+        text = self.source.line(line)
+        end_line, end_column = self.source.place(max(start, end))
+        if end_line != line:
+            end_column = len(text) + 1
+        finding = Finding(
+            self.source.path, line, column, max(end_column, column + 1), code, message, suggestion, text, severity
+        )
+        if finding not in self._seen:  # an alias repeats what it stands for
+            self._seen.add(finding)
+            self.findings.append(finding)
+
+
+class Styler(Protocol):
+    """What of ``cli.console.Console`` is needed to colour a finding."""
+
+    def style(self, text: str, *styles: str) -> str:
+        """Return the text in the named styles."""
+
+
+def in_order(findings: Iterable[Finding], paths: Sequence[str] = ()) -> list[Finding]:
+    """Sort by file (in the order of ``paths``, then by name), then by place."""
+    rank = {path: number for number, path in enumerate(paths)}
+    return sorted(
+        findings,
+        key=lambda finding: (
+            rank.get(finding.path, len(rank)),
+            finding.path,
+            finding.line,
+            finding.column,
+            finding.code,
+            finding.message,
+        ),
+    )
+
+
+def blocks(finding: Finding) -> bool:
+    """Tell whether a finding keeps a policy from being compiled."""
+    return finding.severity == "error"
+
+
+def render(finding: Finding, console: Styler | None = None) -> list[str]:
+    """Return the lines that show a finding: what and where, the source line, a caret below the range, what to do."""
+
+    def style(text: str, *styles: str) -> str:
+        return console.style(text, *styles) if console else text
+
+    colour = "red" if finding.severity == "error" else "yellow"
+    lines = [
+        f"{style(finding.where, 'bold')}: {style(finding.severity, 'bold', colour)} "
+        f"{style(finding.code, 'bold')} {style(finding.message)}"
+    ]
+    if finding.source_line.strip():
+        before = finding.source_line[: finding.column - 1]
+        marked = finding.source_line[finding.column - 1 : finding.end_column - 1]
+        caret = "^" * max(1, _width(marked))
+        lines.append("  | " + style(finding.source_line).replace("\\x09", "\t"))
+        # Tabs are repeated, so that the caret stands below its text however wide the terminal makes them.
+        lines.append("  | " + "".join("\t" if c == "\t" else " " * _width(c) for c in before) + style(caret, colour))
+    if finding.suggestion:
+        lines.append("  " + style("hint:", "cyan") + " " + style(finding.suggestion))
+    return lines
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
+    width = 0
+    for character in text:
+        if unicodedata.combining(character):
+            continue
+        width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return width

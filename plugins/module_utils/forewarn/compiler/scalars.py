@@ -1,0 +1,234 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which character of a YAML file each character of a scalar's value comes from.
+
+A CEL expression is checked as a value; its mistakes are reported where the author wrote them. PyYAML keeps only where
+a scalar starts and ends, so its text is read once more here, style by style, as YAML 1.1 defines folding, chomping,
+indentation and escapes. The result is compared with the value that PyYAML read: a difference gives up precision (every
+character then maps to the scalar's start), never correctness.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_BREAK = re.compile("\r\n|\r|\n")
+_ESCAPES = {
+    "0": "\0",
+    "a": "\a",
+    "b": "\b",
+    "t": "\t",
+    "\t": "\t",
+    "n": "\n",
+    "v": "\v",
+    "f": "\f",
+    "r": "\r",
+    "e": "\x1b",
+    " ": " ",
+    '"': '"',
+    "/": "/",
+    "\\": "\\",
+    "N": "\x85",
+    "_": "\xa0",
+    "L": "\u2028",
+    "P": "\u2029",
+}
+_MOST_INDENTS = 64  # an indicator is one digit; the rest is room for the parent's indentation
+_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+# Tokens of CEL within which a line break means something else than white space.
+_CEL_STRING_OR_COMMENT = re.compile(
+    r"""(?P<comment>//[^\n]*)
+    | [bB]?[rR][bB]?(?:'''.*?'''|\"\"\".*?\"\"\"|'[^'\n]*'|"[^"\n]*")
+    | (?:'''(?:\\.|.)*?'''|\"\"\"(?:\\.|.)*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+@dataclass
+class Spans:
+    """For character i of ``value``: it was written at ``starts[i]`` to ``ends[i]`` (offsets in the file).
+
+    ``folds`` are the places where the value has a space for a line break of the file.
+    """
+
+    value: str = ""
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    folds: set[int] = field(default_factory=set)
+
+    def range(self, start: int, end: int) -> tuple[int, int]:
+        """Return where in the file the characters ``start`` to ``end`` of the value were written."""
+        if not self.starts:
+            return 0, 0
+        if start >= len(self.starts):  # the end of the expression, where something is missing
+            return self.ends[-1], self.ends[-1]
+        first = self.starts[start]
+        return first, max(first, self.ends[min(max(end, start + 1), len(self.ends)) - 1])
+
+
+@dataclass(frozen=True)
+class _Character:
+    text: str
+    start: int
+    end: int
+    fold: bool = False
+
+
+def spans(text: str, start: int, end: int, style: str, value: str) -> Spans:
+    """Map the scalar written at ``text[start:end]``; ``style`` is ``""`` (plain), ``'``, ``"``, ``|`` or ``>``."""
+    for characters in _readings(text, start, end, style):
+        if "".join(character.text for character in characters) == value:
+            return Spans(
+                value,
+                [character.start for character in characters],
+                [character.end for character in characters],
+                {offset for offset, character in enumerate(characters) if character.fold},
+            )
+    return Spans(value, [start] * len(value), [end] * len(value))
+
+
+def as_expression(found: Spans) -> str:
+    """Return the value as a CEL expression: of the same length, line breaks kept where they matter.
+
+    The CEL policy format keeps the line breaks of a folded scalar. They end a comment: with ``>-`` alone, the lines
+    after ``// …`` would silently become part of it. Within a string literal a folded line break stays a space.
+    """
+    source = "".join("\n" if offset in found.folds else char for offset, char in enumerate(found.value))
+    if not found.folds or not any(quote in source for quote in "'\""):
+        return source
+    result = list(source)
+    position = 0
+    while match := _CEL_STRING_OR_COMMENT.search(found.value, position):
+        position = match.end()
+        if match.group("comment"):  # it ends at the line break that the value has folded
+            position = next((o for o in range(match.start(), match.end()) if o in found.folds), match.end())
+            continue
+        for offset in range(match.start(), match.end()):
+            result[offset] = found.value[offset]
+    return "".join(result)
+
+
+def _readings(text: str, start: int, end: int, style: str) -> Iterator[list[_Character]]:
+    if style in ("|", ">"):
+        yield from _block_readings(text, start, end)
+    elif style in ("'", '"'):
+        yield list(_flow(text, start + 1, end - 1, style))
+    else:
+        yield list(_flow(text, start, end, ""))
+
+
+def _flow(text: str, position: int, end: int, style: str) -> Iterator[_Character]:
+    while position < end:
+        character = text[position]
+        if character in " \t\r\n":
+            after = position
+            while after < end and text[after] in " \t\r\n":
+                after += 1
+            yield from _flow_white_space(text, position, after)
+            position = after
+        elif character == "\\" and style == '"':
+            if _BREAK.match(text, position + 1):
+                after = position + 1
+                while after < end and text[after] in " \t\r\n":
+                    after += 1
+                # An escaped line break is nothing; empty lines after it count.
+                for match in list(_BREAK.finditer(text, position + 1, after))[1:]:
+                    yield _Character("\n", match.start(), match.end())
+                position = after
+            else:
+                digits = _HEX_DIGITS.get(text[position + 1], 0)
+                after = position + 2 + digits
+                meant = chr(int(text[position + 2 : after], 16)) if digits else _ESCAPES[text[position + 1]]
+                yield _Character(meant, position, after)
+                position = after
+        else:
+            width = 2 if character == "'" == style else 1  # within single quotes, '' is one quote
+            yield _Character(character, position, position + width)
+            position += width
+
+
+def _flow_white_space(text: str, start: int, end: int) -> Iterator[_Character]:
+    breaks = list(_BREAK.finditer(text, start, end))
+    if not breaks:
+        for position in range(start, end):
+            yield _Character(text[position], position, position + 1)
+    elif len(breaks) == 1:
+        yield _Character(" ", breaks[0].start(), breaks[0].end(), fold=True)
+    else:
+        for match in breaks[1:]:
+            yield _Character("\n", match.start(), match.end())
+
+
+@dataclass(frozen=True)
+class _Line:
+    start: int
+    end: int
+    after: int  # past its line break
+
+
+def _block_readings(text: str, start: int, end: int) -> Iterator[list[_Character]]:
+    """Read a block scalar with each indentation it may have: an indicator counts from the parent's, not known here."""
+    header_end = _BREAK.search(text, start, end)
+    if header_end is None:
+        yield []
+        return
+    header = text[start : header_end.start()]
+    lines = []
+    position = header_end.end()
+    while position < end:
+        match = _BREAK.search(text, position, end)
+        line = _Line(position, match.start() if match else end, match.end() if match else end)
+        lines.append(line)
+        position = line.after
+    written = [line for line in lines if text[line.start : line.end].strip(" ")]
+    if written:
+        deepest = min(_leading_spaces(text, line) for line in written)
+    else:
+        deepest = max((_leading_spaces(text, line) for line in lines), default=0)
+    # Nearly always it is all of the shallowest line's; less where an indentation indicator says so.
+    for indent in range(deepest, max(-1, deepest - _MOST_INDENTS), -1):
+        yield list(_block(text, header, lines, indent))
+
+
+def _leading_spaces(text: str, line: _Line) -> int:
+    written = text[line.start : line.end]
+    return len(written) - len(written.lstrip(" "))
+
+
+def _block(text: str, header: str, lines: list[_Line], indent: int) -> Iterator[_Character]:
+    indicators = header.split("#")[0]
+    previous: _Line | None = None
+    blank: list[_Line] = []
+    for line in lines:
+        if line.end - line.start <= indent and not text[line.start : line.end].strip(" "):
+            blank.append(line)
+            continue
+        if text[line.start : line.start + indent].strip(" "):
+            return  # indented less: this indentation is not the one
+        first = line.start + indent
+        if previous is None:
+            yield from _breaks(blank)
+        elif ">" in indicators and text[previous.start + indent] not in " \t" and text[first] not in " \t":
+            # Lines of a paragraph are joined by a space, or by one line break less than there are.
+            if blank:
+                yield from _breaks(blank)
+            else:
+                yield _Character(" ", previous.end, previous.after, fold=True)
+        else:
+            yield from _breaks([previous, *blank])
+        for position in range(first, line.end):
+            yield _Character(text[position], position, position + 1)
+        previous, blank = line, []
+    if previous and "-" not in indicators:
+        yield from _breaks([previous])
+    if "+" in indicators:
+        yield from _breaks(blank)
+
+
+def _breaks(lines: list[_Line]) -> Iterator[_Character]:
+    for line in lines:
+        if line.after > line.end:
+            yield _Character("\n", line.end, line.after)

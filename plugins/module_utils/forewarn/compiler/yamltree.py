@@ -1,0 +1,369 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""YAML as a tree of places: what an author wrote and where, nothing constructed, nothing guessed.
+
+Plain scalars are read as JSON would: ``true``, ``false``, ``null`` and decimal numbers are what they look like,
+everything else (``on``, ``yes``, ``0123``, ``1:30``, ``2026-01-01``) is the text that was written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..errors import InputError
+from . import scalars
+from .findings import Report, SourceText
+
+MOST_BYTES = 1024 * 1024
+MOST_NODES = 50_000  # aliases counted as what they stand for
+MOST_DEPTH = 64
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<double>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
+_LITERALS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
+_ANCHOR = re.compile(r"&\S+\s*(?:#.*\s*)*")
+_ODD_BREAKS = re.compile("[\x85\u2028\u2029]")
+
+
+@dataclass(eq=False)
+class Node:
+    """``start`` and ``end`` are offsets in the file; ``size`` counts this node and all below it."""
+
+    start: int
+    end: int
+    size: int = field(default=1, kw_only=True)
+
+    def data(self) -> Any:
+        """Return the value as JSON has it."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class Scalar(Node):
+    """``style`` is ``""`` for a plain scalar, else the character it begins with: ``'``, ``"``, ``|``, ``>``."""
+
+    text: str
+    style: str
+
+    def data(self) -> Any:
+        """Return what the scalar means; a number too large for a double is infinite."""
+        if self.style:
+            return self.text
+        if self.text in _LITERALS:
+            return _LITERALS[self.text]
+        match = _NUMBER.fullmatch(self.text)
+        if match and len(self.text) <= 400:
+            return float(self.text) if match.group("double") else int(self.text)
+        return self.text
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no value at all."""
+        return not self.style and self.data() is None
+
+
+@dataclass(eq=False)
+class Sequence(Node):
+    """A list."""
+
+    items: list[Node] = field(default_factory=list)
+
+    def data(self) -> Any:
+        """Return a list."""
+        return [item.data() for item in self.items]
+
+
+@dataclass(eq=False)
+class Mapping(Node):
+    """Keys are unique texts, in the order of the file."""
+
+    keys: dict[str, Scalar] = field(default_factory=dict)
+    values: dict[str, Node] = field(default_factory=dict)
+
+    def data(self) -> Any:
+        """Return a dict."""
+        return {key: value.data() for key, value in self.values.items()}
+
+    def get(self, key: str) -> Node | None:
+        """Return the value of a key, None without one."""
+        return self.values.get(key)
+
+
+class YamlFile:
+    """A file read as YAML: its tree (None if it cannot be read) and the report that findings about it go to."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.source = SourceText(path, text)
+        self.report = Report(self.source)
+        self.root: Node | None = None
+        self._spans: dict[int, scalars.Spans] = {}
+
+    @classmethod
+    def read(cls, path: Path, shown: str | None = None) -> YamlFile:
+        """Read a file. Raises InputError if there is none, or it may not be read."""
+        return cls.from_bytes(shown or str(path), read_bytes(path))
+
+    @classmethod
+    def from_bytes(cls, path: str, content: bytes) -> YamlFile:
+        """Read the content of a file."""
+        try:
+            text = content[: MOST_BYTES + 1].decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            readable = content[: error.start].decode("utf-8-sig", errors="replace")
+            file = cls(path, readable)
+            file.report.add("encoding", "the file is not UTF-8", len(readable), len(readable), "save it as UTF-8")
+            return file
+        file = cls(path, text)
+        if len(content) > MOST_BYTES:
+            file.report.add("too-large", f"the file is larger than {MOST_BYTES // 1024} KiB", 0, 0, "split it")
+            return file
+        _Builder(file).build()
+        return file
+
+    def spans(self, node: Scalar) -> scalars.Spans:
+        """Return where each character of a scalar was written."""
+        found = self._spans.get(node.start)
+        if found is None:
+            found = scalars.spans(self.source.text, node.start, node.end, node.style, node.text)
+            self._spans[node.start] = found
+        return found
+
+    def add(self, code: str, message: str, node: Node, suggestion: str = "", **more: Any) -> None:
+        """Report a finding about a node."""
+        end = node.end if isinstance(node, Scalar) and node.style not in ("|", ">") else node.start + 1
+        self.report.add(code, message, node.start, max(end, node.start), suggestion, **more)
+
+    def place(self, node: Node) -> tuple[int, int]:
+        """Return line and column of a node; of a block scalar, those of its text."""
+        start = node.start
+        if isinstance(node, Scalar) and node.style:
+            found = self.spans(node)
+            start = found.starts[0] if found.starts else start
+        return self.source.place(start)
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file, of a huge one only the beginning. Raises InputError if there is none, or it may not be read."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(MOST_BYTES + 1)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def _at(mark: Any) -> int:
+    """Return the offset of a mark. The parser gives every event one; its stubs say that it might not."""
+    return int(mark.index)
+
+
+class _Stopped(Exception):  # noqa: N818 - no error: what is wrong is reported already
+    """A finding after which the rest of the file cannot be read."""
+
+
+class _Builder:
+    """Builds the tree from PyYAML's events: no construction of objects, no recursion, no unbounded growth."""
+
+    def __init__(self, file: YamlFile) -> None:
+        self.file = file
+        self.anchors: dict[str, Node] = {}
+        self.total = 0
+
+    def build(self) -> None:
+        text = self.file.source.text
+        odd = _ODD_BREAKS.search(text)
+        if odd:
+            self._finding(
+                "encoding", f"the character U+{ord(odd.group()):04X} is a line break to some", odd.start(), ""
+            )
+            return
+        try:
+            self.file.root = self._document(yaml.parse(text, Loader=yaml.SafeLoader))
+        except yaml.reader.ReaderError as error:
+            code = error.character if isinstance(error.character, int) else ord(error.character)
+            self._finding(
+                "encoding", f"the file has a control character, U+{code:04X}", error.position, "remove the character"
+            )
+        except yaml.MarkedYAMLError as error:
+            self._syntax(error)
+        except _Stopped:
+            pass
+
+    def _finding(self, code: str, message: str, start: int, suggestion: str, end: int | None = None) -> None:
+        self.file.report.add(code, message, start, start + 1 if end is None else end, suggestion)
+
+    def _stop(self, code: str, message: str, start: int, suggestion: str, end: int | None = None) -> _Stopped:
+        self._finding(code, message, start, suggestion, end)
+        return _Stopped()
+
+    def _document(self, events: Iterator[yaml.Event]) -> Node | None:
+        root: Node | None = None
+        stack: list[Mapping | Sequence] = []
+        pending: list[Scalar | None] = []  # for each open mapping, the key that waits for its value
+        documents = 0
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._stop(
+                        "several-documents",
+                        "a second document begins here: one file is one document",
+                        _at(event.start_mark),
+                        "put it into a file of its own",
+                    )
+            elif isinstance(event, yaml.CollectionEndEvent):
+                node = stack.pop()
+                if isinstance(node, Mapping):
+                    pending.pop()
+                node.end = max(node.end, _at(event.end_mark))
+                if stack:
+                    stack[-1].size += node.size
+                    self._attach(stack[-1], pending, node)
+                else:
+                    root = node
+            elif isinstance(event, yaml.NodeEvent):
+                made = self._node(event, stack)
+                if isinstance(made, Mapping | Sequence) and not isinstance(event, yaml.AliasEvent):
+                    stack.append(made)
+                    if isinstance(made, Mapping):
+                        pending.append(None)
+                elif stack:
+                    stack[-1].size += made.size
+                    self._attach(stack[-1], pending, made)
+                else:
+                    root = made
+        return root
+
+    def _node(self, event: yaml.NodeEvent, stack: list[Mapping | Sequence]) -> Node:
+        start, end = _at(event.start_mark), _at(event.end_mark)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event.anchor or "", stack, start, end)
+        self._count(1, start, end)
+        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
+            written = self.file.source.text[start:].split(maxsplit=1)[0]
+            raise self._stop(
+                "yaml-tag",
+                f"{written} is a YAML tag here, and tags are not used",
+                start,
+                "an expression that begins with ! needs quotes around it",
+                start + len(written),
+            )
+        anchor = _ANCHOR.match(self.file.source.text, start)
+        if event.anchor and anchor:
+            start = min(anchor.end(), end)
+        node: Node
+        if isinstance(event, yaml.ScalarEvent):
+            node = self._scalar(event, start, end)
+        else:
+            node = Mapping(start, end) if isinstance(event, yaml.MappingStartEvent) else Sequence(start, end)
+            if len(stack) >= MOST_DEPTH:
+                raise self._stop("too-large", f"more than {MOST_DEPTH} levels of nesting", start, "")
+        if event.anchor:
+            self.anchors[event.anchor] = node
+        return node
+
+    def _alias(self, name: str, stack: list[Mapping | Sequence], start: int, end: int) -> Node:
+        node = self.anchors.get(name)
+        if node is None or node in stack:
+            problem = "has no anchor before it" if node is None else "stands inside of what it stands for"
+            hint = "write the value itself; a text that begins with * needs quotes"
+            raise self._stop("yaml-alias", f"the alias *{name} {problem}", start, hint, end)
+        self._count(node.size, start, end)
+        return node
+
+    def _scalar(self, event: yaml.ScalarEvent, start: int, end: int) -> Scalar:
+        lone = next((character for character in event.value if "\ud800" <= character <= "\udfff"), None)
+        if lone:
+            raise self._stop("encoding", f"\\u{ord(lone):04x} alone is no character", start, "", end)
+        return Scalar(start, end, event.value, event.style or "")
+
+    def _count(self, more: int, start: int, end: int) -> None:
+        self.total += more
+        if self.total > MOST_NODES:
+            raise self._stop(
+                "too-large",
+                f"the file has more than {MOST_NODES} values, aliases counted in full",
+                start,
+                "split it",
+                end,
+            )
+
+    def _attach(self, parent: Mapping | Sequence, pending: list[Scalar | None], node: Node) -> None:
+        if isinstance(parent, Sequence):
+            parent.items.append(node)
+            return
+        key = pending[-1]
+        if key is not None:
+            pending[-1] = None
+            if key.text in parent.keys:
+                line, _column = self.file.source.place(parent.keys[key.text].start)
+                self._finding(
+                    "duplicate-key",
+                    f"the key {key.text!r} is there already, at line {line}",
+                    key.start,
+                    "keep one of them",
+                    key.end,
+                )
+                return
+            parent.keys[key.text] = key
+            parent.values[key.text] = node
+        elif isinstance(node, Scalar):
+            pending[-1] = node
+        else:
+            raise self._stop("yaml-key", "a key must be a plain text", node.start, "")
+
+    def _syntax(self, error: yaml.MarkedYAMLError) -> None:
+        text = self.file.source.text
+        problem = error.problem or "the file is not YAML"
+        mark = error.problem_mark or error.context_mark
+        position = min(mark.index, len(text)) if mark else 0
+        if text[position : position + 1] == "\t":
+            self._finding("tab", "a tab cannot indent YAML", position, "use spaces")
+            return
+        message, suggestion = problem, ""
+        if "quoted scalar" in (error.context or "") and "end of stream" in problem and error.context_mark:
+            position = error.context_mark.index
+            message, suggestion = (
+                "this quote is never closed",
+                "close it; within single quotes write '' for a quote, within double quotes \\\"",
+            )
+        elif "mapping values are not allowed" in problem:
+            message = "a colon is not allowed here"
+            suggestion = "check the indentation; a text with ': ' in it needs quotes, or a line of its own below >-"
+        elif "could not find expected ':'" in problem:
+            message = "a key without a colon"
+            position = error.context_mark.index if error.context_mark else position
+            suggestion = "write key: value, and check the indentation"
+        elif "<block end>" in problem:
+            message, suggestion = self._misplaced(text, position)
+        elif "cannot start any token" in problem:
+            message = f"a value cannot begin with {text[position : position + 1]!r}"
+            suggestion = "put the value in quotes"
+        elif "undefined alias" in problem:
+            suggestion = "put the value in quotes"
+        self._finding("yaml-syntax", message, position, suggestion)
+
+    @staticmethod
+    def _misplaced(text: str, position: int) -> tuple[str, str]:
+        line_start = max(text.rfind("\n", 0, position), text.rfind("\r", 0, position)) + 1
+        before = text[line_start:position].rstrip()
+        if before.endswith(("'", '"')):
+            return (
+                "the value ends at the quote before this",
+                "put the whole expression into one pair of quotes, or on a line of its own below >-",
+            )
+        return "this does not fit the indentation of the lines before", "indent it as its siblings are"
+
+
+def shown(value: Any, length: int = 40) -> str:
+    """Write a value for a message, shortened."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= length else text[: length - 1] + "…"
