@@ -1,0 +1,200 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A client of the control API, for tests and scripts. Needs requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from ..errors import InputError, ServiceError
+
+_TIMEOUT = 10.0
+
+
+class EmulatorClient:
+    """Steers an emulator at its base URL. Durations are emulated seconds.
+
+    Raises InputError for what the emulator refuses, ServiceError where it cannot be reached.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        import requests  # here, for where it is not installed
+
+        self.base_url = base_url.rstrip("/")
+        self._unreachable = requests.RequestException
+        self._session = requests.Session()
+        self._session.trust_env = False  # never through the environment's proxy
+
+    def vm_endpoint(self, name: str) -> str:
+        """Return the endpoint at which a VM finds its service."""
+        return f"{self.base_url}/vm/{quote(name)}"
+
+    def schedule(
+        self,
+        event_type: str,
+        resources: Sequence[str] | str | None = None,
+        *,
+        duration_seconds: int | None = None,
+        source: str | None = None,
+        notice_seconds: float | None = None,
+        description: str | None = None,
+        impact_seconds: float | None = None,
+        gone_after_seconds: float | None = None,
+        start_on: str | None = None,
+        start_delay_seconds: float | None = None,
+        seen_by: str | None = None,
+        event_id: str | None = None,
+        name: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Schedule an event (see ``spec.EventSpec``; None means the default of its type) and return its EventId."""
+        body = {
+            "type": event_type,
+            "resources": _names(resources),
+            "duration": duration_seconds,
+            "source": source,
+            "notice": notice_seconds,
+            "description": description,
+            "impact": impact_seconds,
+            "gone_after": gone_after_seconds,
+            "start_on": start_on,
+            "start_delay": start_delay_seconds,
+            "seen_by": seen_by,
+            "event_id": event_id,
+            "name": name,
+            "fields": None if fields is None else dict(fields),
+        }
+        return str(self._call("POST", "events", body)["event_id"])
+
+    def hardware_failure(self, resources: Sequence[str] | str | None = None, **values: Any) -> str:
+        """List a Reboot as Started at once (SE-22); ``values`` are as the schema's ``hardware_failure`` has them."""
+        body = {"resources": _names(resources), **values}
+        return str(self._call("POST", "hardware-failures", body)["event_id"])
+
+    def schedule_fault_domains(self, event: Mapping[str, Any], pause_seconds: float = 0.0) -> str:
+        """Serve fault domains in turn (SE-24); ``event`` is as the schema has it. Returns the first EventId."""
+        body = {"event": dict(event), "pause": pause_seconds}
+        return str(self._call("POST", "fault-domains", body)["event_id"])
+
+    def cancel(self, event: str) -> None:
+        """Let a Scheduled event vanish (SE-21). Events are named by EventId or by the name they were given."""
+        self._call("POST", f"events/{quote(event, safe='')}/cancel")
+
+    def start(self, event: str) -> None:
+        """Start a Scheduled event now."""
+        self._call("POST", f"events/{quote(event, safe='')}/start")
+
+    def finish(self, event: str) -> None:
+        """Let a Started event leave the list now."""
+        self._call("POST", f"events/{quote(event, safe='')}/finish")
+
+    def secondary_impact(self, event: str, duration_seconds: float) -> None:
+        """Let a Started event affect its VMs once more (SE-23)."""
+        self._call("POST", f"events/{quote(event, safe='')}/impacts", {"duration": duration_seconds})
+
+    def event(self, event: str) -> dict[str, Any]:
+        """Return one event: status, approvals, times."""
+        return self._call("GET", f"events/{quote(event, safe='')}")
+
+    def state(self) -> dict[str, Any]:
+        """Return everything: ``now``, ``vms``, ``events``, ``faults``, ``transitions``."""
+        return self._call("GET", "state")
+
+    def inject_fault(
+        self,
+        kind: str | int,
+        *,
+        status: int | None = None,
+        times: int | None = None,
+        for_seconds: float | None = None,
+        latency_seconds: float | None = None,
+        retry_after_seconds: float | None = None,
+        vms: Sequence[str] | str | None = None,
+        requests: Sequence[str] | str | None = None,
+        processed: bool | None = None,
+    ) -> None:
+        """Let a fault begin; a number as the kind is that HTTP status. ``requests``: of ``get post instance``."""
+        if isinstance(kind, int) or kind.isdecimal():
+            kind, status = "status", int(kind)
+        body = {
+            "kind": kind,
+            "status": status,
+            "times": times,
+            "for": for_seconds,
+            "latency": latency_seconds,
+            "retry_after": retry_after_seconds,
+            "vms": _names(vms),
+            "requests": _names(requests),
+            "processed": processed,
+        }
+        self._call("POST", "faults", body)
+
+    def clear_faults(self) -> None:
+        """End all faults."""
+        self._call("DELETE", "faults")
+
+    def requests(self, since: int = 0) -> list[dict[str, Any]]:
+        """Return the requests to the emulated service, oldest first, after that number (``requestlog.Entry``)."""
+        found: list[dict[str, Any]] = self._call("GET", f"requests?since={since}")["requests"]
+        return found
+
+    def clear_requests(self) -> None:
+        """Forget the requests so far."""
+        self._call("DELETE", "requests")
+
+    def advance(self, seconds: float) -> None:
+        """Jump ahead in emulated time."""
+        self._call("POST", "time", {"advance": seconds})
+
+    def set_time_scale(self, scale: float) -> None:
+        """Let emulated time run ``scale`` times as fast as real time; 0 pauses it."""
+        self._call("POST", "time", {"scale": scale})
+
+    def switch_off(self) -> None:
+        """Switch the service off, as a day of silence does (SE-05); the next request switches it on again."""
+        self._call("POST", "switch-off")
+
+    def reset(self) -> None:
+        """Start the scenario again."""
+        self._call("POST", "reset")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._session.close()
+
+    def __enter__(self) -> EmulatorClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        url = f"{self.base_url}/emulator/v1/{path}"
+        data = None
+        if method == "POST":
+            data = {name: value for name, value in (body or {}).items() if value is not None}
+        try:
+            response = self._session.request(method, url, json=data, timeout=_TIMEOUT)
+        except self._unreachable as error:
+            raise ServiceError(f"the emulator at {self.base_url} does not answer: {error}") from error
+        if response.status_code == 204:
+            return {}
+        try:
+            answer = response.json()
+        except ValueError as error:
+            raise ServiceError(f"{url} answered {response.status_code} without JSON: is that an emulator?") from error
+        if not response.ok:
+            raise InputError(str(answer.get("error", response.text)))
+        return dict(answer)
+
+
+def _names(names: Sequence[str] | str | None) -> list[str] | None:
+    if names is None:
+        return None
+    return [names] if isinstance(names, str) else list(names)

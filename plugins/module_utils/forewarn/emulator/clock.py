@@ -1,0 +1,135 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Emulated time, and how it maps to the real time that clients read.
+
+A *moment* is a number of emulated seconds since the clock was made. Notice, start, end, the first call and the
+switch-off are all moments; a client sees them only through ``wall``, translated to its own, real, clock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from ..errors import InputError
+
+
+class Clock(Protocol):
+    """What the model needs to know of time."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether time moves by ``advance`` only, so that real and emulated seconds have nothing to do with another."""
+
+    def now(self) -> float:
+        """Return the present moment. It never falls."""
+
+    def wall(self, moment: float) -> float:
+        """Return the real time of a moment, in seconds since 1970, as a client's own clock shows it."""
+
+    def monotonic(self, moment: float) -> float:
+        """Return the real monotonic time of a moment, comparable with ``time.monotonic()`` on this machine."""
+
+    def moment(self, wall: float) -> float:
+        """Return the moment of a real time: the inverse of ``wall``."""
+
+
+class AdjustableClock(Clock, Protocol):
+    """A clock that can be moved."""
+
+    scale: float
+
+    def advance(self, seconds: float) -> None:
+        """Jump ahead by emulated seconds."""
+
+    def set_scale(self, scale: float) -> None:
+        """Let emulated time run ``scale`` times as fast as real time; 0 pauses it."""
+
+
+class ScaledClock:
+    """Runs ``scale`` times as fast as real time; at scale 0 it stands still and only ``advance`` moves it."""
+
+    def __init__(
+        self,
+        scale: float = 1.0,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._monotonic = monotonic
+        self._real = monotonic()  # the real time, and
+        self._base = 0.0  # the moment, of the last jump or change of scale
+        self._wall_offset = wall() - self._real
+        self.scale = _checked_scale(scale)
+
+    @property
+    def paused(self) -> bool:
+        return self.scale == 0
+
+    def now(self) -> float:
+        return self._base + (self._monotonic() - self._real) * self.scale
+
+    def monotonic(self, moment: float) -> float:
+        real = self._monotonic()
+        distance = (moment - self.now()) / (self.scale or 1.0)
+        if distance >= 0:
+            return real + distance
+        # What a jump has passed over happened, for the real world, at the jump.
+        return max(self._real, real + distance)
+
+    def wall(self, moment: float) -> float:
+        return self._wall_offset + self.monotonic(moment)
+
+    def moment(self, wall: float) -> float:
+        return self.now() + (wall - self._wall_offset - self._monotonic()) * (self.scale or 1.0)
+
+    def advance(self, seconds: float) -> None:
+        if not 0 <= seconds <= 1e10:
+            raise InputError(f"time cannot be advanced by {seconds} s.", "Give a number of seconds from 0 up.")
+        self._base, self._real = self.now() + seconds, self._monotonic()
+
+    def set_scale(self, scale: float) -> None:
+        scale = _checked_scale(scale)
+        self._base, self._real = self.now(), self._monotonic()
+        self.scale = scale
+
+
+class ManualClock:
+    """A clock for tests: wall and monotonic time move with it, and only ``advance`` moves it."""
+
+    paused = False
+    scale = 1.0
+
+    def __init__(self, wall: float = 1_800_000_000.0) -> None:
+        self._now = 0.0
+        self._epoch = wall
+
+    def now(self) -> float:
+        return self._now
+
+    def wall(self, moment: float) -> float:
+        return self._epoch + moment
+
+    def monotonic(self, moment: float) -> float:
+        return moment
+
+    def moment(self, wall: float) -> float:
+        return wall - self._epoch
+
+    def advance(self, seconds: float) -> None:
+        if seconds < 0:
+            raise ValueError("time does not run backwards")
+        self._now += seconds
+
+    def set_scale(self, scale: float) -> None:
+        self.scale = scale
+
+
+def _checked_scale(scale: float) -> float:
+    if not 0 <= scale <= 100_000:
+        raise InputError(
+            f"the time scale {scale} is out of range.",
+            "Give a number from 0 (time stands still until it is advanced) to 100000.",
+        )
+    return float(scale)

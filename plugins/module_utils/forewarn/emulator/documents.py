@@ -1,0 +1,110 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documents as they go over the wire: Scheduled Events in every api-version, and ``/metadata/instance``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from email.utils import formatdate
+from types import MappingProxyType
+from typing import Any
+
+from ..events import API_VERSIONS, EVENT_TYPE_SINCE, format_time, has_field
+from .lifecycle import ListedEvent
+from .spec import VmSpec
+
+INSTANCE_API_VERSION = re.compile(r"20\d\d-\d\d-\d\d", re.ASCII)
+FIRST_INSTANCE_API_VERSION = "2017-04-02"
+
+# Field of compute -> the api-version of the instance metadata that brought it.
+_COMPUTE_SINCE: Mapping[str, str] = MappingProxyType(
+    {
+        "azEnvironment": "2018-10-01",
+        "location": "2017-04-02",
+        "name": "2017-04-02",
+        "osType": "2017-04-02",
+        "placementGroupId": "2017-08-01",
+        "platformFaultDomain": "2017-04-02",
+        "platformUpdateDomain": "2017-04-02",
+        "provider": "2018-10-01",
+        "resourceGroupName": "2017-08-01",
+        "subscriptionId": "2017-08-01",
+        "tags": "2017-08-01",
+        "tagsList": "2019-06-04",
+        "vmId": "2017-04-02",
+        "vmScaleSetName": "2017-12-01",
+        "vmSize": "2017-04-02",
+        "zone": "2017-12-01",
+    }
+)
+
+
+def render(incarnation: int, events: Iterable[ListedEvent], api_version: str, not_before_format: str) -> bytes:
+    """Return the body of a document. Types and fields younger than the api-version are left out."""
+    listed = [
+        _render_event(event, api_version, not_before_format)
+        for event in events
+        if EVENT_TYPE_SINCE.get(event.event_type, API_VERSIONS[-1]) <= api_version
+    ]
+    return json.dumps({"DocumentIncarnation": incarnation, "Events": listed}).encode()
+
+
+def _render_event(event: ListedEvent, api_version: str, not_before_format: str) -> dict[str, Any]:
+    prefix = "_" if api_version == API_VERSIONS[0] else ""
+    fields: dict[str, Any] = {
+        "EventId": event.event_id,
+        "EventStatus": event.status,
+        "EventType": event.event_type,
+        "ResourceType": "VirtualMachine",
+        "Resources": [prefix + name for name in event.resources],
+        "NotBefore": "" if event.not_before is None else _format_not_before(event.not_before, not_before_format),
+        "Description": event.description,
+        "EventSource": event.source,
+        "DurationInSeconds": event.duration,
+    }
+    fields = {name: value for name, value in fields.items() if has_field(api_version, name)}
+    fields.update(event.fields)
+    return {name: value for name, value in fields.items() if name not in event.fields or value is not None}
+
+
+def _format_not_before(seconds: int, spelling: str) -> str:
+    """Write either spelling of SE-16."""
+    if spelling == "iso8601":
+        return format_time(datetime.fromtimestamp(seconds, timezone.utc))
+    return formatdate(seconds, usegmt=True)
+
+
+def etag(body: bytes) -> str:
+    """Return an entity tag: of the content, so that it holds across a reset of DocumentIncarnation."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def instance(vm: VmSpec, api_version: str) -> dict[str, Any]:
+    """Return what ``/metadata/instance`` says about a VM."""
+    tags = sorted(vm.tags.items())
+    digest = hashlib.sha256(vm.name.encode()).hexdigest()
+    compute = {
+        "azEnvironment": "AzurePublicCloud",
+        "location": vm.location,
+        "name": vm.name,
+        "osType": "Linux",
+        "placementGroupId": "",
+        "platformFaultDomain": vm.fault_domain,
+        "platformUpdateDomain": vm.fault_domain,
+        "provider": "Microsoft.Compute",
+        "resourceGroupName": "emulated",
+        "subscriptionId": "00000000-0000-0000-0000-000000000000",
+        "tags": ";".join(f"{name}:{value}" for name, value in tags),
+        "tagsList": [{"name": name, "value": value} for name, value in tags],
+        "vmId": "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32])),
+        "vmScaleSetName": vm.scale_set,
+        "vmSize": vm.size,
+        "zone": vm.zone,
+    }
+    known = {name: value for name, value in compute.items() if _COMPUTE_SINCE[name] <= api_version}
+    return {"compute": known, "network": {"interface": []}}

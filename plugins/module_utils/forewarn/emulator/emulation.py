@@ -1,0 +1,154 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One running emulation: model, faults, request log and clock behind one lock, for threads to share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .actions import perform
+from .clock import AdjustableClock, ScaledClock
+from .faults import Faults
+from .lifecycle import Stamp, Transition
+from .model import DEFAULT_VM, Model
+from .requestlog import Entry, RequestLog
+from .spec import Settings, VmSpec
+
+_LONGEST_WAIT = 1.0  # real seconds after which a waiting request looks at the clock again
+
+
+@dataclass(frozen=True)
+class Step:
+    """One entry of a timeline: ``at`` is in emulated seconds since the start; ``action`` and ``data`` are checked."""
+
+    at: float
+    action: str
+    data: Any
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What to emulate; the plain one is a single VM for which nothing is planned."""
+
+    vms: tuple[VmSpec, ...] = (DEFAULT_VM,)
+    settings: Settings = field(default_factory=Settings)
+    timeline: tuple[Step, ...] = ()
+    name: str = ""
+
+
+class Emulation:
+    """``lock`` guards ``model``, ``faults`` and ``log``: hold it around every use of them."""
+
+    def __init__(
+        self,
+        scenario: Scenario | None = None,
+        clock: AdjustableClock | None = None,
+        on_transition: Callable[[Transition], None] | None = None,
+        on_answer: Callable[[Entry], None] | None = None,
+    ) -> None:
+        self.scenario = scenario or Scenario()
+        self.clock: AdjustableClock = ScaledClock() if clock is None else clock
+        self.lock = threading.Condition(threading.RLock())
+        self.log = RequestLog(on_answer)
+        self._on_transition = on_transition
+        self._closed = False
+        self.model, self.faults = self._begin()
+
+    def _begin(self) -> tuple[Model, Faults]:
+        model = Model(self.clock, self.scenario.vms, self.scenario.settings, on_transition=self._on_transition)
+        faults = Faults()
+        for step in self.scenario.timeline:
+            model.at(model.started_at + step.at, _deferred(step, model, faults))
+        return model, faults
+
+    def reset(self) -> None:
+        """Start the scenario again; events, faults and the request log are forgotten, the time scale stays."""
+        with self.lock:
+            self.model, self.faults = self._begin()
+            self.log.clear()
+            self.lock.notify_all()
+
+    def perform(self, action: str, data: Any) -> str | None:
+        """Do one checked action now; return the EventId where it makes one. Raises InputError."""
+        with self.lock:
+            self.model.settle()
+            result = perform(action, data, self.model, self.faults)
+            self.model.settle()
+            self.lock.notify_all()
+            return result
+
+    def advance(self, seconds: float) -> None:
+        """Jump ahead by emulated seconds."""
+        with self.lock:
+            self.model.settle()
+            self.clock.advance(seconds)
+            self.model.settle()
+            self.model.retime()
+            self.lock.notify_all()
+
+    def set_scale(self, scale: float) -> None:
+        """Change how fast emulated time runs; 0 pauses it."""
+        with self.lock:
+            self.model.settle()
+            self.clock.set_scale(scale)
+            self.model.retime()
+            self.lock.notify_all()
+
+    def stamp(self) -> Stamp:
+        """Return the present moment with its real times."""
+        now = self.clock.now()
+        return Stamp(now, self.clock.wall(now), self.clock.monotonic(now))
+
+    def wait_until(self, moment: float) -> None:
+        """Return once that moment has come, or the emulation is closed."""
+        with self.lock:
+            while not self._closed and (left := moment - self.clock.now()) > 0:
+                real = left / self.clock.scale if self.clock.scale else _LONGEST_WAIT
+                self.lock.wait(min(real, _LONGEST_WAIT))
+
+    def close(self) -> None:
+        """Let all waiting requests be answered at once."""
+        with self.lock:
+            self._closed = True
+            self.lock.notify_all()
+
+    def state(self) -> dict[str, Any]:
+        """Return everything there is to know, as JSON data. Looking switches no service on."""
+        with self.lock:
+            model = self.model
+            model.settle()
+            events = [event.as_dict(model.time) for event in model.events.values()]
+            return {
+                "scenario": self.scenario.name,
+                "now": model.stamp().as_dict(),
+                "elapsed": model.time - model.started_at,
+                "time_scale": self.clock.scale,
+                "vms": [self._vm_state(vm, events) for vm in model.vms()],
+                "events": events,
+                "faults": [fault.as_dict() for fault in self.faults.present(model.time)],
+                "transitions": [
+                    {"at": entry.at.as_dict(), "kind": entry.kind, "subject": entry.subject, "detail": entry.detail}
+                    for entry in model.transitions
+                ],
+            }
+
+    def _vm_state(self, vm: VmSpec, events: list[dict[str, Any]]) -> Mapping[str, Any]:
+        incarnation, listing = self.model.document(vm.name)
+        return {
+            "name": vm.name,
+            "group": None if vm.alone else vm.group,
+            "fault_domain": vm.fault_domain,
+            "incarnation": incarnation,
+            "listed": [event.event_id for event in listing],
+            "impacted_by": [
+                event["event_id"] for event in events if event["impacted"] and vm.name in event["resources"]
+            ],
+        }
+
+
+def _deferred(step: Step, model: Model, faults: Faults) -> Callable[[], object]:
+    return lambda: perform(step.action, step.data, model, faults)

@@ -1,0 +1,165 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the model is made of: one event's life, one VM's view, one deployment's switch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InputError
+from .spec import EventSpec, VmSpec
+
+SCHEDULED, STARTED, FINISHED, CANCELLED = "Scheduled", "Started", "Finished", "Cancelled"
+
+
+class UnknownNameError(InputError):
+    """There is no such event, or no such VM."""
+
+
+class WrongStateError(InputError):
+    """The event's state does not allow what was asked: a started event cannot be cancelled, say."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """When something happened: as a moment (emulated seconds), in seconds since 1970, and by ``time.monotonic()``."""
+
+    moment: float
+    wall: float
+    monotonic: float
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the stamp for JSON."""
+        return {"emulated": self.moment, "wall": self.wall, "monotonic": self.monotonic}
+
+
+@dataclass(frozen=True)
+class Approval:
+    """One VM's StartRequest, as it arrived."""
+
+    vm: str
+    at: Stamp
+
+
+@dataclass(frozen=True)
+class Transition:
+    """Something that happened to an event or a deployment; ``detail`` is for people."""
+
+    at: Stamp
+    kind: str
+    subject: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class ListedEvent:
+    """An event as a document lists it. ``not_before`` is in seconds since 1970, None once started (SE-16)."""
+
+    event_id: str
+    event_type: str
+    resources: tuple[str, ...]
+    status: str
+    not_before: int | None
+    description: str
+    source: str
+    duration: int
+    fields: Mapping[str, Any]
+
+
+@dataclass
+class EventLife:
+    """One event. ``deadline`` is the moment that was asked for; ``not_before`` the same in real seconds since 1970,
+    rounded up to whole ones; ``start_at`` the moment at which the event starts unless approved, not before either.
+    """
+
+    event_id: str
+    spec: EventSpec
+    created: Stamp
+    deadline: float
+    not_before: int
+    start_at: float
+    status: str = SCHEDULED
+    approvals: list[Approval] = field(default_factory=list)
+    approved_start: float | None = None
+    started: Stamp | None = None
+    started_by: str | None = None
+    gone_at: float | None = None
+    impacts: list[tuple[float, float]] = field(default_factory=list)
+    ended: Stamp | None = None
+    visible_since: dict[str, Stamp] = field(default_factory=dict)
+    # The other fault domains (SE-24), served one after another once this event has finished.
+    followers: tuple[EventSpec, ...] = ()
+    pause: float = 0.0
+
+    @property
+    def listed(self) -> bool:
+        """Whether the service still has the event (SE-15)."""
+        return self.status in (SCHEDULED, STARTED)
+
+    @property
+    def due(self) -> float | None:
+        """The moment of the next transition by itself; None once it is over."""
+        if self.status == SCHEDULED:
+            return self.start_at if self.approved_start is None else min(self.start_at, self.approved_start)
+        return self.gone_at if self.status == STARTED else None
+
+    def listing(self) -> ListedEvent:
+        """Return the event as a document lists it."""
+        spec = self.spec
+        return ListedEvent(
+            event_id=self.event_id,
+            event_type=spec.event_type,
+            resources=spec.resources,
+            status=self.status,
+            not_before=self.not_before if self.status == SCHEDULED else None,
+            description=spec.listed_description,
+            source=spec.source,
+            duration=spec.listed_duration,
+            fields=spec.fields,
+        )
+
+    def as_dict(self, now: float) -> dict[str, Any]:
+        """Return everything about the event, for the control API."""
+        return {
+            "event_id": self.event_id,
+            "name": self.spec.name,
+            "type": self.spec.event_type,
+            "resources": list(self.spec.resources),
+            "source": self.spec.source,
+            "status": self.status,
+            "created": self.created.as_dict(),
+            "not_before": self.not_before,
+            "start_on": self.spec.start_on,
+            "approvals": [{"vm": approval.vm, "at": approval.at.as_dict()} for approval in self.approvals],
+            "started": self.started.as_dict() if self.started else None,
+            "started_by": self.started_by,
+            "impacts": [{"from": since, "until": until} for since, until in self.impacts],
+            "impacted": any(since <= now < until for since, until in self.impacts),
+            "gone_at": self.gone_at,
+            "ended": self.ended.as_dict() if self.ended else None,
+            "visible_since": {vm: stamp.as_dict() for vm, stamp in self.visible_since.items()},
+        }
+
+
+@dataclass
+class View:
+    """What one VM is shown. The number rises with every change of the listing, and by nothing else (SE-10)."""
+
+    vm: VmSpec
+    incarnation: int = 1
+    listing: tuple[ListedEvent, ...] = ()
+
+
+@dataclass
+class Deployment:
+    """Whether the service is on for a group of VMs (SE-05)."""
+
+    name: str
+    enabled: bool = False
+    listing: bool = False  # on, and far enough into it for events to be shown
+    ready_at: float = 0.0
+    events_from: float = 0.0
+    last_request: float = 0.0

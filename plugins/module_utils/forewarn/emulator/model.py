@@ -1,0 +1,413 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The service as a state machine: no HTTP, no threads, and no time but the injected clock's.
+
+Nothing happens by itself: ``settle`` (which every method calls) plays what has fallen due since the last call, in the
+order in which it fell due. A caller with several threads holds a lock around each call.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from ..errors import InputError
+from .clock import Clock
+from .lifecycle import (
+    CANCELLED,
+    FINISHED,
+    SCHEDULED,
+    STARTED,
+    Approval,
+    Deployment,
+    EventLife,
+    ListedEvent,
+    Stamp,
+    Transition,
+    UnknownNameError,
+    View,
+    WrongStateError,
+)
+from .spec import NOT_BEFORE_FORMATS, RECORDED_IMPACT, SEEN_BY, START_ON, EventSpec, Settings, VmSpec, is_guid
+
+DEFAULT_VM = VmSpec("vm_0")
+_FIRST_INCARNATION = 1
+_HISTORY = 10_000  # transitions kept
+_ROUNDING = 1e-6  # real seconds; a sum of floats just above a whole second is that second
+
+
+def new_event_id() -> str:
+    """Return an EventId as the service spells them: a GUID in upper case (SE-11)."""
+    return str(uuid.uuid4()).upper()
+
+
+class Model:
+    """Events, the VMs that see them, and DocumentIncarnation.
+
+    ``new_id`` makes EventIds. ``on_transition`` is told of everything that happens, at the moment it is played.
+    Times in arguments and results are moments of the clock, in emulated seconds, unless they say otherwise.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        vms: Sequence[VmSpec] = (DEFAULT_VM,),
+        settings: Settings | None = None,
+        new_id: Callable[[], str] = new_event_id,
+        on_transition: Callable[[Transition], None] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.settings = settings or Settings()
+        _check_settings(self.settings)
+        self.events: dict[str, EventLife] = {}  # by EventId in lower case, in order of creation
+        self.transitions: deque[Transition] = deque(maxlen=_HISTORY)
+        self._views = {vm.name.lower(): View(vm, _FIRST_INCARNATION) for vm in vms}
+        if not vms or len(self._views) != len(vms):
+            raise InputError("the VMs must have different names, and there must be at least one.")
+        self.default_vm = vms[0].name
+        self._deployments = {vm.deployment: Deployment(vm.deployment) for vm in vms}
+        self._agenda: list[tuple[float, int, Callable[[], object]]] = []
+        self._planned = 0
+        self._new_id = new_id
+        self._on_transition = on_transition
+        self._time = clock.now()  # up to here everything due has been played
+        self.started_at = self._time
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """The moment that is being played; between calls, that of the last call."""
+        return self._time
+
+    def settle(self) -> None:
+        """Play everything that has fallen due."""
+        now = self.clock.now()
+        while True:
+            due, play = self._next()
+            if due > now:
+                break
+            self._time = max(self._time, due)
+            play()
+            self._refresh()
+        self._time = max(self._time, now)
+
+    def next_due(self) -> float | None:
+        """Return the moment at which something will happen by itself, None if nothing will."""
+        due, _play = self._next()
+        return None if due == math.inf else due
+
+    def at(self, moment: float, action: Callable[[], object]) -> None:
+        """Plan a call, made when its moment is played. It may use every method of this class.
+
+        What it cannot do by then (cancel an event that has started, say) is noted as a transition ``failed``.
+        """
+        self._planned += 1
+        self._agenda.append((moment, self._planned, action))
+        self._agenda.sort(key=lambda entry: entry[:2])
+
+    def retime(self) -> None:
+        """Fit NotBefore to a clock that was advanced or re-scaled: call ``settle`` before that, and this after it."""
+        for event in self.events.values():
+            if event.status == SCHEDULED:
+                event.not_before, event.start_at = self._not_before(event.deadline)
+        self._refresh()
+        self.settle()
+
+    def stamp(self) -> Stamp:
+        """Return the moment being played, with its real times."""
+        return Stamp(self._time, self.clock.wall(self._time), self.clock.monotonic(self._time))
+
+    def _next(self) -> tuple[float, Callable[[], object]]:
+        due, play = math.inf, _nothing
+        if self._agenda:
+            due, play = self._agenda[0][0], self._play_agenda
+        for event in self.events.values():
+            if event.due is not None and event.due < due:
+                due, play = event.due, self._step_of(event)
+        for deployment in self._deployments.values():
+            if not deployment.enabled:
+                continue
+            if not deployment.listing and deployment.events_from < due:
+                due, play = deployment.events_from, self._listing_of(deployment)
+            if self.settings.switch_off is not None and deployment.last_request + self.settings.switch_off < due:
+                due, play = deployment.last_request + self.settings.switch_off, self._switching_off(deployment)
+        return due, play
+
+    def _play_agenda(self) -> None:
+        _due, _number, action = self._agenda.pop(0)
+        try:
+            action()
+        except InputError as error:
+            self._note("failed", "timeline", str(error))
+
+    def _not_before(self, deadline: float) -> tuple[int, float]:
+        """Return NotBefore in whole real seconds, rounded up, and the moment of the start.
+
+        A client compares NotBefore with its own clock, so the event must not start before that reads so. Where time
+        stands still there is no such comparison, and the moment asked for counts.
+        """
+        not_before = math.ceil(self.clock.wall(deadline) - _ROUNDING)
+        if self.clock.paused:
+            return not_before, deadline
+        return not_before, max(deadline, self.clock.moment(not_before))
+
+    # -- what VMs do ---------------------------------------------------------------------------------------------------
+
+    def vm(self, name: str | None = None) -> VmSpec:
+        """Return a VM by its name in any case, the default one without. Raises UnknownNameError."""
+        return self._view(name).vm
+
+    def vms(self) -> tuple[VmSpec, ...]:
+        """Return all VMs, the default one first."""
+        return tuple(view.vm for view in self._views.values())
+
+    def request(self, vm: str | None = None) -> float:
+        """Note a request, which switches the service on (SE-05); return the moment from which it may be answered."""
+        self.settle()
+        deployment = self._deployments[self._view(vm).vm.deployment]
+        deployment.last_request = self._time
+        if not deployment.enabled:
+            deployment.enabled = True
+            deployment.ready_at = self._time + self.settings.first_response
+            deployment.events_from = self._time + self.settings.first_events
+            self._note("enabled", deployment.name)
+            self.settle()
+        return deployment.ready_at
+
+    def document(self, vm: str | None = None) -> tuple[int, tuple[ListedEvent, ...]]:
+        """Return DocumentIncarnation and the events that a VM is shown now. Looking switches nothing on."""
+        self.settle()
+        view = self._view(vm)
+        return view.incarnation, view.listing
+
+    def approve(self, event_ids: Iterable[str], vm: str | None = None) -> None:
+        """Take a VM's StartRequests: all of them or, if one is not listed to this VM, none (UnknownNameError).
+
+        Approving what has been approved or has started changes nothing (SE-31).
+        """
+        self.settle()
+        view = self._view(vm)
+        listed = {event.event_id.lower() for event in view.listing}
+        approved = []
+        for event_id in event_ids:
+            if event_id.lower() not in listed:
+                raise UnknownNameError(f"there is no event {event_id}")
+            approved.append(self.events[event_id.lower()])
+        for event in approved:
+            event.approvals.append(Approval(view.vm.name, self.stamp()))
+            self._note("approved", event.event_id, f"by {view.vm.name}")
+            if event.status == SCHEDULED and event.approved_start is None and _suffices(event):
+                delay = event.spec.start_delay
+                event.approved_start = self._time + (self.settings.start_delay if delay is None else delay)
+        self.settle()
+
+    # -- what the platform does ----------------------------------------------------------------------------------------
+
+    def schedule(self, spec: EventSpec) -> str:
+        """Schedule an event and return its EventId. Raises InputError for what cannot be."""
+        return self._schedule(spec).event_id
+
+    def schedule_fault_domains(self, spec: EventSpec, pause: float = 0.0) -> str:
+        """Serve the fault domains of the event's resources one after another (SE-24); return the first EventId.
+
+        The next event appears ``pause`` seconds after the one before it has finished; a cancelled one ends the row.
+        """
+        domains: dict[str, list[str]] = {}
+        for name in self._checked(spec).resources:
+            domains.setdefault(self.vm(name).fault_domain, []).append(name)
+        specs = []
+        for number, names in enumerate(domains.values(), 1):
+            alias = spec.name if spec.name is None or number == 1 else f"{spec.name}-{number}"
+            event_id = spec.event_id if number == 1 else None
+            specs.append(replace(spec, resources=tuple(names), name=alias, event_id=event_id))
+        return self._schedule(specs[0], tuple(specs[1:]), pause).event_id
+
+    def cancel(self, event: str) -> None:
+        """Let a Scheduled event vanish without impact (SE-21)."""
+        life = self._expect(event, SCHEDULED)
+        self._end(life, CANCELLED)
+        self._refresh()
+
+    def start(self, event: str) -> None:
+        """Start a Scheduled event now, approved or not: what the service should not do before NotBefore."""
+        self._start(self._expect(event, SCHEDULED), "control")
+        self._refresh()
+
+    def finish(self, event: str) -> None:
+        """Let a Started event leave the list now."""
+        self._end(self._expect(event, STARTED), FINISHED)
+        self._refresh()
+
+    def secondary_impact(self, event: str, duration: float) -> None:
+        """Let a Started event affect its VMs once more (SE-23). It stays listed at least until that is over."""
+        life = self._expect(event, STARTED)
+        life.impacts.append((self._time, self._time + duration))
+        life.gone_at = max(life.gone_at or 0.0, self._time + duration)
+        self._note("impact", life.event_id, f"for another {duration:g} s")
+
+    def switch_off(self) -> None:
+        """Switch the service off for all deployments at once, as a day of silence does (SE-05)."""
+        self.settle()
+        for deployment in self._deployments.values():
+            if deployment.enabled:
+                self._switching_off(deployment)()
+
+    def find(self, event: str) -> EventLife:
+        """Return an event by its EventId in any case, or by its name. Raises UnknownNameError."""
+        if event.lower() in self.events:
+            return self.events[event.lower()]
+        for life in self.events.values():
+            if life.spec.name == event:
+                return life
+        raise UnknownNameError(f"there is no event {event!r}.")
+
+    # -- one step ------------------------------------------------------------------------------------------------------
+
+    def _schedule(self, spec: EventSpec, followers: tuple[EventSpec, ...] = (), pause: float = 0.0) -> EventLife:
+        self.settle()
+        spec = self._checked(spec)
+        notice = self.settings.notice_of(spec.event_type) if spec.notice is None else spec.notice
+        deadline = self._time + notice
+        not_before, start_at = self._not_before(deadline)
+        event_id = spec.event_id or self._new_id()
+        life = EventLife(event_id, spec, self.stamp(), deadline, not_before, start_at, followers=followers, pause=pause)
+        self.events[event_id.lower()] = life
+        if spec.hardware_failure:
+            self._start(life, "hardware failure")
+        else:
+            self._note("scheduled", event_id, f"{spec.event_type} of {', '.join(spec.resources)}")
+        self._refresh()
+        return life
+
+    def _checked(self, spec: EventSpec) -> EventSpec:
+        """Return the spec with VM names as they are spelled, or raise InputError."""
+        names = tuple(self.vm(name).name for name in spec.resources)
+        if not names or len(set(names)) != len(names):
+            raise InputError("an event needs at least one VM in its resources, and each of them once.")
+        if len({self.vm(name).deployment for name in names}) > 1:
+            raise InputError(
+                f"no single event affects {', '.join(names)}: they are not of one group.", "Schedule one for each."
+            )
+        if spec.event_type == "Terminate" and len(names) > 1:
+            raise InputError("Terminate is an event of one VM.", "Schedule one for each VM.")
+        if spec.start_on not in START_ON or spec.audience not in SEEN_BY:
+            raise InputError(f"start_on is one of {', '.join(START_ON)}; seen_by is one of {', '.join(SEEN_BY)}.")
+        if spec.event_id is not None and (not is_guid(spec.event_id) or spec.event_id.lower() in self.events):
+            raise InputError(f"the EventId {spec.event_id} is not a GUID, or is taken.")
+        if spec.name is not None and any(life.spec.name == spec.name for life in self.events.values()):
+            raise InputError(f"an event named {spec.name!r} exists already.")
+        for what, seconds in (("notice", spec.notice), ("impact", spec.impact), ("gone_after", spec.gone_after)):
+            if seconds is not None and not 0 <= seconds < math.inf:
+                raise InputError(f"{what} is {seconds}: give seconds, 0 or more.")
+        return replace(spec, resources=names)
+
+    def _step_of(self, life: EventLife) -> Callable[[], None]:
+        def step() -> None:
+            if life.status == SCHEDULED:
+                approved = life.approved_start is not None and life.approved_start <= life.start_at
+                self._start(life, "approval" if approved else "NotBefore")
+            else:
+                self._end(life, FINISHED)
+
+        return step
+
+    def _start(self, life: EventLife, why: str) -> None:
+        spec = life.spec
+        impact = spec.impact
+        if impact is None:
+            impact = RECORDED_IMPACT if spec.listed_duration < 0 else float(spec.listed_duration)
+        gone_after = self.settings.gone_after if spec.gone_after is None else spec.gone_after
+        life.status, life.started, life.started_by = STARTED, self.stamp(), why
+        life.impacts.append((self._time, self._time + impact))
+        life.gone_at = self._time + max(gone_after, impact)
+        self._note("started", life.event_id, f"by {why}")
+
+    def _end(self, life: EventLife, status: str) -> None:
+        life.status, life.ended = status, self.stamp()
+        self._note(status.lower(), life.event_id)
+        if status == FINISHED and life.followers:
+            following, rest, pause = life.followers[0], life.followers[1:], life.pause
+            self.at(self._time + pause, lambda: self._schedule(following, rest, pause))
+
+    def _listing_of(self, deployment: Deployment) -> Callable[[], None]:
+        def start_listing() -> None:
+            deployment.listing = True
+
+        return start_listing
+
+    def _switching_off(self, deployment: Deployment) -> Callable[[], None]:
+        def switch_off() -> None:
+            deployment.enabled = deployment.listing = False
+            for view in self._views.values():
+                if view.vm.deployment == deployment.name:
+                    view.incarnation, view.listing = _FIRST_INCARNATION, ()
+            self._note("switched off", deployment.name)
+
+        return switch_off
+
+    def _refresh(self) -> None:
+        """Show each VM what there is for it; the number rises where that differs from what it was shown."""
+        for view in self._views.values():
+            if not self._deployments[view.vm.deployment].listing:
+                continue
+            visible = [life for life in self.events.values() if life.listed and _sees(view.vm, life, self.vm)]
+            listing = tuple(life.listing() for life in visible)
+            if listing == view.listing:
+                continue
+            view.incarnation += self.settings.incarnation_step
+            view.listing = listing
+            seen = self.stamp()
+            for life in visible:
+                life.visible_since.setdefault(view.vm.name, seen)
+
+    def _view(self, name: str | None) -> View:
+        wanted = self.default_vm if name is None else name
+        view = self._views.get(wanted.lower())
+        if view is None:
+            names = ", ".join(view.vm.name for view in self._views.values())
+            raise UnknownNameError(f"there is no VM {wanted!r}.", f"The VMs are {names}.")
+        return view
+
+    def _expect(self, event: str, status: str) -> EventLife:
+        self.settle()
+        life = self.find(event)
+        if life.status != status:
+            raise WrongStateError(f"event {event} is {life.status}, not {status}.")
+        return life
+
+    def _note(self, kind: str, subject: str, detail: str = "") -> None:
+        transition = Transition(self.stamp(), kind, subject, detail)
+        self.transitions.append(transition)
+        if self._on_transition is not None:
+            self._on_transition(transition)
+
+
+def _nothing() -> None:
+    """Do nothing: what follows when nothing is due."""
+
+
+def _suffices(event: EventLife) -> bool:
+    """Tell whether the approvals so far start the event."""
+    if event.spec.start_on == "not_before":
+        return False
+    if event.spec.start_on == "all_approvals":
+        return set(event.spec.resources) <= {approval.vm for approval in event.approvals}
+    return True
+
+
+def _sees(vm: VmSpec, life: EventLife, find: Callable[[str], VmSpec]) -> bool:
+    if vm.name in life.spec.resources:
+        return True
+    return life.spec.audience == "group" and find(life.spec.resources[0]).deployment == vm.deployment
+
+
+def _check_settings(settings: Settings) -> None:
+    if settings.incarnation_step < 1:
+        raise InputError("incarnation_step is a whole number from 1 up.")
+    if settings.not_before_format not in NOT_BEFORE_FORMATS:
+        raise InputError(f"not_before_format is one of {', '.join(NOT_BEFORE_FORMATS)}.")

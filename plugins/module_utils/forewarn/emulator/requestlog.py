@@ -1,0 +1,75 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What requests arrived, when, and how they were answered."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .lifecycle import Stamp
+
+_KEPT = 20_000
+
+
+@dataclass
+class Entry:
+    """One request to the emulated service. ``status`` is None while it is not answered, and if it never was.
+
+    ``received`` is when its head had been read; ``event_ids`` are those of its StartRequests; ``fault`` is the kind of
+    fault it met; ``incarnation`` is the DocumentIncarnation it was answered with.
+    """
+
+    number: int
+    received: Stamp
+    vm: str | None
+    method: str
+    path: str
+    api_version: str | None
+    user_agent: str | None
+    status: int | None = None
+    answered: Stamp | None = None
+    event_ids: list[str] = field(default_factory=list)
+    fault: str | None = None
+    incarnation: int | None = None
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry for JSON."""
+        values = dict(self.__dict__)
+        values["received"] = self.received.as_dict()
+        values["answered"] = self.answered.as_dict() if self.answered else None
+        return values
+
+
+class RequestLog:
+    """The last requests. ``on_answer`` is told of each once it has been answered."""
+
+    def __init__(self, on_answer: Callable[[Entry], None] | None = None) -> None:
+        self._entries: deque[Entry] = deque(maxlen=_KEPT)
+        self._count = 0
+        self._on_answer = on_answer
+
+    def arrived(self, received: Stamp, **values: Any) -> Entry:
+        """Note the arrival of a request."""
+        self._count += 1
+        entry = Entry(self._count, received, **values)
+        self._entries.append(entry)
+        return entry
+
+    def answered(self, entry: Entry, at: Stamp, status: int | None) -> None:
+        """Note the answer: None where the connection was closed instead."""
+        entry.answered, entry.status = at, status
+        if self._on_answer is not None:
+            self._on_answer(entry)
+
+    def since(self, number: int = 0) -> list[Entry]:
+        """Return the entries after that number, oldest first."""
+        return [entry for entry in self._entries if entry.number > number]
+
+    def clear(self) -> None:
+        """Forget all entries; numbers go on."""
+        self._entries.clear()

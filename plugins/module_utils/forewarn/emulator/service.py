@@ -1,0 +1,301 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the emulated service answers to a request, told without sockets."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from ..events import API_VERSIONS
+from .documents import FIRST_INSTANCE_API_VERSION, INSTANCE_API_VERSION, etag, instance, render
+from .emulation import Emulation
+from .faults import REFUSING, Fault
+from .lifecycle import UnknownNameError
+from .requestlog import Entry
+
+EVENTS_PATH = "/metadata/scheduledevents"
+INSTANCE_PATH = "/metadata/instance"
+_VM_PREFIX = "/vm/"
+_HEADER_SINCE = "2017-08-01"  # SE-02
+_JSON = "application/json; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request as it came: ``target`` is the request line's, header names are in lower case, ``vm`` is whose listening
+    port it came to (None: the one that all share).
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    body: bytes = b""
+    vm: str | None = None
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer. ``drop``: close the connection instead; ``cut_off``: close it half-way through the body."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    drop: bool = False
+    cut_off: bool = False
+
+
+class _RefusedError(Exception):
+    """The request is answered with an error status."""
+
+    def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.response = json_response(status, {"error": message}, headers)
+
+
+def json_response(status: int, payload: object, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer with a JSON body."""
+    return Response(status, json.dumps(payload).encode(), {"Content-Type": _JSON, **(headers or {})})
+
+
+class Service:
+    """Answers requests to ``/metadata/…`` and ``/vm/NAME/metadata/…``. Blocks for as long as a slow answer takes."""
+
+    def __init__(self, emulation: Emulation, real_time: Callable[[], float] = time.monotonic) -> None:
+        self.emulation = emulation
+        self._allowance = _Allowance(real_time)
+
+    def handle(self, request: Request) -> Response:
+        """Return the answer to a request, and log both."""
+        emulation = self.emulation
+        path, query = _split(request.target)
+        vm, path, unknown = self._who(path, request.vm)
+        versions = [value for name, value in query if name == "api-version"]
+        with emulation.lock:
+            entry = emulation.log.arrived(
+                emulation.stamp(),
+                vm=vm,
+                method=request.method,
+                path=path,
+                api_version=versions[0] if versions else None,
+                user_agent=request.headers.get("user-agent"),
+            )
+        try:
+            if unknown is not None:
+                raise _RefusedError(404, unknown)
+            response = self._answer(request, vm or "", path, query, entry)
+        except _RefusedError as refused:
+            entry.error = json.loads(refused.response.body)["error"]
+            response = refused.response
+        with emulation.lock:
+            emulation.log.answered(entry, emulation.stamp(), None if response.drop else response.status)
+        return response
+
+    def _who(self, path: str, vm: str | None) -> tuple[str | None, str, str | None]:
+        """Return who asks, the path without the prefix that tells it, and what is wrong with that prefix."""
+        with self.emulation.lock:
+            if path.startswith(_VM_PREFIX):
+                name, slash, rest = path[len(_VM_PREFIX) :].partition("/")
+                path, vm = slash + rest, unquote(name)
+            try:
+                return self.emulation.model.vm(vm).name, path, None
+            except UnknownNameError as error:
+                return None, path, str(error)
+
+    def _answer(self, request: Request, vm: str, path: str, query: list[tuple[str, str]], entry: Entry) -> Response:
+        kind = "post" if request.method == "POST" else "get"
+        if path == INSTANCE_PATH or path.startswith(INSTANCE_PATH + "/"):
+            kind = "instance"
+        emulation = self.emulation
+        limit = emulation.scenario.settings.requests_per_second
+        if not self._allowance.take(vm, limit):
+            raise _RefusedError(429, f"More than {limit} requests in a second.")
+        with emulation.lock:
+            now = emulation.clock.now()
+            latency, fault = emulation.faults.take(vm, kind, now)
+        entry.fault = fault.kind if fault else ("latency" if latency else None)
+        if latency:
+            emulation.wait_until(now + latency)
+        if fault is not None and fault.kind in REFUSING:
+            if fault.processed:
+                self._serve(request, vm, path, query, entry)
+            return self._refusal(fault)
+        response = self._serve(request, vm, path, query, entry)
+        return response if fault is None else _spoil(response, fault.kind)
+
+    def _refusal(self, fault: Fault) -> Response:
+        if fault.kind == "drop":
+            return Response(0, drop=True)
+        headers = {}
+        if fault.retry_after is not None:
+            headers["Retry-After"] = str(ceil(fault.retry_after / (self.emulation.clock.scale or 1.0)))
+        return json_response(fault.status, {"error": "This fault is injected by the emulator."}, headers)
+
+    def _serve(self, request: Request, vm: str, path: str, query: list[tuple[str, str]], entry: Entry) -> Response:
+        if path == EVENTS_PATH:
+            _check_method(request.method, ("GET", "POST"))
+            version = _check_version(query, request.headers, self.emulation.scenario.settings.unknown_version_status)
+            return self._events(request, vm, version, entry)
+        if path == INSTANCE_PATH or path.startswith(INSTANCE_PATH + "/"):
+            _check_method(request.method, ("GET",))
+            return self._instance(request, vm, path[len(INSTANCE_PATH) :], query)
+        raise _RefusedError(404, f"There is nothing at {path}.")
+
+    def _events(self, request: Request, vm: str, version: str, entry: Entry) -> Response:
+        emulation = self.emulation
+        ids = _start_requests(request.body) if request.method == "POST" else []
+        entry.event_ids = ids
+        with emulation.lock:
+            ready_at = emulation.model.request(vm)
+        emulation.wait_until(ready_at)
+        with emulation.lock:
+            model = emulation.model
+            if ids:
+                try:
+                    model.approve(ids, vm)
+                except UnknownNameError as error:
+                    raise _RefusedError(400, f"{error.message}: nothing was approved.") from error
+                emulation.lock.notify_all()
+                return Response(200)
+            incarnation, events = model.document(vm)
+        entry.incarnation = incarnation
+        settings = emulation.scenario.settings
+        body = render(incarnation, events, version, settings.not_before_format)
+        headers = {"Content-Type": _JSON}
+        if settings.etag:
+            headers["ETag"] = etag(body)
+            if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
+                return Response(304, headers={"ETag": headers["ETag"]})
+        return Response(200, body, headers)
+
+    def _instance(self, request: Request, vm: str, path: str, query: list[tuple[str, str]]) -> Response:
+        _check_headers(request.headers)
+        version = _single(query, "api-version")
+        if not INSTANCE_API_VERSION.fullmatch(version) or version < FIRST_INSTANCE_API_VERSION:
+            raise _RefusedError(400, f"The api-version {version[:20]!r} is not supported.")
+        with self.emulation.lock:
+            found: Any = instance(self.emulation.model.vm(vm), version)
+        for part in path.strip("/").split("/") if path.strip("/") else []:
+            if not isinstance(found, dict) or part not in found:
+                raise _RefusedError(404, f"There is nothing at {INSTANCE_PATH}{path}.")
+            found = found[part]
+        if dict(query).get("format", "json") == "text":
+            if isinstance(found, (dict, list)):
+                raise _RefusedError(400, "Only a single value can be had as text.")
+            return Response(200, str(found).encode(), {"Content-Type": "text/plain; charset=utf-8"})
+        return json_response(200, found)
+
+
+class _Allowance:
+    """At most so many requests of one VM in any real second, whatever the time scale: clients poll by their clock."""
+
+    def __init__(self, real_time: Callable[[], float]) -> None:
+        self._real_time = real_time
+        self._lock = threading.Lock()
+        self._served: dict[str, deque[float]] = {}
+
+    def take(self, vm: str, limit: int) -> bool:
+        """Tell whether one more request is served now."""
+        if limit == 0:
+            return True
+        with self._lock:
+            now = self._real_time()
+            served = self._served.setdefault(vm, deque())
+            while served and served[0] <= now - 1.0:
+                served.popleft()
+            if len(served) >= limit:
+                return False
+            served.append(now)
+            return True
+
+
+def _split(target: str) -> tuple[str, list[tuple[str, str]]]:
+    try:
+        parts = urlsplit(target)
+    except ValueError:
+        return target, []
+    return parts.path, parse_qsl(parts.query, keep_blank_values=True)
+
+
+def _check_method(method: str, allowed: tuple[str, ...]) -> None:
+    if method not in allowed:
+        raise _RefusedError(405, f"{method} is not allowed here.", {"Allow": ", ".join(allowed)})
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    if headers.get("metadata", "").strip().lower() != "true":
+        raise _RefusedError(400, "The header 'Metadata: true' is missing.")
+    _check_proxy(headers)
+
+
+def _check_proxy(headers: Mapping[str, str]) -> None:
+    if "x-forwarded-for" in headers:
+        raise _RefusedError(400, "The request came through a proxy: X-Forwarded-For is refused.")
+
+
+def _single(query: list[tuple[str, str]], name: str) -> str:
+    values = [value for key, value in query if key == name]
+    if len(values) != 1:
+        raise _RefusedError(400, f"The parameter {name} is {'missing' if not values else 'given more than once'}.")
+    return values[0]
+
+
+def _check_version(query: list[tuple[str, str]], headers: Mapping[str, str], unknown_status: int) -> str:
+    """Return the api-version of a Scheduled Events request (SE-03); the preview alone asks for no header (SE-02)."""
+    versions = [value for name, value in query if name == "api-version"]
+    if versions == [API_VERSIONS[0]] and versions[0] < _HEADER_SINCE:
+        _check_proxy(headers)
+    else:
+        _check_headers(headers)
+    version = _single(query, "api-version")
+    if version not in API_VERSIONS:
+        raise _RefusedError(
+            unknown_status, f"The api-version {version[:20]!r} is not supported: {', '.join(API_VERSIONS)} are."
+        )
+    return version
+
+
+def _start_requests(body: bytes) -> list[str]:
+    """Return the EventIds of a POST's body (SE-30), each once. Whatever the content type says."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise _RefusedError(400, "The body is not JSON.") from error
+    requests = data.get("StartRequests") if isinstance(data, dict) else None
+    if not isinstance(requests, list) or not requests:
+        raise _RefusedError(400, "The body has no StartRequests.")
+    incarnation = data.get("DocumentIncarnation", 0)
+    if isinstance(incarnation, bool) or not isinstance(incarnation, (int, str)):
+        raise _RefusedError(400, "DocumentIncarnation is neither a number nor a text.")
+    ids: dict[str, str] = {}
+    for item in requests:
+        event_id = item.get("EventId") if isinstance(item, dict) else None
+        if not isinstance(event_id, str) or not event_id:
+            raise _RefusedError(400, "A StartRequest has no EventId.")
+        ids.setdefault(event_id.lower(), event_id)
+    return list(ids.values())
+
+
+def _matches(header: str, tag: str) -> bool:
+    """Tell whether an If-None-Match names the tag."""
+    return any(part.strip().removeprefix("W/") in (tag, "*") for part in header.split(","))
+
+
+def _spoil(response: Response, kind: str) -> Response:
+    bodies = {
+        "empty": b"",
+        "truncated": response.body[: len(response.body) // 2],
+        "garbage": b"\x00\xff\xfe<html>\x80" + response.body[:20][::-1],
+        "wrong_json": b'["not", {"a": "document"}]',
+    }
+    if kind == "cut_off":
+        return replace(response, cut_off=True)
+    return replace(response, body=bodies[kind], headers={k: v for k, v in response.headers.items() if k != "ETag"})
