@@ -47,6 +47,8 @@ def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_
     event = decision.event
     if event.event_status == "Started":
         return Standing(STARTED, "the event has started")
+    if event.problems:
+        return Standing(REFUSED, f"the event is in doubt: {'; '.join(event.problems)}")
     if decision.output != APPROVE:
         return Standing(REFUSED, decision.reason)
     place = event.place_of(vm_name)

@@ -1,0 +1,128 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asking the service: the document at every tick, the VM's identity until it is known. No fault ends the polling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..events import Document, Vm
+from ..imds.client import Client
+from ..imds.errors import Fault, LastingFault
+from ..imds.retry import RetryPolicy
+from .log import Log
+
+# Polls wait for the question who this VM is, so it may not take long; it is asked again later.
+IDENTITY_TIMEOUT_SECONDS = 2.0
+
+
+class FaultLog:
+    """Logs a fault when it differs in kind or status from the one before, and its end.
+
+    A service that is away for minutes leaves two lines. ``what`` names what is being asked for, as in
+    ``poll-failed`` and ``poll-recovered``.
+    """
+
+    def __init__(self, log: Log, what: str, clock: Callable[[], float]) -> None:
+        self._log = log
+        self._what = what
+        self._clock = clock
+        self._last: tuple[str, int | None] | None = None
+        self._since = 0.0
+        self._failures = 0
+
+    def failed(self, fault: Fault) -> None:
+        """Count a failure, and log it if it is news."""
+        if self._last is None:
+            self._since = self._clock()
+        self._failures += 1
+        if self._last == (fault.kind, fault.status):
+            return
+        self._last = (fault.kind, fault.status)
+        lasting = isinstance(fault, LastingFault)
+        write = self._log.error if lasting else self._log.warning
+        write(
+            f"{self._what}-failed",
+            kind=fault.kind,
+            status=fault.status,
+            lasting=lasting,
+            reason=fault.message,
+            hint=fault.hint or None,
+        )
+
+    def succeeded(self) -> None:
+        """Log the end of the fault, if there was one."""
+        if self._last is None:
+            return
+        seconds = round(self._clock() - self._since, 3)
+        self._log.info(f"{self._what}-recovered", failures=self._failures, after_seconds=seconds)
+        self._last = None
+        self._failures = 0
+
+
+class Poller:
+    """Polls when a tick finds it due: at once after a success, after the retry policy's delay after a fault."""
+
+    def __init__(self, client: Client, log: Log, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._clock = clock
+        self._retry = RetryPolicy(clock=clock)
+        self._faults = FaultLog(log, "poll", clock)
+
+    def poll(self) -> Document | None:
+        """Return the document as it is now, None if it is not due or the service did not say."""
+        if not is_due(self._retry, self._clock()):
+            return None
+        try:
+            document = self._client.read_once()
+        except Fault as fault:
+            self._retry.failed(fault)
+            self._faults.failed(fault)
+            return None
+        self._retry.succeeded()
+        self._faults.succeeded()
+        return document
+
+
+class Identity:
+    """Who this VM is. A name given by the operator stands; everything else comes from the instance metadata."""
+
+    def __init__(self, client: Client, name: str | None, log: Log, clock: Callable[[], float]) -> None:
+        self.vm = Vm(name=name)
+        self._client = client
+        self._name = name
+        self._log = log
+        self._clock = clock
+        self._retry = RetryPolicy(clock=clock)
+        self._faults = FaultLog(log, "identity", clock)
+        self._known = False
+
+    def refresh(self, patience_seconds: float = 0.0) -> None:
+        """Ask, unless it is known or not due."""
+        if self._known or not is_due(self._retry, self._clock()):
+            return
+        try:
+            vm = self._client.instance(patience_seconds)
+        except Fault as fault:
+            self._retry.failed(fault)
+            self._faults.failed(fault)
+            return
+        self._faults.succeeded()
+        self._known = True
+        self.vm = vm if self._name is None else replace(vm, name=self._name)
+        self._client.close()
+        if self.vm.name is None:
+            self._log.error(
+                "identity",
+                reason="the instance metadata has no name for this VM",
+                hint="Name it with --vm-name: without a name it approves nothing that only affected VMs may approve.",
+            )
+        else:
+            self._log.info("identity", vm=self.vm.name, location=self.vm.location, zone=self.vm.zone)
+
+
+def is_due(retry: RetryPolicy, now: float) -> bool:
+    """Tell whether a retry policy lets the next attempt start at ``now``."""
+    return retry.next_attempt_at is None or now >= retry.next_attempt_at

@@ -1,0 +1,140 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner remembers of each listed event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ..events import Document, Event
+from ..imds.errors import Fault, LastingFault
+from ..imds.retry import RetryPolicy
+from ..policy.approval import Standing
+from ..policy.decision import APPROVE, Decision
+from .poller import is_due
+
+# An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;
+# doubled each time, because a start may also just be late (SE-33).
+REPEAT_SECONDS = 60.0
+# Without an answer for longer than this, an event may have started and ended unseen: it is not called cancelled.
+LONGEST_GAP_SECONDS = 60.0
+
+FINISHED, CANCELLED, UNSEEN = "finished", "cancelled", "unseen"
+
+
+@dataclass
+class Tracked:
+    """One listed event. Times are monotonic seconds."""
+
+    event: Event
+    first_seen: float
+    last_seen: float
+    retry: RetryPolicy  # of the approval
+    approvable_since: float | None = None
+    approved_at: float | None = None
+    approvals: int = 0
+    pretended: bool = False  # a dry run said once that it would approve
+    alone: bool = False  # a request with this event and others was refused
+    refused: bool = False  # the service refused the approval of this event as it is in this document
+    logged: tuple[object, ...] = field(default=())
+
+    def outcome(self, now: float) -> str:
+        """Tell how the event ended, now that it is no longer listed (SE-20, SE-21)."""
+        if self.event.event_status == "Started":
+            return FINISHED
+        return CANCELLED if now - self.last_seen <= LONGEST_GAP_SECONDS else UNSEEN
+
+    def to_send(self, now: float) -> bool:
+        """Tell whether an approval may be sent now, as far as earlier ones go."""
+        if self.pretended:
+            return False
+        if self.approved_at is not None:
+            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** (self.approvals - 1)
+        return not self.refused and is_due(self.retry, now)
+
+
+class Tracker:
+    """The listed events, by ``Event.key``."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._tracked: dict[str, Tracked] = {}
+
+    def __getitem__(self, event: Event) -> Tracked:
+        return self._tracked[event.key]
+
+    def update(self, document: Document, changed: bool) -> list[tuple[Tracked, str]]:
+        """Take in what is listed now; return the events that have left the list, with their outcome."""
+        now = self._clock()
+        listed = {event.key: event for event in document.events}
+        gone = [tracked for key, tracked in self._tracked.items() if key not in listed]
+        for tracked in gone:
+            del self._tracked[tracked.event.key]
+        for key, event in listed.items():
+            known = self._tracked.get(key)
+            if known is None:
+                self._tracked[key] = Tracked(event, now, now, RetryPolicy(clock=self._clock))
+                continue
+            known.event = event
+            known.last_seen = now
+            if changed and known.refused:
+                known.refused = False
+                known.retry.succeeded()
+        return [(tracked, tracked.outcome(now)) for tracked in gone]
+
+    def first_seen(self, wall: datetime) -> dict[str, datetime]:
+        """Return, by key, since when each event has been listed: measured backwards from ``wall``.
+
+        A wall clock that is set while events are listed thus makes none of them older than it is.
+        """
+        now = self._clock()
+        return {key: wall - timedelta(seconds=now - tracked.first_seen) for key, tracked in self._tracked.items()}
+
+    def approvable_for(self, decision: Decision) -> float:
+        """Note what is decided; return for how many seconds it has been ``approve`` without a break."""
+        tracked = self[decision.event]
+        if decision.output != APPROVE:
+            tracked.approvable_since = None
+            return 0.0
+        if tracked.approvable_since is None:
+            tracked.approvable_since = self._clock()
+        return self._clock() - tracked.approvable_since
+
+    def to_send(self, standings: Sequence[tuple[Decision, Standing]]) -> list[list[Event]]:
+        """Return the events to approve now, grouped by request."""
+        now = self._clock()
+        due = [
+            decision.event for decision, standing in standings if standing.send and self[decision.event].to_send(now)
+        ]
+        together = [event for event in due if not self[event].alone]
+        return ([together] if together else []) + [[event] for event in due if self[event].alone]
+
+    def approved(self, events: Sequence[Event]) -> None:
+        """Note that the service took the approvals."""
+        for event in events:
+            tracked = self[event]
+            tracked.approved_at = self._clock()
+            tracked.approvals += 1
+            tracked.retry.succeeded()
+
+    def pretended(self, events: Sequence[Event]) -> None:
+        """Note that a dry run would have sent the approvals."""
+        for event in events:
+            self[event].pretended = True
+
+    def failed(self, events: Sequence[Event], fault: Fault) -> None:
+        """Note that it did not."""
+        for event in events:
+            tracked = self[event]
+            tracked.approved_at = None
+            tracked.refused = isinstance(fault, LastingFault) and fault.status == 400
+            tracked.retry.failed(fault)
+
+    def split(self, events: Sequence[Event]) -> list[list[Event]]:
+        """Return the requests that tell which event of a refused request it was; they are never joined again."""
+        for event in events:
+            self[event].alone = True
+        return [[event] for event in events]
