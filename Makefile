@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# make demo    a tour on this machine, no Azure needed      make lint    every static check
+# make test    unit and integration tests                   make bench   how long things take
+# Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS.
+
+PY := .venv/bin/python
+PYTEST_ARGS ?= --numprocesses auto --dist loadfile
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# The first of these that is there and is one of the versions we test with.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	if $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
+	then echo $$python; break; fi; done)
+heading = @printf '\n== %s\n'
+LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy sanity
+
+.PHONY: demo test lint bench venv format clean $(LINT:%=lint-%)
+
+demo: .venv/.installed
+	$(PY) demo/demo.py
+
+test: .venv/.installed-all
+	$(heading) 'pytest'
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+bench: .venv/.installed-all
+	$(PY) tests/benchmarks/run.py
+
+lint: $(LINT:%=lint-%)
+
+lint-ruff: .venv/.installed-all
+	$(heading) 'ruff'
+	ruff check
+	ruff format --check
+
+lint-mypy: .venv/.installed-all
+	$(heading) 'mypy'
+	tests/tools/mypy.sh
+
+lint-shellcheck: .venv/.installed-all
+	$(heading) 'shellcheck'
+	shellcheck .ci/run tests/tools/*.sh
+
+lint-reuse: .venv/.installed-all
+	$(heading) 'reuse'
+	reuse lint --lines
+
+lint-yamllint: .venv/.installed-all
+	$(heading) 'yamllint'
+	yamllint --strict .
+
+lint-changelog: .venv/.installed-all
+	$(heading) 'antsibull-changelog'
+	antsibull-changelog lint
+
+lint-docs: .venv/.installed-all
+	$(heading) 'antsibull-docs'
+	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
+
+lint-ansible-lint: .venv/.installed-all
+	$(heading) 'ansible-lint'
+	ansible-lint --offline --profile production
+
+lint-galaxy: .venv/.installed-all
+	$(heading) 'galaxy-importer'
+	tests/tools/galaxy-importer.sh
+
+lint-sanity: .venv/.installed-all
+	$(heading) 'ansible-test sanity'
+	tests/tools/ansible-test.sh sanity --exclude tests/ --exclude demo/  # what is not in the collection
+
+format: .venv/.installed-all
+	ruff check --fix
+	ruff format
+
+venv: .venv/.installed-all
+
+.venv/pyvenv.cfg:
+	@test -n '$(PYTHON)' || { echo 'Python 3.11, 3.12 or 3.13 is needed: none of python3, python3.13, python3.12, python3.11 is one. Install it, or name it: make PYTHON=/path/to/python' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: .venv/pyvenv.cfg pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.installed-all: .venv/pyvenv.cfg pyproject.toml
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[ansible,test,lint]'
+	@touch .venv/.installed $@
+
+clean:
+	rm -rf .venv .cache .ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
