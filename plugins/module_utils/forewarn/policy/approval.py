@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -65,7 +66,8 @@ def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_
     if decision.approver == "leader" and place:
         wait = place * TAKE_OVER_SECONDS - approvable_for
         if wait > 0:
+            left = math.ceil(wait)
             return Standing(
-                NOT_LEADER, f"{event.resources[0]} leads; this VM, at place {place}, takes over in {wait:.0f} s", wait
+                NOT_LEADER, f"{event.resources[0]} leads; this VM, at place {place}, takes over in {left} s", wait
             )
     return Standing(SEND, decision.reason)

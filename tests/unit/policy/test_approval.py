@@ -1,0 +1,143 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from forewarn.events import Event
+from forewarn.policy import approval
+from forewarn.policy.approval import TAKE_OVER_SECONDS, Standing, standing
+from forewarn.policy.decision import APPROVE, HOLD, Decision
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
+
+
+def event(**values: Any) -> Event:
+    fields: dict[str, Any] = {
+        "event_id": "C7061BAC",
+        "event_type": "Freeze",
+        "resources": ("web_0", "web_1", "web_2"),
+        "event_status": "Scheduled",
+        "not_before": NOW + timedelta(minutes=15),
+    }
+    return Event(**{**fields, **values})
+
+
+def decision(listed: Event | None = None, output: str = APPROVE, **values: Any) -> Decision:
+    return Decision(listed or event(), output, "web-tier", "brief", "a brief freeze", **values)
+
+
+def test_the_leader_approves_at_once_se_32() -> None:
+    assert standing(decision(), "web_0", NOW) == Standing(approval.SEND, "a brief freeze")
+
+
+def test_names_are_compared_whole_and_in_any_case_se_14() -> None:
+    assert standing(decision(), "WEB_0", NOW).send
+    assert standing(decision(), "web_", NOW).code == approval.NOT_OURS
+
+
+def test_a_refusal_gives_the_policy_s_reason() -> None:
+    refused = standing(decision(output=HOLD), "web_0", NOW)
+    assert (refused.code, refused.reason) == (approval.REFUSED, "a brief freeze")
+
+
+@pytest.mark.parametrize("output", [APPROVE, HOLD])
+def test_a_started_event_is_past_approval(output: str) -> None:
+    assert standing(decision(event(event_status="Started"), output), "web_0", NOW).code == approval.STARTED
+
+
+@pytest.mark.parametrize("approver", ["leader", "any", "witness"])
+def test_an_event_in_doubt_is_never_approved(approver: str) -> None:
+    doubtful = event(problems=("NotBefore 'soon' is not a time",))
+    result = standing(decision(doubtful, approver=approver), "web_0", NOW, 1e6)
+    assert result.code == approval.REFUSED
+    assert "'soon'" in result.reason
+
+
+def test_a_vm_that_is_not_affected_approves_only_as_a_witness() -> None:
+    assert standing(decision(), "db_0", NOW, 1e6).code == approval.NOT_OURS
+    assert standing(decision(approver="any"), "db_0", NOW, 1e6).code == approval.NOT_OURS
+    assert standing(decision(approver="witness"), "db_0", NOW).send
+
+
+def test_a_vm_that_does_not_know_its_name_approves_only_as_a_witness() -> None:
+    unknown = standing(decision(approver="any"), None, NOW, 1e6)
+    assert unknown.code == approval.NOT_OURS
+    assert "not known" in unknown.reason
+    assert standing(decision(approver="witness"), None, NOW).send
+
+
+def test_nothing_is_approved_once_not_before_has_passed_se_20() -> None:
+    assert standing(decision(event(not_before=NOW)), "web_0", NOW).code == approval.NO_TIME
+    assert standing(decision(event(not_before=NOW + timedelta(microseconds=1))), "web_0", NOW).send
+
+
+def test_an_event_without_not_before_can_be_approved() -> None:
+    assert standing(decision(event(not_before=None)), "web_0", NOW).send
+
+
+@pytest.mark.parametrize(("name", "place"), [("web_1", 1), ("web_2", 2)])
+def test_the_next_vms_take_over_in_turn_se_25(name: str, place: int) -> None:
+    waiting = standing(decision(), name, NOW, 10.0)
+    assert waiting.code == approval.NOT_LEADER
+    assert waiting.wait_seconds == pytest.approx(place * TAKE_OVER_SECONDS - 10)
+    assert "web_0" in waiting.reason
+    assert not standing(decision(), name, NOW, place * TAKE_OVER_SECONDS - 0.001).send
+    assert standing(decision(), name, NOW, place * TAKE_OVER_SECONDS).send
+
+
+def test_nobody_is_told_to_wait_for_zero_seconds() -> None:
+    assert "takes over in 1 s" in standing(decision(), "web_1", NOW, TAKE_OVER_SECONDS - 0.2).reason
+
+
+def test_with_approver_any_nobody_waits_for_the_leader() -> None:
+    assert standing(decision(approver="any"), "web_2", NOW).send
+
+
+PREPARES = ({"run": ["/usr/local/bin/drain"]},)
+
+
+def test_where_a_match_prepares_a_group_is_held() -> None:
+    assert standing(decision(prepare=PREPARES), "web_0", NOW).code == approval.GROUP
+    assert standing(decision(prepare=PREPARES, group="independent"), "web_0", NOW).send
+    assert standing(decision(event(resources=("web_0",)), prepare=PREPARES), "web_0", NOW).send
+
+
+_VM = st.sampled_from([None, "web_0", "web_1", "web_2", "db_0"])
+
+
+@given(
+    output=st.sampled_from([APPROVE, HOLD]),
+    status=st.sampled_from(["Scheduled", "Started"]),
+    problems=st.sampled_from([(), ("in doubt",)]),
+    approver=st.sampled_from(["leader", "any", "witness"]),
+    left=st.floats(-1e5, 1e5),
+    vm=_VM,
+    seen_for=st.floats(0, 1e4),
+)
+def test_what_is_sent_was_approved_and_is_in_time(
+    output: str, status: str, problems: tuple[str, ...], approver: str, left: float, vm: str | None, seen_for: float
+) -> None:
+    listed = event(event_status=status, problems=problems, not_before=NOW + timedelta(seconds=left))
+    result = standing(decision(listed, output, approver=approver), vm, NOW, seen_for)
+    if result.send:
+        assert output == APPROVE
+        assert status == "Scheduled"
+        assert not problems
+        assert listed.not_before is not None
+        assert listed.not_before > NOW
+        assert approver == "witness" or listed.place_of(vm) is not None
+        assert approver != "leader" or seen_for >= TAKE_OVER_SECONDS * (listed.place_of(vm) or 0)
+    assert result.wait_seconds is None or result.wait_seconds > 0
+
+
+@given(place=st.integers(1, 2), seen_for=st.floats(0, 100))
+def test_waiting_as_long_as_told_is_enough(place: int, seen_for: float) -> None:
+    told = standing(decision(), f"web_{place}", NOW, seen_for)
+    if told.wait_seconds is not None:
+        assert standing(decision(), f"web_{place}", NOW, seen_for + told.wait_seconds + 1e-9).send
