@@ -16,7 +16,7 @@ from typing import TypeVar
 from ..errors import InputError
 from ..events import LATEST_API_VERSION, Document, DocumentError, Vm, parse_document, parse_time
 from .endpoint import DEFAULT_ENDPOINT, parse_endpoint
-from .errors import API_VERSION, GARBAGE, HTTP, REDIRECT, Fault, LastingFault, PassingFault
+from .errors import API_VERSION, CONNECTION, GARBAGE, HTTP, REDIRECT, TIMEOUT, Fault, LastingFault, PassingFault
 from .identity import INSTANCE_API_VERSION, parse_instance
 from .limiter import READ_RESERVE, Limiter
 from .retry import ErrorLog, RetryPolicy
@@ -157,7 +157,12 @@ class Client:
         return document
 
     def _approve(self, body: bytes, timeout: float) -> None:
-        response = self._request("POST", "scheduledevents", self.api_version, timeout, body)
+        try:
+            response = self._request("POST", "scheduledevents", self.api_version, timeout, body)
+        except PassingFault as fault:
+            if fault.kind in (TIMEOUT, CONNECTION, GARBAGE):
+                fault.hint = "Whether the approval arrived is not known; sending it again does no harm."
+            raise
         if not 200 <= response.status < 300:
             raise self._fault(response, "approving")
 

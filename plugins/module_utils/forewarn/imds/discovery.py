@@ -26,10 +26,10 @@ _ROUTE_OPTIONS = (
 )
 _ENDPOINT_OPTIONS = ("unknown-245", "option-245", "private-245")
 _EXPIRY = re.compile(r"\d (\d{4})/(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d)", re.ASCII)
-_HEX_PAIRS = re.compile(r"[0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2})*", re.ASCII)
+_HEX_PAIRS = re.compile(r"[0-9a-fA-F]{1,2}(?::[0-9a-fA-F]{1,2})+", re.ASCII)
 _HEX_DIGITS = re.compile(r"(?:[0-9a-fA-F]{2})+", re.ASCII)
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)", re.ASCII | re.DOTALL)
-_STATEMENT = re.compile(r'#[^\n]*|"(?:\\.|[^"\\])*"|[;{}]|[^;{}"#]+|.', re.DOTALL)
+_STATEMENT = re.compile(r'#[^\n]*|"(?:\\.|[^"\\])*"?|[;{}]|[^;{}"#]+', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -208,16 +208,16 @@ def _address(value: str) -> str | None:
 
 
 def _octets(value: str) -> bytes | None:
-    quoted = len(value) >= 2 and value[0] == value[-1] == '"'
-    if not quoted and len(value) > 4:  # four characters may also be the bytes themselves, a colon among them
-        if _HEX_PAIRS.fullmatch(value) and ":" in value:
+    if len(value) >= 2 and value[0] == value[-1] == '"':
+        value = value[1:-1]
+    if len(value) > 4:  # four characters are the bytes themselves, though a colon may be among them
+        if _HEX_PAIRS.fullmatch(value):
             return bytes(int(pair, 16) for pair in value.split(":"))
         if _HEX_DIGITS.fullmatch(value):
             return bytes.fromhex(value)
     # A client that finds only printable characters writes them as a text, quotes and backslashes escaped.
-    text = _ESCAPE.sub(_unescaped, value[1:-1] if quoted else value)
     try:
-        return text.encode("latin-1")
+        return _ESCAPE.sub(_unescaped, value).encode("latin-1")
     except UnicodeEncodeError:
         return None
 

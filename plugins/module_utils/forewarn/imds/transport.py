@@ -20,7 +20,7 @@ _PIECE_BYTES = 65536
 
 @dataclass(frozen=True)
 class Response:
-    """A whole answer. Header names are in lower case; of a repeated header the last value is kept."""
+    """A whole answer. Header names are in lower case; the values of a repeated header are joined."""
 
     status: int
     reason: str
@@ -159,9 +159,15 @@ class Transport:
                 self.close()
 
     def _read(self, response: http.client.HTTPResponse) -> Response:
-        headers = {name.lower(): value for name, value in response.getheaders()}
+        headers: dict[str, str] = {}
+        for name, value in response.getheaders():
+            name = name.lower()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
         declared = headers.get("content-length")
-        chunked = "transfer-encoding" in headers
+        coding = headers.get("transfer-encoding", "").lower()
+        chunked = coding == "chunked"
+        if coding and not chunked:
+            raise self._garbage(f"has the Transfer-Encoding {coding[:40]!r}")
         if declared is not None and not chunked:
             if not (declared.isascii() and declared.isdigit()):
                 raise self._garbage(f"has the Content-Length {declared[:40]!r}")

@@ -1,0 +1,98 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn approve``: approves listed events by id, for all their resources (SE-30 … SE-33)."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from ..errors import InputError
+from ..events import EVENT_STATUSES, Document, Event
+from .console import Console, clean
+from .service import add_service_arguments, client_of
+
+APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-listed", "not-sent"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("event_ids", metavar="EVENT_ID", nargs="+", help="id of a listed event, in either case")
+    add_service_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Approve what is listed and has not started; nothing at all if an id is not listed."""
+    problems = Console(sys.stderr)
+    wanted = {event_id.strip().lower(): event_id.strip() for event_id in args.event_ids}
+    with client_of(args, problems) as client:
+        document = client.read(args.patience)
+        listed = {event.key: event for event in document.events}
+        results = {key: _standing(listed.get(key)) for key in wanted}
+        missing = [wanted[key] for key, result in results.items() if result == NOT_LISTED]
+        if missing:
+            results = {key: NOT_SENT if result == APPROVED else result for key, result in results.items()}
+        else:
+            to_send = [listed[key] for key, result in results.items() if result == APPROVED]
+            for event in to_send:
+                _warn_of_doubt(problems, event)
+            if to_send:
+                client.approve([event.event_id for event in to_send], document.incarnation, args.patience)
+    spelled = {key: listed[key].event_id if key in listed else wanted[key] for key in wanted}
+    if args.json:
+        _write_json(client.endpoint.url, document, [(spelled[key], result) for key, result in results.items()])
+    elif not missing:
+        console = Console(sys.stdout)
+        for key, result in results.items():
+            _tell(console, listed[key], result)
+    if missing:
+        raise InputError(f"not listed by the service: {', '.join(missing)}. Nothing was approved.", _known(document))
+    return 0
+
+
+def _standing(event: Event | None) -> str:
+    if event is None:
+        return NOT_LISTED
+    return STARTED if event.event_status == "Started" else APPROVED
+
+
+def _warn_of_doubt(problems: Console, event: Event) -> None:
+    """Say what no policy would have approved; who names an event by hand has the last word."""
+    doubts = list(event.problems)
+    if event.event_status is not None and event.event_status not in EVENT_STATUSES:
+        doubts.append(f"EventStatus {event.event_status!r} is not known")
+    for text in doubts:
+        problems.line(
+            problems.style("warning:", "bold", "yellow")
+            + " "
+            + clean(f"event {event.event_id}: {text}; approving it all the same")
+        )
+
+
+def _tell(console: Console, event: Event, result: str) -> None:
+    what = f"{event.event_type or 'event'} of {', '.join(event.resources) or 'no named resource'}"
+    if result == STARTED:
+        console.line(clean(f"already started, nothing sent: {event.event_id} ({what})"))
+    else:
+        console.line(console.style("approved:", "green") + " " + clean(f"{event.event_id} ({what})"))
+
+
+def _write_json(endpoint: str, document: Document, results: list[tuple[str, str]]) -> None:
+    content = {
+        "forewarn": {"schema": "approve", "version": 1},
+        "endpoint": endpoint,
+        "api_version": document.api_version,
+        "incarnation": document.incarnation,
+        "events": [{"event_id": event_id, "result": result} for event_id, result in results],
+    }
+    json.dump(content, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def _known(document: Document) -> str:
+    if not document.events:
+        return "No event is scheduled now: it may have ended or been cancelled."
+    return "Listed are: " + ", ".join(event.event_id for event in document.events) + "."

@@ -1,0 +1,156 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn events``: what is scheduled now."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import datetime, timezone
+from typing import Any
+
+from ..errors import ServiceError
+from ..events import UNKNOWN_DURATION, Document, Event, format_time
+from ..imds.client import Client
+from .console import Console, clean
+from .service import add_service_arguments, client_of
+
+_HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
+_STYLES = {"Started": "red", "leads": "bold", "affected": "bold"}
+_SHOWN_RESOURCES = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_service_arguments(parser)
+    parser.add_argument(
+        "--vm-name", metavar="NAME", help="resource name of this VM (default: asked of the instance metadata)"
+    )
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read the document and show it."""
+    problems = Console(sys.stderr)
+    with client_of(args, problems) as client:
+        document = client.read(args.patience)
+        vm_name = args.vm_name
+        if vm_name is None and (document.events or args.json):
+            vm_name = _own_name(client, problems)
+    now = datetime.now(timezone.utc)
+    if args.json:
+        json.dump(_as_json(document, client.endpoint.url, vm_name, now), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        _show(Console(sys.stdout), document, vm_name, now)
+    for text in document.problems:
+        _warn(problems, text)
+    for event in document.events:
+        for text in event.problems:
+            _warn(problems, f"event {event.event_id}: {text}")
+    return 0
+
+
+def duration_text(duration_seconds: float) -> str:
+    """Write a time span for people, in its two greatest units: ``14 min 3 s``."""
+    rest = int(duration_seconds)
+    parts = []
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, rest = divmod(rest, length)
+        if count:
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
+def _own_name(client: Client, problems: Console) -> str | None:
+    try:
+        name = client.instance().name
+    except ServiceError as error:
+        _warn(problems, f"which events affect this VM is not known: {error.message} Name it with --vm-name.")
+        return None
+    if name is None:
+        _warn(problems, "the instance metadata has no name for this VM. Name it with --vm-name.")
+    return name
+
+
+def _warn(problems: Console, text: str) -> None:
+    problems.line(problems.style("warning:", "bold", "yellow") + " " + clean(text))
+
+
+def _as_json(document: Document, endpoint: str, vm_name: str | None, now: datetime) -> dict[str, Any]:
+    events = []
+    for event in document.events:
+        place = event.place_of(vm_name)
+        events.append(
+            {
+                "event": event.as_dict(),
+                "notice_seconds": event.notice_seconds(now),
+                "affects_me": None if vm_name is None else place is not None,
+                "leader": None if vm_name is None else place == 0,
+                "problems": list(event.problems),
+            }
+        )
+    return {
+        "forewarn": {"schema": "events", "version": 1},
+        "endpoint": endpoint,
+        "api_version": document.api_version,
+        "read_at": format_time(now),
+        "incarnation": document.incarnation,
+        "vm_name": vm_name,
+        "events": events,
+        "problems": list(document.problems),
+    }
+
+
+def _show(console: Console, document: Document, vm_name: str | None, now: datetime) -> None:
+    if document.events:
+        console.table(_HEADER, [_row(event, vm_name, now) for event in document.events], _STYLES)
+    elif document.problems:
+        console.line("No event of the document could be read.")
+    else:
+        console.line("No events are scheduled.")
+
+
+def _row(event: Event, vm_name: str | None, now: datetime) -> tuple[str, ...]:
+    return (
+        event.event_type or "?",
+        event.event_status or "?",
+        _not_before(event, now),
+        _duration(event.duration_in_seconds),
+        event.event_source or "-",
+        _standing(event, vm_name),
+        _resources(event.resources),
+        event.event_id,
+    )
+
+
+def _not_before(event: Event, now: datetime) -> str:
+    if event.not_before is None:
+        return "-"
+    left = (event.not_before - now).total_seconds()
+    when = f"in {duration_text(left)}" if left > 0 else f"{duration_text(-left)} ago"
+    return f"{format_time(event.not_before)} ({when})"
+
+
+def _duration(duration_in_seconds: int | None) -> str:
+    if duration_in_seconds is None:
+        return "-"
+    return "unknown" if duration_in_seconds == UNKNOWN_DURATION else f"{duration_in_seconds} s"
+
+
+def _standing(event: Event, vm_name: str | None) -> str:
+    if vm_name is None:
+        return "?"
+    place = event.place_of(vm_name)
+    if place is None:
+        return "not affected"
+    return "leads" if place == 0 else "affected"
+
+
+def _resources(names: tuple[str, ...]) -> str:
+    more = len(names) - _SHOWN_RESOURCES
+    return ", ".join(names[:_SHOWN_RESOURCES]) + (f" and {more} more" if more > 0 else "") or "-"

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options that every command has which asks the service once, and the client made of them."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+
+from ..events import API_VERSIONS, LATEST_API_VERSION
+from ..imds.client import Client
+from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve
+from .console import Console, clean
+
+# Somebody is waiting at a terminal. (The first answer may take its 2 minutes all the same, SE-05.)
+PATIENCE_SECONDS = 20.0
+
+
+def add_service_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--endpoint``, ``--api-version`` and ``--patience``."""
+    parser.add_argument(
+        "--endpoint",
+        metavar="URL",
+        help=f"base address of the service, or 'auto' to ask the DHCP leases for option 245 (default: "
+        f"{ENVIRONMENT_VARIABLE} of the environment, else {DEFAULT_ENDPOINT})",
+    )
+    parser.add_argument(
+        "--api-version",
+        metavar="VERSION",
+        default=LATEST_API_VERSION,
+        help=f"api-version to ask for, from {API_VERSIONS[0]} on (default: {LATEST_API_VERSION})",
+    )
+    parser.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=seconds,
+        default=PATIENCE_SECONDS,
+        help=f"how long to try again after a fault that may pass (default: {PATIENCE_SECONDS:g})",
+    )
+
+
+def seconds(text: str) -> float:
+    """Read a number of seconds for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
+
+
+def client_of(args: argparse.Namespace, console: Console) -> Client:
+    """Return a client for parsed arguments; while it tries again, ``console`` says why."""
+
+    def log(text: str) -> None:
+        console.line(console.style("waiting:", "yellow") + " " + clean(text))
+
+    return Client(resolve(args.endpoint, os.environ), args.api_version, log=log)

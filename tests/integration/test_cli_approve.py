@@ -1,0 +1,147 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn approve`` as a process, against a scripted service on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
+
+UPPER = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+
+
+def event(event_id: str = UPPER, **fields: Any) -> dict[str, Any]:
+    return {
+        "EventId": event_id,
+        "EventStatus": "Scheduled",
+        "EventType": "Freeze",
+        "Resources": ["web_0", "web_1"],
+        "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",
+        **fields,
+    }
+
+
+def ask(server: ScriptedServer, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "forewarn.cli.main", "approve", *arguments],
+        env={**os.environ, "FOREWARN_ENDPOINT": server.url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def approved(server: ScriptedServer) -> list[list[str]]:
+    """Return the ids of each approval that arrived."""
+    bodies = [json.loads(request.body) for request in server.requests if request.method == "POST"]
+    return [[item["EventId"] for item in body["StartRequests"]] for body in bodies]
+
+
+def test_se_30_several_go_in_one_request_in_the_services_spelling() -> None:
+    with ScriptedServer(document(event(), event("b2"), event("c3")), status(200)) as server:
+        result = ask(server, UPPER.lower(), "B2")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert approved(server) == [[UPPER, "b2"]]
+    assert [line.split()[:2] for line in result.stdout.splitlines()] == [["approved:", UPPER], ["approved:", "b2"]]
+    assert "Freeze of web_0, web_1" in result.stdout
+
+
+def test_an_id_named_twice_is_sent_once() -> None:
+    with ScriptedServer(document(event("b2")), status(200)) as server:
+        assert ask(server, "b2", "B2").returncode == 0
+    assert approved(server) == [["b2"]]
+
+
+def test_an_id_that_is_not_listed_stops_everything() -> None:
+    with ScriptedServer(document(event("b2"), event("c3")), status(200)) as server:
+        result = ask(server, "b2", "D4", "e5")
+    assert (result.returncode, result.stdout, approved(server)) == (2, "", [])
+    assert "not listed by the service: D4, e5" in result.stderr
+    assert "Listed are: b2, c3" in result.stderr
+
+
+def test_an_id_is_never_a_part_of_another() -> None:
+    with ScriptedServer(document(event("b20")), status(200)) as server:
+        assert ask(server, "b2").returncode == 2
+    assert approved(server) == []
+
+
+def test_nothing_scheduled() -> None:
+    with ScriptedServer(document(), status(200)) as server:
+        result = ask(server, "b2")
+    assert result.returncode == 2
+    assert "No event is scheduled now" in result.stderr
+
+
+def test_a_started_event_is_not_approved_again() -> None:
+    with ScriptedServer(document(event("b2", EventStatus="Started"), event("c3")), status(200)) as server:
+        result = ask(server, "b2", "c3")
+    assert (result.returncode, approved(server)) == (0, [["c3"]])
+    assert "already started, nothing sent: b2" in result.stdout
+    with ScriptedServer(document(event("b2", EventStatus="Started")), status(200)) as server:
+        assert ask(server, "b2").returncode == 0
+    assert approved(server) == []
+
+
+def test_se_30_the_versions_of_2017_get_the_incarnation_back() -> None:
+    with ScriptedServer(document(event("b2"), incarnation=9), status(200)) as server:
+        assert ask(server, "b2", "--api-version", "2017-08-01").returncode == 0
+    assert json.loads(server.requests[1].body) == {"StartRequests": [{"EventId": "b2"}], "DocumentIncarnation": 9}
+
+
+def test_a_doubtful_event_is_approved_with_a_warning() -> None:
+    """No policy would; who names it by hand has the last word."""
+    with ScriptedServer(document(event("b2", EventStatus="Paused", DurationInSeconds="x")), status(200)) as server:
+        result = ask(server, "b2")
+    assert (result.returncode, approved(server)) == (0, [["b2"]])
+    assert "'Paused'" in result.stderr
+    assert "DurationInSeconds" in result.stderr
+
+
+def test_json_is_versioned() -> None:
+    listed = document(event("b2", EventStatus="Started"), event("c3"))
+    with ScriptedServer(listed, status(200)) as server:
+        result = ask(server, "B2", "c3", "--json")
+    data = json.loads(result.stdout)
+    assert data["forewarn"] == {"schema": "approve", "version": 1}
+    assert data["events"] == [
+        {"event_id": "b2", "result": "already-started"},
+        {"event_id": "c3", "result": "approved"},
+    ]
+    with ScriptedServer(listed, status(200)) as server:
+        result = ask(server, "b2", "C3", "D4", "--json")
+    assert (result.returncode, approved(server)) == (2, [])
+    assert [item["result"] for item in json.loads(result.stdout)["events"]] == [
+        "already-started",
+        "not-sent",
+        "not-listed",
+    ]
+
+
+@pytest.mark.parametrize("answer", [status(400, b"bad"), status(307, headers={"Location": "http://127.0.0.1:9"})])
+def test_a_refused_approval_is_3_and_nothing_is_claimed(answer: Answer) -> None:
+    with ScriptedServer(document(event("b2")), answer) as server:
+        result = ask(server, "b2")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "when approving" in result.stderr
+
+
+def test_an_approval_of_unknown_fate_is_3() -> None:
+    with ScriptedServer(document(event("b2")), raw(b"junk", "close")) as server:
+        result = ask(server, "b2", "--patience", "0")
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "not known" in result.stderr
+
+
+def test_without_an_id_it_is_bad_usage() -> None:
+    with ScriptedServer(document()) as server:
+        assert ask(server).returncode == 2
+    assert server.requests == []

@@ -1,0 +1,174 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn events`` as a process, against a scripted service on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from forewarn.cli.events import duration_text
+from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
+
+
+def event(event_id: str = "A1", minutes: float = 14.5, **fields: Any) -> dict[str, Any]:
+    at = datetime.now(timezone.utc) + timedelta(minutes=minutes)
+    return {
+        "EventId": event_id,
+        "EventStatus": "Scheduled",
+        "EventType": "Freeze",
+        "ResourceType": "VirtualMachine",
+        "Resources": ["web_0", "web_1"],
+        "NotBefore": at.strftime("%a, %d %b %Y %H:%M:%S GMT"),
+        "Description": "",
+        "EventSource": "Platform",
+        "DurationInSeconds": 5,
+        **fields,
+    }
+
+
+def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "forewarn.cli.main", "events", *arguments],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def ask(*answers: Answer, arguments: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    with ScriptedServer(*answers) as server:
+        return run("--endpoint", server.url, *arguments)
+
+
+def test_the_table_says_what_is_scheduled_and_whether_it_concerns_this_vm() -> None:
+    started = event("C3", EventType="Reboot", EventStatus="Started", NotBefore="", DurationInSeconds=-1)
+    others = event("D4", EventSource="User", Resources=["x", "web_10", "y", "z"])
+    result = ask(document(event("A1"), event("B2", Resources=["web_1", "WEB_0"]), started, others), instance("web_0"))
+    assert (result.returncode, result.stderr) == (0, "")
+    header, *rows = [re.split(r" {2,}", line) for line in result.stdout.splitlines()]
+    assert header == ["TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID"]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ \(in 14 min \d+ s\)", rows[0][2])
+    assert [row[:2] + row[3:] for row in rows] == [
+        ["Freeze", "Scheduled", "5 s", "Platform", "leads", "web_0, web_1", "A1"],
+        ["Freeze", "Scheduled", "5 s", "Platform", "affected", "web_1, WEB_0", "B2"],
+        ["Reboot", "Started", "unknown", "Platform", "leads", "web_0, web_1", "C3"],
+        ["Freeze", "Scheduled", "5 s", "User", "not affected", "x, web_10, y and 1 more", "D4"],
+    ]
+    assert rows[2][2] == "-"
+    columns = {line.index(word) for line, word in zip(result.stdout.splitlines(), ["EVENT ID", "A1", "B2", "C3", "D4"])}
+    assert len(columns) == 1
+
+
+def test_nothing_scheduled() -> None:
+    assert ask(document()).stdout == "No events are scheduled.\n"
+    assert ask(status(200)).stdout == "No events are scheduled.\n"
+
+
+def test_json_is_versioned() -> None:
+    result = ask(document(event("A1", Resources=["web_1", "web_0"])), instance("web_0"), arguments=("--json",))
+    assert (result.returncode, result.stderr) == (0, "")
+    data = json.loads(result.stdout)
+    assert data["forewarn"] == {"schema": "events", "version": 1}
+    assert (data["incarnation"], data["api_version"], data["vm_name"]) == (1, "2020-07-01", "web_0")
+    (shown,) = data["events"]
+    assert shown["event"]["EventId"] == "A1"
+    assert (shown["affects_me"], shown["leader"], shown["problems"]) == (True, False, [])
+    assert 14 * 60 < shown["notice_seconds"] <= 14.5 * 60
+
+
+def test_the_name_can_be_given_and_is_then_not_asked_for() -> None:
+    with ScriptedServer(document(event())) as server:
+        result = run("--endpoint", server.url, "--vm-name", "web_1", "--api-version", "2019-08-01")
+        assert len(server.requests) == 1
+    assert "affected" in result.stdout
+    assert server.requests[0].target.endswith("api-version=2019-08-01")
+
+
+def test_without_a_name_nothing_is_claimed_about_this_vm() -> None:
+    result = ask(document(event()), status(403))
+    assert result.returncode == 0
+    assert "  ?  " in result.stdout
+    assert "--vm-name" in result.stderr
+    shown = json.loads(ask(document(event()), status(403), arguments=("--json",)).stdout)
+    assert (shown["vm_name"], shown["events"][0]["affects_me"], shown["events"][0]["leader"]) == (None, None, None)
+
+
+def test_problems_go_to_standard_error() -> None:
+    odd = event("A1", DurationInSeconds="soon")
+    result = ask(document(odd, {"EventId": None}), instance("web_0"))
+    assert result.returncode == 0
+    assert "A1" in result.stdout
+    assert "warning: event A1: DurationInSeconds" in result.stderr
+    assert "warning: Events[1]" in result.stderr
+
+
+def test_a_text_of_the_service_does_not_steer_the_terminal() -> None:
+    result = ask(document(event("\x1b[31mA1\x07", EventType="Fr\neeze")), instance("web_0"))
+    assert "\x1b" not in result.stdout
+    assert "\\x1b[31mA1\\x07" in result.stdout
+
+
+def test_the_endpoint_comes_from_the_environment_too() -> None:
+    with ScriptedServer(document()) as server:
+        assert run(FOREWARN_ENDPOINT=server.url + "/vm/a/").returncode == 0
+    assert server.requests[0].target.startswith("/vm/a/metadata/")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--endpoint", "https://x"), "http only"),
+        (("--api-version", "latest"), "api-version"),
+        (("--patience", "-1"), "seconds"),
+        (("--patience", "nan"), "seconds"),
+        (("surplus",), "surplus"),
+    ],
+)
+def test_bad_usage_is_2(arguments: tuple[str, ...], said: str) -> None:
+    result = run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("answer", [status(403), status(302, headers={"Location": "/x"}), status(400, b"api-version?")])
+def test_a_lasting_fault_is_3_at_once(answer: Answer) -> None:
+    result = ask(answer)
+    assert (result.returncode, result.stdout) == (3, "")
+    assert result.stderr.startswith("error: ")
+
+
+@pytest.mark.parametrize("answer", [status(503), raw(b"junk", "close")])
+def test_a_passing_fault_is_3_when_patience_ends(answer: Answer) -> None:
+    result = ask(answer, arguments=("--patience", "0"))
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "Traceback" not in result.stderr
+
+
+def test_nobody_there_is_3() -> None:
+    assert run("--patience", "0").returncode == 3
+
+
+def test_a_passing_fault_is_waited_out() -> None:
+    result = ask(status(503), document())
+    assert (result.returncode, result.stdout) == (0, "No events are scheduled.\n")
+    assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["waiting", "waiting"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.9, "0 s"), (59, "59 s"), (60, "1 min"), (843, "14 min 3 s"), (3600, "1 h"), (3605, "1 h"),
+     (90_000, "1 d 1 h"), (7 * 86400 + 59, "7 d")],
+)  # fmt: skip
+def test_time_spans(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text

@@ -1,0 +1,152 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A loopback server that answers what a test wrote down, byte for byte, and keeps what it was asked."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Request:
+    """What arrived; header names are in lower case, ``connection`` counts from 0."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Bytes to send for one request. ``pieces`` after the first wait ``pause`` seconds each.
+
+    ``end`` is what follows: "keep" the connection, "close" it, or "reset" it.
+    """
+
+    pieces: tuple[bytes, ...] = ()
+    end: str = "keep"
+    delay: float = 0.0
+    pause: float = 0.0
+
+
+def raw(data: bytes, end: str = "keep", delay: float = 0.0) -> Answer:
+    """Answer with these very bytes."""
+    return Answer((data,), end, delay)
+
+
+def status(code: int, body: bytes = b"", headers: dict[str, str] | None = None, **how: Any) -> Answer:
+    """Answer with a well-formed response."""
+    lines = {"Content-Length": str(len(body)), **(headers or {})}
+    head = f"HTTP/1.1 {code} Reason\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    return raw(head.encode() + b"\r\n" + body, **how)
+
+
+def document(*events: dict[str, Any], incarnation: Any = 1, **how: Any) -> Answer:
+    """Answer with a Scheduled Events document."""
+    body = json.dumps({"DocumentIncarnation": incarnation, "Events": list(events)}).encode()
+    return status(200, body, {"Content-Type": "application/json"}, **how)
+
+
+def instance(name: str, **compute: Any) -> Answer:
+    """Answer with instance metadata."""
+    return status(200, json.dumps({"compute": {"name": name, **compute}}).encode())
+
+
+class ScriptedServer:
+    """Serves the answers in turn, whatever is asked and on whichever connection; the last one over and over."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self.answers = list(answers)
+        self.requests: list[Request] = []
+        self._lock = threading.Lock()
+        self._connections: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._stopping = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> ScriptedServer:
+        self._start(self._accept)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        for opened in [self._listener, *self._connections]:
+            with suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
+            opened.close()
+        for thread in self._threads:
+            thread.join(timeout=10)
+        assert not any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def connections(self) -> int:
+        """How many connections were accepted."""
+        return len(self._connections)
+
+    def _start(self, target: Any, *args: Any) -> None:
+        thread = threading.Thread(target=target, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._connections.append(connection)
+            self._start(self._serve, connection, len(self._connections) - 1)
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        with suppress(OSError), connection.makefile("rb") as stream:
+            while True:
+                request = _read_request(stream, number)
+                if request is None:
+                    return
+                with self._lock:
+                    self.requests.append(request)
+                    answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                if self._stopping.wait(answer.delay):
+                    return
+                for place, piece in enumerate(answer.pieces):
+                    if place and self._stopping.wait(answer.pause):
+                        return
+                    connection.sendall(piece)
+                if answer.end != "keep":
+                    break
+        if answer.end == "reset":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        connection.close()
+
+
+def _read_request(stream: Any, number: int) -> Request | None:
+    line = stream.readline().decode()
+    if not line:
+        return None
+    method, target, _ = line.split(" ", 2)
+    headers = {}
+    while True:
+        line = stream.readline().decode().strip()
+        if not line:
+            break
+        name, _, value = line.partition(":")
+        assert name.lower() not in headers, f"{name} was sent twice"
+        headers[name.lower()] = value.strip()
+    return Request(method, target, headers, stream.read(int(headers.get("content-length", 0))), number)

@@ -1,0 +1,86 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The same client on every Python that a VM may have, with nothing installed, and without what it does not need."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools.scripted_imds import ScriptedServer, document, instance, raw, status
+
+MINORS = (9, 10, 12, 13)
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from forewarn.imds.client import Client
+from forewarn.imds.discovery import discover
+from forewarn.imds.errors import PassingFault
+
+with Client(sys.argv[1], read_timeout=0.2, first_read_timeout=5) as client:
+    document = client.read_once()
+    client.approve([event.event_id for event in document.events])
+    print(document.events[0].event_id, client.instance().name, len(client.read_once().events))
+    for kind in ("garbage", "garbage", "timeout"):
+        try:
+            client.read_once()
+        except PassingFault as fault:
+            print(fault.kind == kind or fault)
+assert discover(Path(sys.argv[2])).endpoint == "http://168.63.129.16"
+assert not [name for name in sys.modules if name.split(".")[0] in ("requests", "yaml", "celpy", "logging")]
+"""
+
+
+def interpreter(minor: int) -> str:
+    """Return a Python 3.minor, from the path or from pyenv; skip the test where there is none."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = [*sorted(versions.glob(f"3.{minor}.*/bin/python")), shutil.which(f"python3.{minor}")]
+    for path in found:
+        if path and subprocess.run([path, "-c", ""], check=False).returncode == 0:
+            return str(path)
+    pytest.skip(f"no Python 3.{minor} here")
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_client_on_a_bare_interpreter(minor: int, package: Path, tmp_path: Path) -> None:
+    lease = tmp_path / "var/lib/dhcp/dhclient.leases"
+    lease.parent.mkdir(parents=True)
+    lease.write_text("lease {\n  option unknown-245 a8:3f:81:10;\n  expire never;\n}\n", encoding="utf-8")
+    event = {"EventId": "b2", "EventStatus": "Scheduled", "EventType": "Freeze", "Resources": ["web_0"]}
+    short = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "close")
+    cut = raw(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{}", "close")
+    answers = (document(event), status(200), instance("web_0"), status(200), short, cut, document(delay=30))
+    with ScriptedServer(*answers) as server:
+        result = subprocess.run(
+            [interpreter(minor), "-B", "-S", "-c", SCRIPT, server.url, str(tmp_path)],
+            env={"PYTHONPATH": str(package.parent), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (result.stderr, result.stdout) == ("", "b2 web_0 0\nTrue\nTrue\nTrue\n")
+
+
+def test_importing_the_client_costs_little_beside_http_client(package: Path) -> None:
+    """The runner has to be quick to its first request: no module is loaded that http.client and json do not need."""
+    listing = "import sys; sys.stdout.write(' '.join(sys.modules))"
+    base = "import http.client, json, dataclasses, datetime, __future__\n"
+    modules = [
+        subprocess.run(
+            [sys.executable, "-S", "-c", code + listing],
+            env={"PYTHONPATH": str(package.parent)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for code in (base, base + "import forewarn.imds.client\n")
+    ]
+    extra = {name for name in set(modules[1]) - set(modules[0]) if not name.startswith("forewarn")}
+    assert extra == set()

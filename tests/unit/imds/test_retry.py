@@ -1,0 +1,120 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When the next attempt is due, and what is said about it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from forewarn.imds import errors
+from forewarn.imds.errors import Fault, LastingFault, PassingFault
+from forewarn.imds.retry import (
+    JITTER,
+    LASTING_DELAY_SECONDS,
+    LONGEST_DELAY_SECONDS,
+    LONGEST_RETRY_AFTER_SECONDS,
+    ErrorLog,
+    RetryPolicy,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 50.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def passing(retry_after: float | None = None, status: int = 503) -> PassingFault:
+    return PassingFault(f"answered {status}.", kind=errors.HTTP, status=status, retry_after=retry_after)
+
+
+LASTING = LastingFault("answered 403.", kind=errors.HTTP, status=403)
+
+
+def test_delays_double_up_to_a_limit_that_a_preempt_survives() -> None:
+    policy = RetryPolicy(clock=Time(), chance=lambda: 0.0)
+    delays = [policy.failed(passing()) - 50 for _ in range(7)]
+    assert delays == [1, 2, 4, 8, 10, 10, 10]
+    assert policy.failures == 7
+
+
+def test_success_starts_over() -> None:
+    policy = RetryPolicy(clock=Time(), chance=lambda: 0.0)
+    assert policy.next_attempt_at is None
+    policy.failed(passing())
+    policy.failed(passing())
+    policy.succeeded()
+    assert (policy.failures, policy.next_attempt_at) == (0, None)
+    assert policy.failed(passing()) == 51
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.999), st.one_of(st.none(), st.floats(0, 1e9))), min_size=1, max_size=50))
+def test_every_delay_is_within_its_bounds(failures: list[tuple[float, float | None]]) -> None:
+    time = Time()
+    draws = iter([chance for chance, _ in failures])
+    policy = RetryPolicy(clock=time, chance=lambda: next(draws))
+    for _, retry_after in failures:
+        due = policy.failed(passing(retry_after))
+        assert due == policy.next_attempt_at
+        asked = min(retry_after or 0, LONGEST_RETRY_AFTER_SECONDS)
+        assert max(1 - JITTER, asked) <= due - time.now + 1e-9
+        assert due - time.now <= max(LONGEST_DELAY_SECONDS, asked) + 1e-9
+        time.now = due
+
+
+def test_a_day_of_failures_changes_nothing() -> None:
+    policy = RetryPolicy(clock=Time(), chance=lambda: 0.0)
+    for _ in range(20_000):
+        due = policy.failed(passing())
+    assert due == 60
+
+
+def test_a_lasting_fault_is_tried_again_seldom_but_nobody_waits_for_it() -> None:
+    policy = RetryPolicy(clock=Time(), chance=lambda: 0.0)
+    assert policy.failed(LASTING) == 50 + LASTING_DELAY_SECONDS
+    assert policy.gives_up(LASTING)
+
+
+@pytest.mark.parametrize(("patience", "gives_up"), [(0.0, True), (0.9, True), (1.0, False), (60.0, False)])
+def test_no_attempt_starts_after_the_deadline(patience: float, gives_up: bool) -> None:
+    policy = RetryPolicy(50 + patience, clock=Time(), chance=lambda: 0.0)
+    fault = passing()
+    policy.failed(fault)
+    assert policy.gives_up(fault) is gives_up
+
+
+def test_without_a_deadline_a_passing_fault_is_never_given_up() -> None:
+    policy = RetryPolicy(clock=Time())
+    for _ in range(100):
+        policy.failed(passing())
+    assert not policy.gives_up(passing())
+
+
+def test_the_log_has_a_line_per_change_and_one_for_the_end() -> None:
+    lines: list[str] = []
+    time = Time()
+    log = ErrorLog(lines.append, time)
+    log.recovered()
+    faults: list[Fault] = [passing(), passing(), passing(status=404), passing(status=404), passing(), LASTING, LASTING]
+    for fault in faults:
+        log.failed(fault)
+        time.now += 10
+    log.recovered()
+    log.recovered()
+    assert lines == [
+        "answered 503.",
+        "answered 404.",
+        "answered 503.",
+        "answered 403.",
+        "The service answers again, after 7 failures in 70 s.",
+    ]
+    log.failed(passing())
+    log.recovered()
+    assert lines[-2:] == ["answered 503.", "The service answers again, after 1 failure in 0 s."]
+    assert all(one != other for one, other in pairwise(lines))
