@@ -1,0 +1,569 @@
+#!/usr/bin/python
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Ansible module: what runs on the VM. It reads and approves; deciding is the control node's part."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: scheduled_events
+short_description: Read, decide and approve Azure Scheduled Events
+version_added: 0.1.0
+description:
+  - Reads the Scheduled Events document from inside an Azure VM, and tells which freeze, reboot, redeployment, eviction
+    or deletion is ahead, for which VMs and when.
+  - With O(policies) the control node decides what each event deserves. The VM only reads, and with O(apply) approves.
+  - With O(approve) events are approved by their id, whatever a policy may say.
+  - Nothing has to be installed on the VM but Python 3.9 or newer.
+author:
+  - Forewarn maintainers (@forewarn)
+extends_documentation_fragment:
+  - ansible.builtin.action_common_attributes
+  - ansible.builtin.action_common_attributes.flow
+attributes:
+  check_mode:
+    support: full
+    details: Reads as usual and reports what would be approved. No approval is sent.
+  diff_mode:
+    support: none
+  platform:
+    support: full
+    platforms: posix
+  action:
+    support: full
+    details: Policies are compiled and evaluated on the control node.
+  async:
+    support: none
+  bypass_host_loop:
+    support: none
+options:
+  endpoint:
+    description:
+      - Address of the service, without C(/metadata).
+      - V(auto) looks for a host endpoint in the DHCP leases of the VM (option 245) and falls back to the usual address.
+      - Without this option the environment variable E(FOREWARN_ENDPOINT) of the VM counts, and without that
+        V(http://169.254.169.254).
+    type: str
+  api_version:
+    description:
+      - Version of the service to ask for.
+      - Without this option it is the one that the artifact in O(policies) was compiled for, and otherwise
+        V(2020-07-01).
+    type: str
+    choices: ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
+  vm_name:
+    description:
+      - Resource name of this VM, as the events list it. Needed only where the instance metadata does not tell it.
+      - On scale sets it is not the host name.
+    type: str
+  timeout:
+    description:
+      - How many seconds to wait for the first answer. The first request ever switches the service on for the
+        deployment, which may take up to two minutes.
+    type: int
+    default: 120
+  patience:
+    description:
+      - For how many seconds in all to try again after a fault that usually passes, such as 404, 410, 429, 500 or a
+        timeout. The service answers so for minutes while its host is updated.
+      - With V(0) there is one attempt.
+    type: int
+    default: 120
+  approve:
+    description:
+      - Ids of events to approve, in either case. An approval starts the event for all of its resources, not only for
+        this VM.
+      - An id that is not listed is an error, and then nothing is approved. An event that has started is left alone.
+      - It is the operator's own decision. No policy is asked, and an event with RV(events[].problems) is approved too.
+    type: list
+    elements: str
+    default: []
+  document_incarnation:
+    description:
+      - Approve only if the document still has this RV(document_incarnation). Otherwise nothing is approved, the task
+        fails, and RV(superseded) is true.
+    type: str
+  policies:
+    description:
+      - Policy files, or directories of them, on the control node. Relative paths are looked up as for other files,
+        in a directory C(policies) first, then beside the playbook or role.
+      - Alternatively one artifact, a C(*.json) file made by C(forewarn policy compile), which needs no library on the
+        control node.
+    type: list
+    elements: path
+    default: []
+  params:
+    description:
+      - Values for the parameters that the policies declare. Durations and timestamps are texts, such as V(5m).
+    type: dict
+    default: {}
+  apply:
+    description:
+      - Have each VM approve what O(policies) decided to approve, if it is that VM's turn, which
+        RV(decisions[].standing) tells.
+      - An event for which a policy has C(prepare) hooks is never approved so, because only the runner on the VM runs
+        hooks.
+    type: bool
+    default: false
+notes:
+  - Deciding on YAML policies needs the Python packages C(cel-python) and C(jsonschema) on the control node.
+  - Call it by its full name, or see the collection's C(docs/adhoc.md) for what C(ansible -m scheduled_events) takes.
+  - RV(events[].notice_seconds) and the policies' C(now) and C(notice) are counted from RV(read_at), the VM's clock. A
+    control node whose clock is wrong does not matter. As nothing is remembered between calls, C(age) is C(0s).
+  - Every request bypasses the proxies of the environment.
+  - The first request of a deployment switches the service on. After a day without any request it is off again.
+"""
+
+EXAMPLES = r"""
+- name: See what is ahead
+  forewarn.azure.scheduled_events:
+  register: ahead
+
+- name: Approve one event by its id
+  forewarn.azure.scheduled_events:
+    approve:
+      - C7061BAC-AFDC-4513-B24B-AA5F13A16123
+
+- name: Let the policies decide, and only show what they say
+  forewarn.azure.scheduled_events:
+    policies:
+      - web-tier.yml
+    params:
+      tolerable_freeze: 5
+  register: ahead
+
+- name: Let the policies decide, and approve accordingly
+  forewarn.azure.scheduled_events:
+    policies:
+      - policy.json
+    apply: true
+
+# Ad hoc, for a whole fleet:
+#   ansible azure -m forewarn.azure.scheduled_events -o
+#   ansible azure -m forewarn.azure.scheduled_events -a 'policies=~/policies/web-tier.yml'
+"""
+
+RETURN = r"""
+msg:
+  description: One line about what was found and done.
+  returned: always
+  type: str
+  sample: "1 event: Freeze Scheduled C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+api_version:
+  description: The version of the service that was asked for.
+  returned: always
+  type: str
+  sample: "2020-07-01"
+read_at:
+  description: When the document was read, by the clock of the VM.
+  returned: when the document was read
+  type: str
+  sample: "2022-04-11T22:12:01.551700Z"
+document_incarnation:
+  description:
+    - A number that changes with the document, compare it for inequality only. In old versions of the service a text.
+    - Null where the service answered with an empty body, which means that nothing is scheduled.
+  returned: when the document was read
+  type: raw
+  sample: 2
+events:
+  description:
+    - What is scheduled, in the order of the service. A value is null where the service did not say, or not readably.
+  returned: when the document was read
+  type: list
+  elements: dict
+  contains:
+    event_id:
+      description: Id of the event, spelled as the service spells it.
+      type: str
+      sample: C7061BAC-AFDC-4513-B24B-AA5F13A16123
+    event_type:
+      description: V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type of a later day.
+      type: str
+      sample: Freeze
+    event_status:
+      description: V(Scheduled) or V(Started).
+      type: str
+      sample: Scheduled
+    resource_type:
+      description: V(VirtualMachine).
+      type: str
+      sample: VirtualMachine
+    resources:
+      description: Resource names of all VMs concerned. The first one leads.
+      type: list
+      elements: str
+      sample: [WestNO_0, WestNO_1]
+    not_before:
+      description: The earliest start, in ISO 8601 and UTC. Null once started.
+      type: str
+      sample: "2022-04-11T22:26:58Z"
+    notice_seconds:
+      description: Seconds from RV(read_at) to RV(events[].not_before), 0 once started, null where unknown.
+      type: float
+      sample: 896.4
+    duration_in_seconds:
+      description: Expected interruption in seconds, -1 for unknown.
+      type: int
+      sample: 5
+    event_source:
+      description: V(Platform) or V(User).
+      type: str
+      sample: Platform
+    description:
+      description: What the service says about it, free text.
+      type: str
+      sample: Virtual machine is being paused because of a memory-preserving Live Migration operation.
+    affects_me:
+      description: Whether this VM is among the resources. Null where the name of this VM is not known.
+      type: bool
+      sample: true
+    leader:
+      description: Whether this VM is the first of the resources. Null where the name of this VM is not known.
+      type: bool
+      sample: true
+    problems:
+      description: Why no policy may approve this event, in words. Usually empty.
+      type: list
+      elements: str
+      sample: []
+vm:
+  description: This VM, from its instance metadata. A value is null where it is not known.
+  returned: when the document was read
+  type: dict
+  contains:
+    name:
+      description: The resource name.
+      type: str
+      sample: WestNO_0
+    location:
+      description: The region.
+      type: str
+      sample: norwayeast
+    zone:
+      description: The availability zone.
+      type: str
+      sample: "1"
+    size:
+      description: The VM size.
+      type: str
+      sample: Standard_D2s_v5
+    scale_set:
+      description: The scale set it belongs to.
+      type: str
+      sample: web
+    fault_domain:
+      description: The platform fault domain.
+      type: str
+      sample: "0"
+    tags:
+      description: The resource's tags.
+      type: dict
+      sample: {tier: web}
+problems:
+  description: What could not be read of the document, in words. Usually empty.
+  returned: when the document was read
+  type: list
+  elements: str
+  sample: []
+vm_problems:
+  description: Why it is not known, or only in part, which VM this is, in words. Usually empty.
+  returned: when the document was read
+  type: list
+  elements: str
+  sample: []
+approved:
+  description: Ids of the events for which an approval was sent or, in check mode, would have been.
+  returned: when the document was read
+  type: list
+  elements: str
+  sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
+superseded:
+  description: Whether nothing was approved because the document is no longer the one of O(document_incarnation).
+  returned: when it is so
+  type: bool
+  sample: true
+fault:
+  description: What went wrong with the service, for programs.
+  returned: when the service or the network failed
+  type: dict
+  contains:
+    kind:
+      description: V(timeout), V(refused), V(connection), V(garbage), V(http), V(redirect) or V(api-version).
+      type: str
+      sample: http
+    status:
+      description: The HTTP status, null where there was none.
+      type: int
+      sample: 403
+    passing:
+      description: Whether it may pass by itself.
+      type: bool
+      sample: false
+decisions:
+  description: What the policies decided, one entry for each of RV(events), in their order.
+  returned: with O(policies), when the document was read
+  type: list
+  elements: dict
+  contains:
+    event_id:
+      description: Id of the event.
+      type: str
+      sample: C7061BAC-AFDC-4513-B24B-AA5F13A16123
+    event_type:
+      description: Its type.
+      type: str
+      sample: Freeze
+    output:
+      description: V(approve) or V(hold).
+      type: str
+      sample: approve
+    policy:
+      description: The policy that decided. Null where none did, which means V(hold).
+      type: str
+      sample: web-tier
+    rule:
+      description: The rule that decided.
+      type: str
+      sample: brief-freeze
+    reason:
+      description: Why, in words.
+      type: str
+      sample: a freeze of 5 s goes unnoticed here
+    values:
+      description: The parts of the rule's conditions, each with C(expression) as written and the C(value) it had.
+      type: list
+      elements: dict
+      sample: [{expression: event.DurationInSeconds, value: "5"}]
+    approver:
+      description: Which VM may send the approval, V(leader), V(any) or V(witness).
+      type: str
+      sample: leader
+    standing:
+      description: Whether this VM sends the approval.
+      type: dict
+      contains:
+        code:
+          description:
+            - V(approve) if it does. Otherwise V(refused-by-policy), V(not-ours), V(not-the-leader), V(no-time-left),
+              V(started), V(group-not-ready) or V(needs-runner).
+          type: str
+          sample: approve
+        reason:
+          description: Why, in words.
+          type: str
+          sample: a freeze of 5 s goes unnoticed here
+    verdicts:
+      description: What each policy said, with C(policy), C(output), C(rule), C(reason), C(where) and C(error).
+      type: list
+      elements: dict
+      sample:
+        - policy: web-tier
+          output: approve
+          rule: brief-freeze
+          reason: a freeze of 5 s goes unnoticed here
+          where: web-tier.yml:23:5
+          error: null
+"""
+
+import os
+import time
+from dataclasses import asdict, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import (
+    API_VERSIONS,
+    LATEST_API_VERSION,
+    Document,
+    Event,
+    Vm,
+    format_time,
+)
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.client import (
+    FIRST_PATIENCE_SECONDS,
+    FIRST_READ_TIMEOUT_SECONDS,
+    READ_TIMEOUT_SECONDS,
+    Client,
+)
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.endpoint import AUTO, resolve
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.errors import Fault, PassingFault
+
+
+def describe_event(event: Event, vm_name: str | None, now: datetime) -> dict[str, Any]:
+    """Return an event as the task's result has it: all that is needed to decide on it elsewhere."""
+    place = event.place_of(vm_name)
+    return {
+        "event_id": event.event_id,
+        "event_type": event.event_type,
+        "event_status": event.event_status,
+        "resource_type": event.resource_type,
+        "resources": list(event.resources),
+        "not_before": None if event.not_before is None else format_time(event.not_before),
+        "notice_seconds": event.notice_seconds(now),
+        "duration_in_seconds": event.duration_in_seconds,
+        "event_source": event.event_source,
+        "description": event.description,
+        "affects_me": None if vm_name is None else place is not None,
+        "leader": None if vm_name is None else place == 0,
+        "problems": list(event.problems),
+    }
+
+
+def select(document: Document, event_ids: list[str]) -> tuple[list[Event], list[str]]:
+    """Return the listed events with these ids, each once, and the ids that are not listed."""
+    listed = {event.key: event for event in document.events}
+    wanted = list(dict.fromkeys(event_id.strip().lower() for event_id in event_ids))
+    return [listed[key] for key in wanted if key in listed], [key for key in wanted if key not in listed]
+
+
+def identify(client: Client, override: str | None, patience: float) -> tuple[Vm, list[str]]:
+    """Return who this VM is, and what is wrong about that. Without a name no policy approves anything."""
+    problems = []
+    try:
+        vm = client.instance(patience)
+    except Fault as fault:
+        vm = Vm()
+        problems.append(f"the instance metadata could not be read: {fault}")
+    if override:
+        vm = replace(vm, name=override)
+    if vm.name is None:
+        problems.append("the name of this VM is not known, so nothing tells which events concern it: set vm_name")
+    return vm, problems
+
+
+def summary(document: Document) -> str:
+    """Say in one line what is scheduled."""
+    if not document.events:
+        return "nothing is scheduled"
+    texts = [f"{event.event_type} {event.event_status} {event.event_id}" for event in document.events[:3]]
+    rest = ["…"] if len(document.events) > 3 else []
+    return f"{count(len(document.events))}: " + ", ".join(texts + rest)
+
+
+def count(number: int) -> str:
+    """Write a number of events."""
+    return "1 event" if number == 1 else f"{number} events"
+
+
+def approve(module: AnsibleModule, client: Client, document: Document, patience: float, result: dict[str, Any]) -> None:
+    """Send the approvals that the task asks for, and add them to the result. Ends the task if one is not possible."""
+    expected = module.params["document_incarnation"]
+    if expected is not None and expected != str(document.incarnation):
+        result["superseded"] = True
+        module.fail_json(
+            **{
+                **result,
+                "msg": f"The document has changed: its incarnation is {document.incarnation}, no longer {expected}. "
+                "Nothing was approved. Look at the events again.",
+            }
+        )
+    events, unknown = select(document, module.params["approve"])
+    if unknown:
+        listed = ", ".join(event.event_id for event in document.events) or "none"
+        module.fail_json(
+            **{
+                **result,
+                "msg": f"Not listed: {', '.join(unknown)}. Nothing was approved. Listed are: {listed}. "
+                "An event that has ended or was cancelled is no longer listed.",
+            }
+        )
+    waiting = [event.event_id for event in events if event.event_status != "Started"]
+    started = [event.event_id for event in events if event.event_status == "Started"]
+    if waiting and not module.check_mode:
+        try:
+            client.approve(waiting, document.incarnation, patience)
+        except PassingFault as fault:
+            fail(module, fault, f"It is not known whether the approval of {', '.join(waiting)} arrived.", result)
+    texts = []
+    if waiting:
+        texts.append(f"{'would approve' if module.check_mode else 'approved'} {', '.join(waiting)}")
+    if started:
+        texts.append(f"already started: {', '.join(started)}")
+    result.update(msg="; ".join(texts), approved=waiting, changed=bool(waiting))
+
+
+def fail(module: AnsibleModule, error: ForewarnError, more: str, result: dict[str, Any]) -> None:
+    """End the task with an error of ours, and what to do about it."""
+    result = {**result, "msg": " ".join(text for text in (str(error), more) if text)}
+    if isinstance(error, Fault):
+        result["fault"] = {"kind": error.kind, "status": error.status, "passing": isinstance(error, PassingFault)}
+    module.fail_json(**result)
+
+
+def run(module: AnsibleModule) -> None:
+    """Read, and approve what the task asks for."""
+    params = module.params
+    result: dict[str, Any] = {"api_version": params["api_version"] or LATEST_API_VERSION}
+    deadline: float = time.monotonic() + params["patience"]
+
+    def patience() -> float:
+        return max(0.0, deadline - time.monotonic())
+
+    try:
+        endpoint = params["endpoint"]
+        if endpoint is None or endpoint == AUTO:
+            endpoint = resolve(endpoint, os.environ)
+        with Client(
+            endpoint,
+            result["api_version"],
+            read_timeout=min(READ_TIMEOUT_SECONDS, params["timeout"]),
+            first_read_timeout=params["timeout"],
+        ) as client:
+            document = client.read(patience())
+            read_at = datetime.now(timezone.utc)
+            vm, vm_problems = identify(client, params["vm_name"], patience())
+            result.update(
+                msg=summary(document),
+                read_at=format_time(read_at),
+                document_incarnation=document.incarnation,
+                events=[describe_event(event, vm.name, read_at) for event in document.events],
+                vm=asdict(vm),
+                problems=list(document.problems),
+                vm_problems=vm_problems,
+                approved=[],
+                changed=False,
+            )
+            if params["approve"]:
+                approve(module, client, document, patience(), result)
+    except ForewarnError as error:
+        fail(module, error, "", result)
+    module.exit_json(**result)
+
+
+def main() -> None:
+    """Check the options that concern the VM, and run."""
+    module = AnsibleModule(
+        argument_spec={
+            "endpoint": {"type": "str"},
+            "api_version": {"type": "str", "choices": list(API_VERSIONS)},
+            "vm_name": {"type": "str"},
+            "timeout": {"type": "int", "default": int(FIRST_READ_TIMEOUT_SECONDS)},
+            "patience": {"type": "int", "default": int(FIRST_PATIENCE_SECONDS)},
+            "approve": {"type": "list", "elements": "str", "default": []},
+            "document_incarnation": {"type": "str"},
+            # These three are the control node's: see plugins/action/scheduled_events.py.
+            "policies": {"type": "list", "elements": "path", "default": []},
+            "params": {"type": "dict", "default": {}},
+            "apply": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    if module.params["policies"] or module.params["params"] or module.params["apply"]:
+        module.fail_json(
+            msg="Nothing was decided: policies, params and apply are for the control node, whose part of this module, "
+            "the action plugin, was not found. Call it by its full name, forewarn.azure.scheduled_events, with the "
+            "collection installed or in ANSIBLE_COLLECTIONS_PATH; ANSIBLE_LIBRARY alone finds no action plugin."
+        )
+    if module.params["timeout"] < 1:
+        module.fail_json(msg="timeout must be at least 1 second.")
+    if module.params["patience"] < 0:
+        module.fail_json(msg="patience must not be negative.")
+    run(module)
+
+
+if __name__ == "__main__":
+    main()
