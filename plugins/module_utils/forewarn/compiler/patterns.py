@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RE2 patterns to the programs of policy/regex.py; what has no such program, or another meaning elsewhere, is refused."""
+"""RE2 patterns to the programs of policy/regex.py; what cannot be one, or differs between engines, is refused."""
 
 from __future__ import annotations
 
@@ -55,10 +55,7 @@ def compile_pattern(pattern: str) -> list[Any]:
 
 
 class _Parser:
-    """Recursive descent; each method returns code whose jumps are relative to its own start, made absolute at the end.
-
-    Code is kept absolute to 0 and shifted when it is joined, which is simple and, at this size, fast enough.
-    """
+    """Recursive descent. Jumps are relative to their instruction, so that code is joined by concatenation."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -75,14 +72,14 @@ class _Parser:
         code = branches.pop()
         while branches:
             branch = branches.pop()
-            code = self.joined(["s", 1, len(branch) + 2], branch, ["j", len(branch) + 2 + len(code)], code)
-        return code
+            code = [["s", 1, len(branch) + 2], *branch, ["j", len(code) + 1], *code]
+        return self.checked(code)
 
     def sequence(self) -> list[Any]:
         code: list[Any] = []
         while self.peek() not in ("", "|", ")"):
-            code = self.joined(code, self.repeated())
-        return code
+            code += self.repeated()
+        return self.checked(code)
 
     def repeated(self) -> list[Any]:
         start = self.position
@@ -112,35 +109,15 @@ class _Parser:
         size = len(code)
         if (low + (high or 0)) * (size + 1) > 4 * MAX_INSTRUCTIONS:
             raise PatternError("the pattern is too large", self.position)
-        result: list[Any] = []
-        for _ in range(low):
-            result = self.joined(result, code)
+        result = code * low
         if high is None:
-            return self.joined(result, ["s", 1, size + 2], code, ["j", 0], loop=True)
-        for _ in range(high - low):
-            # Each optional copy may skip itself; those after it may then be skipped as well.
-            result = self.joined(result, self.joined(["s", 1, size + 1], code))
-        return result
+            return [*result, ["s", 1, size + 2], *code, ["j", -size - 1]]
+        return result + [["s", 1, size + 1], *code] * (high - low)
 
-    def joined(self, *parts: Any, loop: bool = False) -> list[Any]:
-        """Concatenate code and single instructions. The targets of a single instruction count from the first one given
-        in this call; the targets inside code count from that code's start. With ``loop`` the first part is before it.
-        """
-        result: list[Any] = []
-        parts_list = list(parts)
-        if loop:
-            result = list(parts_list.pop(0))
-        base = len(result) if loop else None
-        for part in parts_list:
-            if part and isinstance(part[0], str):
-                origin = base if base is not None else 0
-                result.append([part[0], *(target + origin for target in part[1:])])
-            else:
-                origin = len(result)
-                result += [_shifted(instruction, origin) for instruction in part]
-        if len(result) > MAX_INSTRUCTIONS:
+    def checked(self, code: list[Any]) -> list[Any]:
+        if len(code) > MAX_INSTRUCTIONS:
             raise PatternError("the pattern is too large", self.position)
-        return result
+        return code
 
     def peek(self) -> str:
         return self.pattern[self.position : self.position + 1]
@@ -177,6 +154,8 @@ class _Parser:
                 self.dot_all = self.dot_all or "s" in flags.group(1)
                 if flags.group(2) == ")":  # holds until the enclosing group ends
                     self.depth -= 1
+                    if self.peek() in ("*", "+", "?", "{") and self.peek():
+                        raise PatternError("there is nothing to repeat", self.position)
                     return []
         elif self.peek() == "?":
             raise PatternError("neither look-around nor this flag is supported", start)
@@ -200,10 +179,11 @@ class _Parser:
         self.position += 1
         if not character:
             raise PatternError("a backslash at the end", start)
-        if character in _PERL:
-            return _PERL[character]
-        if character in "DWS":
-            return _negated(_PERL[character.lower()])
+        if character.lower() in _PERL:
+            if self.ignore_case and character in "wW":
+                raise PatternError(f"engines do not agree on \\{character} under (?i)", start)
+            ranges = _PERL[character.lower()]
+            return ranges if character.islower() else _negated(ranges)
         if character in _CONTROL:
             return [(_CONTROL[character], _CONTROL[character])]
         if character == "x":
@@ -246,6 +226,8 @@ class _Parser:
         if posix:
             if posix.group(1) not in _POSIX:
                 raise PatternError(f"there is no class {posix.group()}", start)
+            if self.ignore_case and posix.group(1) not in ("digit", "punct", "space"):
+                raise PatternError(f"engines do not agree on {posix.group()} under (?i)", start)
             self.position = posix.end()
             return _POSIX[posix.group(1)]
         if self.pattern.startswith("[:", start):
@@ -260,12 +242,6 @@ class _Parser:
         if fold and self.ignore_case:
             ranges = _folded(ranges, self.position - 1)
         return ["c", [bound for low, high in _merged(ranges) for bound in (low, high + 1)]]
-
-
-def _shifted(instruction: Any, by: int) -> Any:
-    if instruction[0] in ("s", "j"):
-        return [instruction[0], *(target + by for target in instruction[1:])]
-    return instruction
 
 
 def _merged(ranges: Ranges) -> Ranges:
@@ -293,8 +269,7 @@ def _folded(ranges: Ranges, position: int) -> Ranges:
     """Add the other case of ASCII letters. Beyond ASCII, folding needs tables that a VM does not have."""
     result = list(ranges)
     for low, high in ranges:
-        whole = low == 0 or high == _TOP - 1  # a negated class: has, or lacks, all of a folding's forms
-        if high > 127 and not whole and (low, high) not in ((0x212A, 0x212A), (0x17F, 0x17F)):
+        if high > 127 and high < _TOP - 1:  # up to the top: \D or \S, which have both cases of all letters
             raise PatternError("(?i) is supported for ASCII letters only", position)
         for point in range(max(low, 65), min(high, 122) + 1):
             if chr(point).isalpha():

@@ -9,10 +9,14 @@ disagree with it, or where CEL engines are known to disagree, the expression is 
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import pathlib
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import InputError
 from .types import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, ExpressionFinding, Type
 
 MAX_SOURCE = 10_000  # characters
@@ -20,8 +24,7 @@ MAX_DEPTH = 64  # of nested operators, calls, brackets
 _INT64 = (-(2**63), 2**63 - 1)
 
 RESERVED = frozenset(
-    ("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop")
-    + ("package", "namespace", "return", "var", "void", "while")
+    "as,break,const,continue,else,for,function,if,import,let,loop,package,namespace,return,var,void,while".split(",")  # noqa: SIM905  # one line
 )
 _LITERAL = re.compile(r"[rR]?[bB]?[rR]?('''|\"\"\"|'|\")")
 _ESCAPE = re.compile(
@@ -91,24 +94,54 @@ def parse(source: str) -> Node:
 
 
 def _grammar_tree(source: str) -> Any:
-    from celpy.celparser import CELParseError, CELParser  # here: nothing else of a command may need it
+    from lark.exceptions import LexError, ParseError, UnexpectedInput
 
     try:
-        return CELParser().parse(source)
-    except CELParseError as error:
-        line, column = error.line or 0, error.column or 0
-        token = getattr(error.__context__, "token", None)  # lark's own error: at the end it points to the last token
-        if line < 1 or getattr(token, "type", "") == "$END":
-            raise CelSyntaxError(
-                "syntax", "the expression ends too early", len(source.rstrip()), len(source)
-            ) from error
-        start = sum(len(text) for text in source.splitlines(keepends=True)[: line - 1]) + column - 1
-        start = min(start, len(source) - 1)
+        return _parser().parse(source)
+    except (LexError, ParseError) as error:
+        token = getattr(error, "token", None)
+        start = error.pos_in_stream if isinstance(error, UnexpectedInput) else None
+        if start is None or getattr(token, "type", "") == "$END":
+            end = len(source)
+            raise CelSyntaxError("syntax", "the expression ends too early", len(source.rstrip()), end) from error
         found = re.match(r"\w+|\S", source[start:])
         text = found.group() if found else ""
         raise CelSyntaxError(
             "syntax", f"CEL does not allow {text!r} here", start, start + len(text), _syntax_hint(source, start, text)
         ) from error
+
+
+@functools.cache
+def _parser() -> Any:
+    """Return a parser of cel-python's grammar.
+
+    Not its CELParser: the true and false of that have no position, it is one per process for whoever comes first, and
+    importing it imports the whole evaluator.
+    """
+    spec = importlib.util.find_spec("celpy")
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(
+            "compiling a policy needs the Python package cel-python, which is not installed here",
+            "install it (pip install cel-python), or use an artifact that forewarn policy compile has written",
+        )
+    import lark
+
+    def keep_literals(token: lark.Token) -> lark.Token:
+        if token in ("true", "false"):
+            return lark.Token.new_borrow_pos("BOOL_LIT", token, token)
+        return token
+
+    grammar = pathlib.Path(spec.submodule_search_locations[0]) / "cel.lark"
+    return lark.Lark(
+        grammar.read_text(encoding="utf-8"),
+        parser="lalr",
+        start="expr",
+        g_regex_flags=re.MULTILINE,
+        lexer_callbacks={"IDENT": keep_literals},
+        propagate_positions=True,
+        maybe_placeholders=False,
+        priority="invert",
+    )
 
 
 def _syntax_hint(source: str, start: int, text: str) -> str:
@@ -299,6 +332,14 @@ class _Converter:
             raise _disagreement(start, end)
         prefix = opening.group()[: opening.start(1)].lower()
         body = text[opening.end() : -len(opening.group(1))]
+        if "b" in prefix and len(opening.group(1)) == 3 and "?" in body:
+            raise CelSyntaxError(
+                "engines-disagree",
+                "CEL's conformance suite and its engines differ on ? in a triple-quoted bytes literal",
+                start,
+                end,
+                "use single quotes",
+            )
         if "r" in prefix:
             data = body.encode()
         elif "b" in prefix:

@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 class Type:
     """A CEL type. ``of`` holds the element type of a list, key and value of a map; ``name`` the record's.
 
-    ``values`` are the texts that a string of a closed set may be (an EventType, say); they do not make it another type.
+    ``values`` are the texts that a string of a closed set may be, and ``label`` says what they are values of (say,
+    EventType); neither makes it another type.
     """
 
     kind: str
     of: tuple[Type, ...] = ()
     name: str = ""
     values: tuple[str, ...] | None = field(default=None, compare=False)
+    label: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         if self.kind == "record":
@@ -75,7 +77,7 @@ def join(a: Type, b: Type) -> Type | None:
     if any(part is None for part in parts):
         return None
     values = a.values + b.values if a.values is not None and b.values is not None else None
-    return Type(a.kind, tuple(part for part in parts if part is not None), a.name, values)
+    return Type(a.kind, tuple(part for part in parts if part is not None), a.name, values, a.label)
 
 
 def contains_kind(type_: Type, kind: str) -> bool:
@@ -85,18 +87,16 @@ def contains_kind(type_: Type, kind: str) -> bool:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a record. ``lacking`` says, in words, why it is never there; None where it may be."""
+    """A field of a record. ``sure`` fields are always there; ``lacking`` says, in words, why one never is."""
 
     type: Type
+    sure: bool = False
     lacking: str | None = None
 
 
 @dataclass(frozen=True)
 class Declarations:
-    """The names an expression may use: variables, the fields of records, policy variables (``variables.NAME``).
-
-    ``extra_values`` are texts that comparisons may use beyond a string's closed set, by nothing but their spelling.
-    """
+    """The names an expression may use: variables, the fields of records, policy variables (``variables.NAME``)."""
 
     variables: Mapping[str, Type]
     records: Mapping[str, Mapping[str, Field]] = field(default_factory=dict)

@@ -37,6 +37,26 @@ ABSENT = object()  # a variable whose value is not known
 UNSET = object()  # a policy variable that nothing has asked for yet
 
 
+def parts(form: Form) -> list[Form]:
+    """Return the forms that a form is made of."""
+    op = form[0]
+    if op in ("lit", "bytes", "var", "variable", "local"):
+        return []
+    if op in ("field", "has", "matches"):
+        return [form[4]]
+    inner = form[4:] if op in ("list", "map", "and", "or", "if") else form[5:]
+    return [part for part in inner if part is not None]
+
+
+def names(form: Form) -> set[str]:
+    """Return the names a form reads: variables, and policy variables as ``variables.NAME``."""
+    if form[0] == "var":
+        return {form[4]}
+    if form[0] == "variable":
+        return {"variables." + form[4]}
+    return set().union(*(names(part) for part in parts(form)))
+
+
 class Failed:
     """Remembers that a policy variable has no value, so that it is tried once an evaluation."""
 
@@ -57,6 +77,15 @@ class Scope:
         self.slots[name] = self.size
         self.size += 1
         return self.slots[name]
+
+    def environment(self, values: Mapping[str, Any], trace: list[Any] | None = None) -> Env:
+        """Return a fresh environment; a variable that ``values`` lacks is ABSENT."""
+        env: Env = [ABSENT] * self.size
+        env[0], env[1] = MAX_STEPS, trace
+        slots = self.slots
+        for name, value in values.items():
+            env[slots[name]] = value
+        return env
 
     def local(self, number: int) -> int:
         """Return the index of a loop's variable, which expressions share: one is evaluated at a time."""

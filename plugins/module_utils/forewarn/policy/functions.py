@@ -21,7 +21,8 @@ INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 MAX_TEXT = 1 << 20  # characters, and elements of a list, that one operation may build
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_INT = re.compile(r"-?\d{1,19}", re.ASCII)
+_NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+_INT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _UINT = re.compile(r"\d{1,20}", re.ASCII)
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
@@ -126,6 +127,8 @@ def _text_to_uint(value: str) -> int:
 
 
 def _text_to_double(value: str) -> float:
+    if _NOT_FINITE.fullmatch(value):
+        return float(value)
     if len(value) > 400 or not _DECIMAL.fullmatch(value) or math.isinf(float(value)):
         raise EvaluationError(f"{value[:40]!r} is not a double")
     return float(value)

@@ -8,7 +8,7 @@ backtrack and no pattern that a hostile text can make slow. A program is JSON: a
 
 ``["c", ranges]`` one character of the ranges ``[low, high, low, high, …]`` (code points), then the next instruction;
 ``["a", kind]`` an assertion: ``^`` ``$`` (text), ``b`` ``B`` (ASCII word boundary), then the next;
-``["s", x, y]`` go on at both; ``["j", x]`` go on there; ``["m"]`` matched.
+``["s", x, y]`` go on at both; ``["j", x]`` go on there, counted from the instruction; ``["m"]`` matched.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def compile_program(program: list[Any]) -> Callable[[str], bool]:
             elif kind == "m":
                 return True
             elif kind == "j":
-                stack.append(instruction[1])
+                stack.append(at + instruction[1])
             elif kind == "s":
-                stack += instruction[1:]
+                stack += (at + instruction[1], at + instruction[2])
             elif _holds(instruction[1], text, position):
                 stack.append(at + 1)
         return False

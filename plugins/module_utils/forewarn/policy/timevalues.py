@@ -69,10 +69,10 @@ def check_duration(value: int) -> int:
 
 
 def format_timestamp(value: int) -> str:
-    """Write RFC 3339 in UTC, with as many digits of the fraction as there are."""
+    """Write RFC 3339 in UTC, the fraction in 0, 3, 6 or 9 digits as protobuf's JSON has it."""
     seconds, fraction = divmod(value, SECOND)
     text = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
-    return text + (f".{fraction:09d}".rstrip("0") if fraction else "") + "Z"
+    return text + _fraction(fraction) + "Z"
 
 
 def parse_duration(text: str) -> int:
@@ -91,10 +91,19 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(value: int) -> str:
-    """Write the seconds and an ``s``, as CEL's ``string()`` does: ``90s``, ``-1.5s``."""
+    """Write the seconds and an ``s``, the fraction in 0, 3, 6 or 9 digits as protobuf's JSON has it: ``-1.500s``."""
     seconds, fraction = divmod(abs(value), SECOND)
-    text = f"{seconds}" + (f".{fraction:09d}".rstrip("0") if fraction else "") + "s"
+    text = f"{seconds}{_fraction(fraction)}s"
     return "-" + text if value < 0 else text
+
+
+def _fraction(nanoseconds: int) -> str:
+    if not nanoseconds:
+        return ""
+    digits = f".{nanoseconds:09d}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return digits
 
 
 def zone(name: str) -> tzinfo:

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import timevalues as tv
 from .decision import Value
-from .evaluate import Builder, Closure, Env, Form
+from .evaluate import Builder, Closure, Env, Form, parts
 from .functions import EvaluationError
 
 _SHOWN = frozenset(("field", "var", "variable", "has", "matches", "all", "exists", "exists_one"))
@@ -48,13 +48,7 @@ class TracingBuilder(Builder):
 
 
 def _mentions_local(form: Form) -> bool:
-    if form[0] == "local":
-        return True
-    return any(_mentions_local(part) for part in form[4:] if isinstance(part, list) and part and _is_form(part))
-
-
-def _is_form(part: list[Any]) -> bool:
-    return len(part) >= 4 and isinstance(part[0], str) and isinstance(part[1], str) and isinstance(part[2], int)
+    return form[0] == "local" or any(_mentions_local(part) for part in parts(form))
 
 
 def render(value: Any, kind: str) -> str:

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The names that a policy's expressions see, typed (the policy language of the documentation)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..events import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPE_SINCE, FIELD_SINCE, RESOURCE_TYPES, has_field
+from . import types as t
+from .types import Declarations, Field, Type
+
+EVENT = Type("record", name="event")
+VM = Type("record", name="vm")
+PARAMS = Type("record", name="params")
+
+_EVENT_FIELDS = {
+    "EventId": t.STRING,
+    "ResourceType": Type("string", values=RESOURCE_TYPES, label="ResourceType"),
+    "Resources": t.list_of(t.STRING),
+    "NotBefore": t.TIMESTAMP,
+    "Description": t.STRING,
+    "EventSource": Type("string", values=EVENT_SOURCES, label="EventSource"),
+    "DurationInSeconds": t.INT,
+}
+_VM_FIELDS = {
+    "name": t.STRING,
+    "location": t.STRING,
+    "zone": t.STRING,
+    "size": t.STRING,
+    "scale_set": t.STRING,
+    "fault_domain": t.STRING,
+    "tags": t.map_of(t.STRING, t.STRING),
+}
+# Known values of the event's fields that a policy may extend (extra_values).
+EXTENSIBLE: Mapping[str, tuple[str, ...]] = {"EventType": tuple(EVENT_TYPE_SINCE), "EventStatus": EVENT_STATUSES}
+
+
+def policy_declarations(
+    api_version: str,
+    params: Mapping[str, Type],
+    variables: Mapping[str, Type],
+    extra_values: Mapping[str, tuple[str, ...]],
+) -> Declarations:
+    """Return what a policy's conditions, variables and explanations may name.
+
+    ``params`` and ``variables`` map the policy's own names to types; ``extra_values`` are further values of EventType
+    and EventStatus that the policy declares.
+    """
+    event_types = dict(_EVENT_FIELDS)
+    for name, known in EXTENSIBLE.items():
+        event_types[name] = Type("string", values=(*known, *extra_values.get(name, ())), label=name)
+    event = {
+        name: Field(event_types[name], sure=name in ("EventId", "EventType", "EventStatus", "Resources"), lacking=None)
+        if has_field(api_version, name)
+        else Field(
+            event_types[name],
+            lacking=f"event has no {name} in api-version {api_version}; it came with {FIELD_SINCE[name]}",
+        )
+        for name in FIELD_SINCE
+    }
+    return Declarations(
+        variables={
+            "event": EVENT,
+            "events": t.list_of(EVENT),
+            "notice": t.DURATION,
+            "age": t.DURATION,
+            "now": t.TIMESTAMP,
+            "affects_me": t.BOOL,
+            "leader": t.BOOL,
+            "vm": VM,
+            "params": PARAMS,
+        },
+        records={
+            "event": event,
+            "vm": {name: Field(type_, sure=True) for name, type_ in _VM_FIELDS.items()},
+            "params": {name: Field(type_, sure=True) for name, type_ in params.items()},
+        },
+        policy_variables=variables,
+    )
+
+
+def invariant_declarations(
+    api_version: str, params: Mapping[str, Type], extra_values: Mapping[str, tuple[str, ...]]
+) -> Declarations:
+    """Return what an invariant may name: all of the above, and ``decision``, ``approve``, ``hold``."""
+    base = policy_declarations(api_version, params, {}, extra_values)
+    decision = Type("string", values=("approve", "hold"), label="decision")
+    names = {**base.variables, "decision": decision, "approve": decision, "hold": decision}
+    return Declarations(names, base.records, base.policy_variables)

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks one CEL expression: source and declarations in; typed form, type and findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..policy.evaluate import Builder, Scope
+from .checker import ASSUMED_ELEMENTS, MAX_COST, Checker
+from .syntax import CelSyntaxError, parse
+from .types import UNKNOWN, Declarations, ExpressionFinding, Type, join, sorted_findings
+
+# Every code that an expression can be reported with, and what it means.
+CODES = {
+    "syntax": "The text is not an expression of CEL.",
+    "too-long": "The expression is longer than what anybody reviews.",
+    "too-deep": "The expression is nested deeper than the evaluator on a VM goes.",
+    "too-costly": "Loops in loops could keep a VM from polling.",
+    "literal-newline": "A line break inside a text literal, which engines read in different ways.",
+    "engines-disagree": "A construct that CEL engines are known to read or evaluate in different ways.",
+    "bad-escape": "An escape sequence that CEL does not have.",
+    "bad-number": "A number that CEL cannot write or hold.",
+    "bad-literal": "A literal that its function cannot use: a duration, time, pattern, number, zone.",
+    "reserved-word": "A word that CEL keeps for itself.",
+    "undeclared-name": "A name that is not declared.",
+    "unknown-field": "A field that the record does not have.",
+    "unknown-value": "A text that the field can never be.",
+    "unknown-function": "A function that does not exist, or is called the wrong way round.",
+    "field-not-in-api-version": "A field that the configured api-version lacks, read without has().",
+    "type-mismatch": "An operator or function applied to types it does not take.",
+    "mixed-types": "A list or map of several types.",
+    "bad-macro": "has(), all(), exists(), exists_one(), map() or filter() with the wrong arguments.",
+    "unsupported": "Valid CEL that Forewarn refuses, because it cannot be checked ahead of time.",
+    "wrong-result-type": "The expression has another type than its place needs: a condition is a bool, say.",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """``form`` and ``type`` are None if there is an error among the findings."""
+
+    form: list[Any] | None
+    type: Type | None
+    findings: tuple[ExpressionFinding, ...]
+
+
+class ExpressionError(InputError):
+    """An expression has mistakes; ``findings`` has them all."""
+
+    def __init__(self, source: str, findings: tuple[ExpressionFinding, ...]) -> None:
+        lines = [f"character {finding.start + 1}: {finding.message} [{finding.code}]" for finding in findings]
+        super().__init__(f"{source!r}: " + "; ".join(lines), findings[0].suggestion)
+        self.findings = findings
+
+
+def check(source: str, declarations: Declarations, expect: Type | None = None) -> Checked:
+    """Check an expression. ``expect`` is the type it must have, if any."""
+    try:
+        node = parse(source)
+    except CelSyntaxError as error:
+        return Checked(None, None, (error.finding,))
+    checker = Checker(declarations)
+    form, type_ = checker.check(node)
+    findings = checker.findings
+    if expect is not None and type_ != UNKNOWN and join(type_, expect) is None:
+        message = f"this must be {expect}, and it is {type_}"
+        findings.append(ExpressionFinding("wrong-result-type", message, node.start, node.end))
+    if checker.cost > MAX_COST:
+        message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
+        hint = "nest fewer loops, or compute the inner one in a variable"
+        findings.append(ExpressionFinding("too-costly", message, node.start, node.end, hint))
+    if findings:
+        return Checked(None, None, tuple(sorted_findings(findings)))
+    return Checked(form, type_, ())
+
+
+@dataclass(frozen=True)
+class CompiledExpression:
+    """An expression that stands alone: call it with a value for each declared variable.
+
+    Timestamps and durations are nanoseconds. Raises policy.functions.EvaluationError where CEL has an error.
+    """
+
+    source: str
+    type: Type
+    form: list[Any]
+    evaluate: Callable[[Mapping[str, Any]], Any]
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        """Return the value of the expression."""
+        return self.evaluate(values)
+
+
+def compile_expression(source: str, variables: Mapping[str, Type], expect: Type | None = None) -> CompiledExpression:
+    """Compile one expression over declared variables. Raises ExpressionError with everything that is wrong."""
+    checked = check(source, Declarations(variables), expect)
+    if checked.form is None or checked.type is None:
+        raise ExpressionError(source, checked.findings)
+    scope = Scope(tuple(variables))
+    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+
+    def evaluate(values: Mapping[str, Any]) -> Any:
+        unknown = values.keys() - variables.keys()
+        if unknown:
+            raise InputError(f"no variable {min(unknown)} was declared for {source!r}")
+        return closure(scope.environment(values))
+
+    return CompiledExpression(source, checked.type, checked.form, evaluate)

@@ -1,0 +1,41 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which optional fields a condition guards with ``has()``: they may be read where they are known to be there."""
+
+from __future__ import annotations
+
+from .syntax import Node
+
+_NONE: frozenset[str] = frozenset()
+
+
+def access_path(node: Node) -> str | None:
+    """Return ``event.NotBefore`` for such an access, None for anything else."""
+    if node.kind == "name":
+        return str(node.value)
+    if node.kind == "select":
+        operand = access_path(node.children[0])
+        return None if operand is None else f"{operand}.{node.value}"
+    return None
+
+
+def when_true(node: Node) -> frozenset[str]:
+    """Return the accesses that are there whenever the node is true."""
+    if node.kind == "call" and node.value == "has" and len(node.children) == 1:
+        path = access_path(node.children[0])
+        return _NONE if path is None else frozenset((path,))
+    if node.kind == "and":
+        return _NONE.union(*(when_true(child) for child in node.children))
+    if node.kind == "operator" and node.value == "!":
+        return when_false(node.children[0])
+    return _NONE
+
+
+def when_false(node: Node) -> frozenset[str]:
+    """Return the accesses that are there whenever the node is false."""
+    if node.kind == "or":
+        return _NONE.union(*(when_false(child) for child in node.children))
+    if node.kind == "operator" and node.value == "!":
+        return when_true(node.children[0])
+    return _NONE

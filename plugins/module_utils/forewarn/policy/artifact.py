@@ -1,0 +1,84 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The compiled policies as they reach a VM: a JSON file that is checked before anything in it is believed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InputError
+from ..events import API_VERSIONS
+from .program import Program
+
+FORMAT = "forewarn-policy"
+FORMAT_VERSION = 1
+_MAX_SIZE = 16 * 1024 * 1024  # bytes
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """``data`` is the checked JSON; ``digest`` is ``sha256:…`` over its canonical form."""
+
+    data: Mapping[str, Any] = field(repr=False, hash=False)
+    digest: str
+    api_version: str
+
+
+def digest_of(data: Mapping[str, Any]) -> str:
+    """Return the digest of an artifact's content: SHA-256 of the canonical JSON of all but ``digest``."""
+    content = {key: value for key, value in data.items() if key != "digest"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def load(source: bytes | str | Mapping[str, Any]) -> Artifact:
+    """Check an artifact: its format, version, digest, and that every expression can be built.
+
+    Raises InputError saying what is wrong and what to do.
+    """
+    data = source if isinstance(source, Mapping) else _decode(source)
+    if data.get("format") != FORMAT:
+        raise InputError("this is not a compiled policy", "compile it: forewarn policy compile POLICY -o policy.json")
+    if data.get("version") != FORMAT_VERSION:
+        raise InputError(
+            f"the artifact has format version {data.get('version')!r}, and this forewarn reads {FORMAT_VERSION}",
+            "compile the policies again with the forewarn that runs them",
+        )
+    digest = digest_of(data)
+    if data.get("digest") != digest:
+        raise InputError(
+            "the artifact's digest does not match its content: it was changed or damaged",
+            "compile the policies again; an artifact is never edited",
+        )
+    if data.get("api_version") not in API_VERSIONS:
+        raise InputError(f"the artifact is for api-version {data.get('api_version')!r}, which is not known")
+    artifact = Artifact(data, digest, data["api_version"])
+    _try_expressions(data)
+    return artifact
+
+
+def _decode(source: bytes | str) -> Mapping[str, Any]:
+    if len(source) > _MAX_SIZE:
+        raise InputError(f"the artifact is larger than {_MAX_SIZE} bytes")
+    try:
+        data = json.loads(source)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the artifact is not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise InputError("the artifact is not a JSON object")
+    return data
+
+
+def _try_expressions(data: Mapping[str, Any]) -> None:
+    try:
+        for policy in data["policies"]:
+            Program(policy)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"the artifact is damaged ({type(error).__name__}: {error})", "compile the policies again"
+        ) from error

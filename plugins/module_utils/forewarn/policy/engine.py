@@ -1,0 +1,233 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The policies at work: a document and facts in, a decision with its reason for every event out.
+
+Fixed meaning: the first match of a policy wins, without one it abstains; of several policies one ``hold`` outweighs
+every ``approve``, and nobody's approval is a ``hold``; every doubt is a ``hold``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
+from .artifact import Artifact
+from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, Decision, Facts, Value, Verdict
+from .evaluate import MAX_STEPS
+from .functions import EvaluationError
+from .params import bind
+from .program import Match, Program
+from .trace import TracingBuilder
+from .view import DocumentView
+
+
+@dataclass(frozen=True)
+class RuleTrace:
+    """One rule tried on one event: ``true``, ``false``, ``error`` or ``not reached``, with the values it read."""
+
+    rule: str
+    where: str
+    source: str
+    result: str
+    values: tuple[Value, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class PolicyTrace:
+    """Every rule of one policy, in order, and the verdict they lead to."""
+
+    policy: str
+    rules: tuple[RuleTrace, ...]
+    verdict: Verdict
+
+
+class _Policy:
+    def __init__(self, data: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+        self.program = Program(data)
+        self.tracing = Program(data, TracingBuilder)
+        self.params = bind(data["params"], given, data["name"])
+        extra = data.get("extra_values", {})
+        self.known_types = frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ())))
+        self.known_statuses = frozenset((*EVENT_STATUSES, *extra.get("EventStatus", ())))
+
+    @property
+    def name(self) -> str:
+        return self.program.name
+
+    def where(self, match: Match) -> str:
+        return f"{self.program.policy['source']}:{match.data['line']}:{match.data['column']}"
+
+    def doubt(self, event: Event) -> str | None:
+        """Return why the event's own type or status is a reason to hold."""
+        for what, value, known in (
+            ("EventType", event.event_type, self.known_types),
+            ("EventStatus", event.event_status, self.known_statuses),
+        ):
+            if value not in known:
+                return f"unknown {what} {value}; the policy may declare it in extra_values"
+        return None
+
+
+class PolicySet:
+    """Policies of one artifact with their parameters, ready to decide. Any number of threads may use one.
+
+    ``params`` maps names to JSON values; a name applies to every policy that declares it. Raises InputError for a
+    value of the wrong type and for a name that no policy declares.
+    """
+
+    def __init__(self, artifact: Artifact, params: Mapping[str, Any] | None = None) -> None:
+        given = dict(params or {})
+        declared = {entry["name"] for data in artifact.data["policies"] for entry in data["params"]}
+        unknown = sorted(given.keys() - declared)
+        if unknown:
+            known = f"declared are: {', '.join(sorted(declared))}" if declared else "they declare none"
+            raise InputError(f"no policy declares a parameter {unknown[0]}", known)
+        self.artifact = artifact
+        self.digest = artifact.digest
+        self.api_version = artifact.api_version
+        self._policies = [_Policy(data, given) for data in artifact.data["policies"]]
+        self.time_dependent = any(policy.program.time_dependent for policy in self._policies)
+        self.hooks = any(policy.program.hooks for policy in self._policies)
+        self.params = tuple(entry for data in artifact.data["policies"] for entry in data["params"])
+        self.names = tuple(policy.name for policy in self._policies)
+
+    def decide(self, document: Document, facts: Facts) -> tuple[Decision, ...]:
+        """Decide every event of a document, in its order."""
+        view = DocumentView(document, facts)
+        return tuple(self._decide_event(event, view) for event in document.events)
+
+    def matches(self, event: Event, document: Document, facts: Facts) -> list[str | None]:
+        """Return, for each policy, the rule that matches: the bare evaluation, without reasons. For benchmarks."""
+        view = DocumentView(document, facts)
+        found = []
+        for policy in self._policies:
+            roots = view.roots(event, policy.params)
+            match, _error = policy.program.first_match(policy.program.environment(MAX_STEPS, None, roots))
+            found.append(None if match is None else match.rule)
+        return found
+
+    def explain(self, event: Event, document: Document, facts: Facts) -> tuple[PolicyTrace, ...]:
+        """Try every rule of every policy on one event, reached or not by the decision, with the values read."""
+        view = DocumentView(document, facts)
+        traces = []
+        for policy in self._policies:
+            verdict = _verdict(policy, event, view)
+            rules: list[RuleTrace] = []
+            _try_rules(policy, policy.tracing.matches, view.roots(event, policy.params), rules, True)
+            traces.append(PolicyTrace(policy.name, tuple(rules), verdict))
+        return tuple(traces)
+
+    def _decide_event(self, event: Event, view: DocumentView) -> Decision:
+        if event.problems:
+            return Decision(event, HOLD, None, None, "the event is in doubt: " + "; ".join(event.problems))
+        verdicts = tuple(_verdict(policy, event, view) for policy in self._policies)
+        holds = [verdict for verdict in verdicts if verdict.output == HOLD]
+        approvals = [verdict for verdict in verdicts if verdict.output == APPROVE]
+        if not holds and not approvals:
+            reason = "no rule of any policy applies to this event"
+            return Decision(event, HOLD, None, None, reason, verdicts=verdicts)
+        deciding = (holds or approvals)[0]
+        acting = [verdict for verdict in verdicts if verdict.output != ABSTAIN]
+        return Decision(
+            event,
+            deciding.output,
+            deciding.policy,
+            deciding.rule,
+            deciding.reason,
+            deciding.values,
+            verdicts,
+            approver=min((verdict.approver for verdict in acting), key=APPROVERS.index),
+            group=min((verdict.group for verdict in acting), key=GROUPS.index),
+            prepare=tuple(hook for verdict in acting for hook in verdict.prepare),
+            recover=tuple(hook for verdict in acting for hook in verdict.recover),
+            notify=tuple(hook for verdict in acting for hook in verdict.notify),
+        )
+
+
+def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
+    doubt = policy.doubt(event)
+    if doubt:
+        return Verdict(policy.name, HOLD, None, doubt, policy.program.policy["source"])
+    roots = view.roots(event, policy.params)
+    match, error = policy.program.first_match(policy.program.environment(MAX_STEPS, None, roots))
+    if match is None:
+        return Verdict(policy.name, ABSTAIN, None, "no rule matches", policy.program.policy["source"])
+    # Its condition once more, with a trace: so the usual way need not record anything.
+    trace: list[Value] = []
+    env = policy.tracing.environment(MAX_STEPS, trace, roots)
+    traced = policy.tracing.every[match.index]
+    reason = ""
+    try:
+        if traced.condition is not None:
+            traced.condition(env)
+        if error is None:
+            reason = str(traced.explanation(env)) if traced.explanation else _default_reason(traced)
+    except EvaluationError as failure:
+        error = error or failure
+    values = tuple(dict.fromkeys(trace))
+    if error is not None:
+        return _failed(policy, match, error, values)
+    data = match.data
+    return Verdict(
+        policy.name,
+        data["output"],
+        match.rule,
+        reason,
+        policy.where(match),
+        values,
+        approver=data.get("approver", APPROVERS[0]),
+        group=data.get("group", GROUPS[0]),
+        prepare=tuple(data.get("prepare", ())),
+        recover=tuple(data.get("recover", ())),
+        notify=tuple(data.get("notify", ())),
+    )
+
+
+def _default_reason(match: Match) -> str:
+    condition = match.data["condition"]
+    return f"rule {match.rule} applies" + ("" if condition is None else f": {_one_line(condition['source'])}")
+
+
+def _failed(policy: _Policy, match: Match, error: EvaluationError, values: tuple[Value, ...]) -> Verdict:
+    place = f"{policy.program.policy['source']}:{match.data['line']}"
+    text = str(error)
+    if error.expression is not None:
+        place = f"{policy.program.policy['source']}:{error.expression['line']}"
+        text = f"{_one_line(error.expression['source'][error.start : error.end])}: {error}"
+    reason = f"rule {match.rule} could not be evaluated ({place}): {text}"
+    return Verdict(policy.name, HOLD, match.rule, reason, policy.where(match), values, error=text)
+
+
+def _try_rules(
+    policy: _Policy, matches: list[Match], roots: tuple[Any, ...], rules: list[RuleTrace], reached: bool
+) -> bool:
+    """Append a RuleTrace for every match; return whether the decision would go on after them."""
+    for match in matches:
+        trace: list[Value] = []
+        result, failure = "true", None
+        if match.condition is not None:
+            try:
+                met = match.condition(policy.tracing.environment(MAX_STEPS, trace, roots))
+                result = "true" if met is True else "false"
+            except EvaluationError as error:
+                result, failure = "error", str(error)
+        condition = match.data["condition"]
+        source = "" if condition is None else _one_line(condition["source"])
+        shown = result if reached else "not reached"
+        values = tuple(dict.fromkeys(trace)) if reached else ()
+        rules.append(RuleTrace(match.rule, policy.where(match), source, shown, values, failure if reached else None))
+        if match.matches is not None:
+            inner = _try_rules(policy, match.matches, roots, rules, reached and result == "true")
+            reached = reached and (result == "false" or (result == "true" and match.always and inner))
+        else:
+            reached = reached and result == "false"
+    return reached
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,90 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Typed parameters of policies: declared with a default, given per host, checked again where they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import InputError
+from . import timevalues as tv
+
+# Types a parameter may have, as policy files write them.
+TYPES = (
+    "bool",
+    "int",
+    "double",
+    "string",
+    "duration",
+    "timestamp",
+    "list(string)",
+    "list(int)",
+    "map(string, string)",
+)
+
+
+def convert(value: Any, type_name: str) -> Any:
+    """Return a JSON or YAML value as the evaluator wants it. Raises ValueError saying what would be right."""
+    if type_name == "bool" and isinstance(value, bool):
+        return value
+    if type_name == "int" and isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
+        return value
+    if type_name == "double" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    if type_name == "string" and isinstance(value, str):
+        return value
+    if type_name == "duration" and isinstance(value, str):
+        return tv.parse_duration(value)
+    if type_name == "timestamp" and isinstance(value, str):
+        return tv.parse_timestamp(value)
+    if type_name in ("list(string)", "list(int)") and isinstance(value, (list, tuple)):
+        return [convert(item, type_name[5:-1]) for item in value]
+    if type_name.startswith("map(") and isinstance(value, Mapping):
+        return {convert(key, "string"): convert(item, "string") for key, item in value.items()}
+    examples = {"duration": ", written as '15m'", "timestamp": ", written as '2026-01-31T15:04:05Z'"}
+    raise ValueError(f"{value!r} is not of type {type_name}{examples.get(type_name, '')}")
+
+
+def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
+    """Raise ValueError if a converted value breaks the declaration's ``min``, ``max`` or ``enum``."""
+    type_name = declaration["type"]
+    if "min" in declaration and value < convert(declaration["min"], type_name):
+        raise ValueError(f"is less than {declaration['min']}")
+    if "max" in declaration and value > convert(declaration["max"], type_name):
+        raise ValueError(f"is more than {declaration['max']}")
+    if "enum" in declaration and value not in [convert(item, type_name) for item in declaration["enum"]]:
+        raise ValueError(f"is none of {', '.join(map(str, declaration['enum']))}")
+
+
+def bind(declarations: list[Mapping[str, Any]], given: Mapping[str, Any], policy: str) -> dict[str, Any]:
+    """Return name -> value of a policy's parameters: what is given, or else the default.
+
+    Raises InputError naming the policy and the parameter.
+    """
+    values = {}
+    for declaration in declarations:
+        name = declaration["name"]
+        if name not in given and "default" not in declaration:
+            raise InputError(f"parameter {name} of policy {policy} has no default", f"give it a value: {name}=…")
+        raw = given.get(name, declaration.get("default"))
+        try:
+            value = convert(raw, declaration["type"])
+            check_bounds(value, declaration)
+        except ValueError as error:
+            raise InputError(f"parameter {name} of policy {policy}: {error}") from error
+        values[name] = value
+    return values
+
+
+def parse_text(text: str, type_name: str) -> Any:
+    """Read a parameter from a command line. Raises ValueError."""
+    import json
+
+    if type_name in ("string", "duration", "timestamp"):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not of type {type_name}; write it as JSON") from error

@@ -1,0 +1,60 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an expression sees of an event, a document and a VM: the service's fields as CEL values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..events import Document, Event, Vm
+from .decision import Facts
+from .evaluate import ABSENT
+from .timevalues import from_datetime
+
+
+def event_view(event: Event) -> dict[str, Any]:
+    """Return the event under the service's own field names; absent fields are left out."""
+    view = event.as_dict()
+    if event.not_before is not None:
+        view["NotBefore"] = from_datetime(event.not_before)
+    return view
+
+
+def vm_view(vm: Vm) -> dict[str, Any]:
+    """Return what is known of the VM; what is not known is left out, so that a rule asking for it fails and holds."""
+    names = ("name", "location", "zone", "size", "scale_set", "fault_domain")
+    view: dict[str, Any] = {name: getattr(vm, name) for name in names if getattr(vm, name) is not None}
+    if vm.tags is not None:
+        view["tags"] = dict(vm.tags)
+    return view
+
+
+class DocumentView:
+    """The views of a document's events, made once for all policies, and the variables for each event."""
+
+    def __init__(self, document: Document, facts: Facts) -> None:
+        self.facts = facts
+        self.views = {event.key: event_view(event) for event in document.events}
+        self.events = list(self.views.values())
+        self.now = from_datetime(facts.now)
+        self.vm = vm_view(facts.vm)
+
+    def roots(self, event: Event, params: dict[str, Any]) -> tuple[Any, ...]:
+        """Return the values of program.ROOTS for an event."""
+        first_seen = self.facts.first_seen.get(event.key)
+        age = 0 if first_seen is None else max(0, self.now - from_datetime(first_seen))
+        affects_me: Any = ABSENT
+        leader: Any = ABSENT
+        if self.facts.vm.name is not None:
+            place = event.place_of(self.facts.vm.name)
+            affects_me, leader = place is not None, place == 0
+        view = self.views.get(event.key) or event_view(event)
+        return (view, self.events, self._notice(event), age, self.now, affects_me, leader, self.vm, params)
+
+    def _notice(self, event: Event) -> Any:
+        if event.event_status == "Started":
+            return 0
+        if event.not_before is None:
+            return ABSENT
+        return max(0, from_datetime(event.not_before) - self.now)
