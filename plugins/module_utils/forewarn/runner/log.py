@@ -36,16 +36,17 @@ class Log:
         self._stream = stream
         self._json = form == "json"
         self._now = now
+        self._encoding = getattr(stream, "encoding", None) or "utf-8"
 
-    def info(self, name: str, **fields: Any) -> None:
+    def info(self, name: str, /, **fields: Any) -> None:
         """Write what happened as it should."""
         self._write("info", name, fields)
 
-    def warning(self, name: str, **fields: Any) -> None:
+    def warning(self, name: str, /, **fields: Any) -> None:
         """Write what passes, or what an operator may want to look at."""
         self._write("warning", name, fields)
 
-    def error(self, name: str, **fields: Any) -> None:
+    def error(self, name: str, /, **fields: Any) -> None:
         """Write what will not pass unless somebody does something."""
         self._write("error", name, fields)
 
@@ -57,6 +58,7 @@ class Log:
             line = _ascii({"time": time, "level": level, "line": name, **known, "forewarn": _SCHEMA})
         else:
             line = " ".join([time, level, name, *(f"{key}={_text(value)}" for key, value in known.items())])
+            line = line.encode(self._encoding, "backslashreplace").decode(self._encoding)
         try:
             self._stream.write(line + "\n")
             self._stream.flush()

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import io
+import json
+import unicodedata
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from forewarn.runner.log import Log
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOW = datetime(2026, 5, 4, 12, 0, 0, 120999, timezone.utc)
+JUNK = "a\nforged line\x1b[31m\x7f\x9b\u2028\u202e\ud800"
+
+
+def lines(form: str, *fields: dict[str, Any]) -> list[str]:
+    stream = io.StringIO()
+    log = Log(stream, form, lambda: NOW)
+    for each in fields:
+        log.info("decision", **each)
+    assert stream.getvalue().endswith("\n")
+    return stream.getvalue()[:-1].split("\n")
+
+
+def test_a_text_line_reads_as_name_and_value() -> None:
+    line = lines(
+        "text", {"event_id": "C7-A", "reason": 'it is "brief", 5 s', "left": 1.5, "dry_run": False, "rule": None}
+    )
+    assert line == [
+        '2026-05-04T12:00:00.120Z info decision event_id=C7-A reason="it is \\"brief\\", 5 s" left=1.5 dry_run=false'
+    ]
+
+
+def test_a_json_line_is_one_versioned_object() -> None:
+    (line,) = lines("json", {"event_ids": ["a"], "rule": None, "place": 0})
+    assert json.loads(line) == {
+        "time": "2026-05-04T12:00:00.120Z",
+        "level": "info",
+        "line": "decision",
+        "event_ids": ["a"],
+        "place": 0,
+        "forewarn": {"schema": "log", "version": 1},
+    }
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_letters_of_any_language_stay_readable_or_escaped_and_empty_is_visible(form: str) -> None:
+    (line,) = lines(form, {"reason": "größer", "name": ""})
+    assert ("größer" in line) is (form == "text")
+    assert '""' in line
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@given(
+    value=st.one_of(st.just(JUNK), st.text()), listed=st.lists(st.text()), mapped=st.dictionaries(st.text(), st.text())
+)
+def test_nothing_can_forge_a_line_or_reach_a_terminal(
+    form: str, value: str, listed: list[str], mapped: dict[str, str]
+) -> None:
+    (line,) = lines(form, {"reason": value, "ids": listed, "values": mapped})
+    assert not [char for char in line if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+    if form == "json":
+        read = json.loads(line)
+        assert (read["reason"], read["ids"], read["values"]) == (value, listed, mapped)
+
+
+class _Broken(io.StringIO):
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def flush(self) -> None:
+        raise self.error
+
+
+def test_a_full_disk_does_not_stop_the_runner() -> None:
+    log = Log(_Broken(OSError(28, "No space left on device")))
+    log.info("decision")
+    log.error("decision")
+    assert log.lost == 2
+
+
+def test_a_closed_pipe_is_told() -> None:
+    with pytest.raises(BrokenPipeError):
+        Log(_Broken(BrokenPipeError())).info("decision")
+
+
+def test_a_stream_that_cannot_write_a_letter_gets_it_escaped() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    Log(stream).info("decision", reason="größer als …")
+    assert b'reason="gr\\xf6\\xdfer als \\u2026"' in raw.getvalue()

@@ -1,0 +1,575 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The runner's cycle against a service, a policy and a clock made of Python."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from forewarn.errors import ServiceError
+from forewarn.events import Document, Event, Vm
+from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
+from forewarn.imds.limiter import READ_RESERVE, Limiter
+from forewarn.policy.decision import APPROVE, HOLD, Decision, Facts
+from forewarn.runner.log import Log
+from forewarn.runner.loop import Runner
+from forewarn.runner.poller import Identity
+from forewarn.runner.signals import Interrupted
+from forewarn.runner.tracker import LONGEST_GAP_SECONDS, REPEAT_SECONDS
+
+START = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
+
+
+def event(event_id: str = "A", **values: Any) -> Event:
+    fields: dict[str, Any] = {
+        "event_type": "Freeze",
+        "resources": ("web_0", "web_1"),
+        "event_status": "Scheduled",
+        "event_source": "Platform",
+        "not_before": START + timedelta(minutes=15),
+        "duration_in_seconds": 5,
+    }
+    return Event(event_id, **{**fields, **values})
+
+
+def http_fault(status: int) -> Fault:
+    kind = LastingFault if status in (400, 403) else PassingFault
+    return kind(f"answered {status}", "Do something.", kind=HTTP, status=status)
+
+
+class Bench:
+    """A runner among fakes; ``run(seconds)`` lets time pass. Requests take no time unless ``latency`` says so."""
+
+    def __init__(self) -> None:
+        self.elapsed = 0.0
+        self.clock_error = timedelta()
+        self.ends_at = 0.0
+        self.latency = 0.0
+        # the service
+        self.document = Document(1)
+        self.fault: Fault | None = None
+        self.instance_answer: Vm | Fault = Vm(name="web_0")
+        self.approval_fault: Callable[[list[str]], Fault | None] = lambda ids: None
+        self.on_approved: Callable[[list[str]], None] = lambda ids: None
+        self.polls: list[float] = []
+        self.posts: list[tuple[float, list[str]]] = []
+        self.identity_requests: list[float] = []
+        self.patience: list[float] = []
+        # the policy
+        self.time_dependent = False
+        self.rule: Callable[[Event, Facts], str] = lambda listed, facts: APPROVE
+        self.facts: list[Facts] = []
+        self.approver = "leader"
+        # the runner
+        self.limiter = Limiter(clock=self.clock)
+        self.received: str | None = None
+        self.stream = io.StringIO()
+        self.interval = 1.0
+        self.at: list[tuple[float, Callable[[], None]]] = []
+
+    def clock(self) -> float:
+        return 5000.0 + self.elapsed
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.elapsed) + self.clock_error
+
+    # client
+
+    def _take(self, reserve: float) -> None:
+        wait = self.limiter.delay(reserve=reserve)
+        self.elapsed += wait
+        assert self.limiter.take(reserve=reserve)
+        self.elapsed += self.latency
+
+    def read_once(self) -> Document:
+        self._take(READ_RESERVE)
+        self.polls.append(self.elapsed)
+        if self.fault:
+            raise self.fault
+        return self.document
+
+    def read(self, patience_seconds: float = 120.0) -> Document:
+        self.patience.append(patience_seconds)
+        return self.read_once()
+
+    def instance(self, patience_seconds: float = 0.0) -> Vm:
+        self._take(READ_RESERVE)
+        self.identity_requests.append(self.elapsed)
+        if isinstance(self.instance_answer, Fault):
+            raise self.instance_answer
+        return self.instance_answer
+
+    def approve(self, ids: Sequence[str], incarnation: int | str | None = None, patience_seconds: float = 0.0) -> None:
+        assert ids
+        assert incarnation == self.document.incarnation
+        self._take(0.0)
+        self.posts.append((self.elapsed, list(ids)))
+        fault = self.approval_fault(list(ids))
+        if fault:
+            raise fault
+        self.on_approved(list(ids))
+
+    def close(self) -> None:
+        pass
+
+    # policy
+
+    def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
+        self.facts.append(facts)
+        return tuple(
+            Decision(each, self.rule(each, facts), "web-tier", "brief", "a brief freeze", approver=self.approver)
+            for each in document.events
+        )
+
+    # signals
+
+    def wait(self, seconds: float) -> None:
+        target = self.elapsed + seconds
+        while self.at and self.at[0][0] <= target + 1e-9:
+            moment, action = self.at.pop(0)
+            self.elapsed = max(self.elapsed, moment)
+            action()
+        self.elapsed = max(self.elapsed, target)
+        if self.elapsed >= self.ends_at - 1e-6:
+            self.received = "SIGTERM"
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        yield
+
+    # handling
+
+    def make(self, vm_name: str | None = None, dry_run: bool = False) -> Runner:
+        log = Log(self.stream, "json", self.now)
+        identity = Identity(self, vm_name, log, self.clock)  # type: ignore[arg-type]  # a fake client
+        return Runner(
+            self,  # type: ignore[arg-type]  # a fake client
+            identity,
+            self,
+            log,
+            self,
+            dry_run=dry_run,
+            clock=self.clock,
+            now=self.now,
+        )
+
+    def run(self, seconds: float, **options: Any) -> None:
+        self.ends_at = seconds
+        self.at.sort(key=lambda item: item[0])
+        self.make(**options).run(self.interval)
+
+    def then(self, seconds: float, **values: Any) -> None:
+        """Set attributes at a time after the start."""
+        self.at.append((seconds, lambda: [setattr(self, name, value) for name, value in values.items()] and None))
+
+    def lines(self, name: str | None = None) -> list[dict[str, Any]]:
+        read = [json.loads(line) for line in self.stream.getvalue().splitlines()]
+        return [line for line in read if name in (None, line["line"])]
+
+    def standings(self) -> list[str]:
+        return [line["standing"] for line in self.lines("decision")]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def listing(*events: Event, incarnation: int = 2) -> Document:
+    return Document(incarnation, events)
+
+
+# Polling
+
+
+def test_it_polls_at_once_and_then_every_second_without_drift(bench: Bench) -> None:
+    bench.latency = 0.2
+    bench.instance_answer = Vm()
+    bench.run(60, vm_name=None)
+    assert bench.polls[0] == pytest.approx(0.2)
+    late = [poll for poll in bench.polls if poll > 52]  # the identity's request has been made up for
+    assert [b - a for a, b in zip(late, late[1:])] == pytest.approx([1.0] * (len(late) - 1))
+
+
+def test_a_failing_service_is_not_hammered_and_its_return_is_noticed_soon(bench: Bench) -> None:
+    bench.fault = http_fault(410)
+    bench.then(180, fault=None)
+    bench.run(200)
+    during = [poll for poll in bench.polls if poll < 180]
+    assert len(during) < 30
+    assert min(poll for poll in bench.polls if poll >= 180) <= 191
+    assert [line["line"] for line in bench.lines()][:1] == ["poll-failed"]
+    assert len(bench.lines("poll-failed")) == 1
+    (recovered,) = bench.lines("poll-recovered")
+    assert recovered["failures"] == len(during)
+
+
+def test_a_fault_is_logged_when_it_changes(bench: Bench) -> None:
+    bench.fault = http_fault(410)
+    bench.then(20, fault=http_fault(503))
+    bench.then(40, fault=PassingFault("took longer than 10 s", kind=TIMEOUT))
+    bench.run(60)
+    assert [(line["kind"], line.get("status")) for line in bench.lines("poll-failed")] == [
+        ("http", 410),
+        ("http", 503),
+        ("timeout", None),
+    ]
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_lasting_fault_is_said_to_be_one_and_tried_again_slowly(bench: Bench, status: int) -> None:
+    bench.fault = http_fault(status)
+    bench.then(200, fault=None)
+    bench.run(300)
+    assert len([poll for poll in bench.polls if poll < 200]) <= 6
+    (line,) = bench.lines("poll-failed")
+    assert (line["level"], line["lasting"], line["hint"]) == ("error", True, "Do something.")
+    assert bench.lines("poll-recovered"), "an operator who repairs it need not restart the runner"
+
+
+# Identity
+
+
+def test_identity_is_asked_again_until_it_is_known_while_polling_goes_on(bench: Bench) -> None:
+    bench.instance_answer = http_fault(500)
+    bench.document = listing(event())
+    bench.then(20, instance_answer=Vm(name="WEB_0", zone="2"))
+    bench.run(40)
+    assert len(bench.polls) > 35
+    assert bench.standings() == ["not-ours", "approve"]
+    assert len(bench.posts) == 1
+    assert 20 <= bench.posts[0][0] <= 32
+    assert len([asked for asked in bench.identity_requests if asked > 32]) == 0
+    (known,) = bench.lines("identity")
+    assert known["vm"] == "WEB_0"
+
+
+def test_without_identity_a_witness_approves(bench: Bench) -> None:
+    bench.instance_answer = http_fault(500)
+    bench.approver = "witness"
+    bench.document = listing(event())
+    bench.run(5)
+    assert len(bench.posts) == 1
+
+
+def test_a_given_name_overrides_and_the_rest_is_still_learned(bench: Bench) -> None:
+    bench.instance_answer = Vm(name="other", zone="2")
+    bench.document = listing(event())
+    bench.run(3, vm_name="web_0")
+    assert bench.facts[-1].vm == Vm(name="web_0", zone="2")
+    assert len(bench.posts) == 1
+
+
+def test_instance_metadata_without_a_name_is_told(bench: Bench) -> None:
+    bench.instance_answer = Vm(zone="2")
+    bench.document = listing(event())
+    bench.run(10)
+    assert not bench.posts
+    (line,) = bench.lines("identity")
+    assert line["level"] == "error"
+    assert "--vm-name" in line["hint"]
+
+
+# Deciding and approving
+
+
+def test_events_are_decided_together_and_approved_in_one_request_se_26(bench: Bench) -> None:
+    bench.rule = lambda listed, facts: HOLD if listed.event_id == "B" else APPROVE
+    bench.document = listing(event("A"), event("B"), event("C"))
+    bench.run(10)
+    assert [ids for _, ids in bench.posts] == [["A", "C"]]
+    assert len(bench.facts) == 1, "an unchanged document is not decided again"
+    assert bench.standings() == ["approve", "refused-by-policy", "approve"]
+    (approved,) = bench.lines("approved")
+    assert approved["event_ids"] == ["A", "C"]
+
+
+def test_the_approval_goes_out_in_the_tick_that_saw_the_event(bench: Bench) -> None:
+    bench.latency = 0.002
+    bench.then(10.4, document=listing(event()))
+    bench.run(20)
+    ((sent, _),) = bench.posts
+    assert sent <= 10.4 + 1.0 + 0.025
+
+
+def test_an_approved_event_is_approved_again_only_once_the_service_seems_to_have_forgotten(bench: Bench) -> None:
+    bench.document = listing(event(not_before=START + timedelta(hours=1)))
+    bench.run(REPEAT_SECONDS * 8)
+    times = [sent for sent, _ in bench.posts]
+    assert times == pytest.approx([0, REPEAT_SECONDS, 3 * REPEAT_SECONDS, 7 * REPEAT_SECONDS], abs=4)
+    assert [line.get("times") for line in bench.lines("approved")] == [None, 2, 3, 4]
+    assert bench.standings() == ["approve"]
+
+
+def test_nothing_is_sent_for_what_has_started_or_is_out_of_time(bench: Bench) -> None:
+    bench.document = listing(event("A", event_status="Started", not_before=None), event("B", not_before=START))
+    bench.run(5)
+    assert not bench.posts
+    assert bench.standings() == ["started", "no-time-left"]
+
+
+def test_an_event_in_doubt_is_never_approved_whatever_a_policy_says(bench: Bench) -> None:
+    bench.approver = "witness"
+    bench.document = listing(event("A", problems=("NotBefore 'soon' is not a time",)), event("B"))
+    bench.run(5)
+    assert [ids for _, ids in bench.posts] == [["B"]]
+    assert bench.lines("decision")[0]["level"] == "warning"
+
+
+def test_nothing_is_sent_while_the_service_does_not_say_what_is_listed(bench: Bench) -> None:
+    """The decision would rest on a stale document: the event may be gone, or another's approval may have started it."""
+    bench.document = listing(event())
+    bench.instance_answer = Vm(name="web_1")  # takes over after 30 s
+    bench.then(25, fault=http_fault(410))
+    bench.then(50, fault=None, document=Document(3))
+    bench.run(80)
+    assert not bench.posts
+
+
+def test_the_next_vm_takes_over_when_the_leader_is_silent_se_25(bench: Bench) -> None:
+    bench.instance_answer = Vm(name="web_1")
+    bench.document = listing(event())
+    bench.run(40)
+    ((sent, _),) = bench.posts
+    assert 30 <= sent <= 31.1
+    assert bench.standings() == ["not-the-leader", "approve"]
+
+
+def test_a_take_over_waits_anew_after_the_policy_held(bench: Bench) -> None:
+    bench.instance_answer = Vm(name="web_1")
+    bench.time_dependent = True
+    bench.rule = lambda listed, facts: HOLD if 20 <= bench.elapsed < 22 else APPROVE
+    bench.document = listing(event())
+    bench.run(60)
+    ((sent, _),) = bench.posts
+    assert 52 <= sent <= 53.1
+
+
+def test_a_clock_that_is_set_shortens_no_wait(bench: Bench) -> None:
+    """Take-over and ``age`` are measured on the monotonic clock: NTP steps the wall clock of a fresh VM by hours."""
+    bench.instance_answer = Vm(name="web_1")
+    bench.time_dependent = True
+    bench.document = listing(event(not_before=START + timedelta(days=1)))
+    bench.then(5.5, clock_error=timedelta(hours=1))
+    bench.run(10)
+    assert not bench.posts
+    last = bench.facts[-1]
+    assert last.now - last.first_seen["a"] == pytest.approx(timedelta(seconds=9), abs=timedelta(seconds=1))
+
+
+def test_a_time_dependent_policy_is_asked_at_every_tick_and_logged_when_it_changes(bench: Bench) -> None:
+    bench.time_dependent = True
+    bench.rule = lambda listed, facts: APPROVE if facts.now - facts.first_seen["a"] >= timedelta(seconds=5) else HOLD
+    bench.document = listing(event())
+    bench.run(10)
+    ((sent, _),) = bench.posts
+    assert 5 <= sent <= 6.1
+    assert bench.standings() == ["refused-by-policy", "approve"]
+
+
+def test_first_seen_lasts_as_long_as_the_event_is_listed(bench: Bench) -> None:
+    bench.document = listing(event())
+    bench.then(10.5, document=listing(event(), event("B"), incarnation=3))
+    bench.then(20.5, document=listing(event("B"), incarnation=4))
+    bench.then(30.5, document=listing(event(), event("B"), incarnation=5))
+    bench.run(33)
+    seen = [
+        {key: (facts.now - moment).total_seconds() for key, moment in facts.first_seen.items()} for facts in bench.facts
+    ]
+    assert seen == [
+        {"a": 0.0},
+        {"a": pytest.approx(11, abs=0.5), "b": 0.0},
+        {"b": pytest.approx(10, abs=0.5)},
+        {"b": pytest.approx(20, abs=0.7), "a": 0.0},
+    ]
+
+
+def test_content_counts_not_the_incarnation_se_05(bench: Bench) -> None:
+    """A day of silence resets the incarnation, so that a new document may carry the number of the one before."""
+    bench.document = listing(event("A"))
+    bench.then(5.5, document=listing(event("B")))
+    bench.run(10)
+    assert [ids for _, ids in bench.posts] == [["A"], ["B"]]
+    assert len(bench.lines("document")) == 2
+
+
+def test_a_dry_run_says_once_what_it_would_do(bench: Bench) -> None:
+    bench.document = listing(event("A"), event("B"))
+    bench.run(REPEAT_SECONDS * 3, dry_run=True)
+    assert not bench.posts
+    (line,) = bench.lines("would-approve")
+    assert line["event_ids"] == ["A", "B"]
+
+
+# Failed approvals
+
+
+def test_a_failed_approval_is_retried_while_there_is_time(bench: Bench) -> None:
+    bench.document = listing(event(event_type="Preempt", not_before=START + timedelta(seconds=30)))
+    bench.approval_fault = lambda ids: http_fault(503)
+    bench.run(60)
+    times = [sent for sent, _ in bench.posts]
+    assert 4 <= len(times) <= 8
+    assert times[-1] < 30
+    assert len(bench.lines("approval-failed")) == 1
+    assert bench.standings() == ["approve", "no-time-left"]
+
+
+def test_a_retried_approval_is_sent_only_if_it_still_stands(bench: Bench) -> None:
+    bench.document = listing(event())
+    bench.approval_fault = lambda ids: http_fault(503)
+    bench.then(0.5, document=listing(replace(event(), duration_in_seconds=-1), incarnation=3))
+    bench.rule = lambda listed, facts: HOLD if listed.duration_in_seconds == -1 else APPROVE
+    bench.run(10)
+    assert len(bench.posts) == 1
+
+
+def test_a_refused_approval_is_not_repeated_in_the_same_document(bench: Bench) -> None:
+    bench.document = listing(event())
+    bench.approval_fault = lambda ids: http_fault(400) if bench.document.incarnation == 2 else None
+    bench.then(200.5, document=listing(event(), incarnation=3))
+    bench.run(210)
+    assert [round(sent) for sent, _ in bench.posts] == [0, 201]
+    (failed,) = bench.lines("approval-failed")
+    assert (failed["level"], failed["lasting"]) == ("error", True)
+
+
+def test_a_forbidden_approval_is_tried_again_slowly(bench: Bench) -> None:
+    bench.document = listing(event())
+    bench.approval_fault = lambda ids: http_fault(403) if bench.elapsed < 100 else None
+    bench.run(200)
+    assert 3 <= len(bench.posts) <= 5
+    assert bench.lines("approved")
+
+
+def test_one_refused_event_does_not_keep_the_others_from_being_approved(bench: Bench) -> None:
+    bench.document = listing(event("A"), event("B"), event("C"))
+    bench.approval_fault = lambda ids: http_fault(400) if "B" in ids else None
+    bench.run(30)
+    assert [ids for _, ids in bench.posts] == [["A", "B", "C"], ["A"], ["B"], ["C"]]
+    assert [line["event_ids"] for line in bench.lines("approved")] == [["A"], ["C"]]
+
+
+def test_the_budget_outlasts_many_single_approvals(bench: Bench) -> None:
+    """1 a second on average, 5 in a burst, and the document is read anew before what has to wait."""
+    many = [event(f"E{number}") for number in range(12)]
+    bench.document = listing(*many)
+    bench.approval_fault = lambda ids: http_fault(400) if len(ids) > 1 else None
+    bench.run(50)
+    assert sorted(ids[0] for _, ids in bench.posts[1:]) == sorted(each.event_id for each in many)
+    requests = sorted(bench.polls + bench.identity_requests + [sent for sent, _ in bench.posts])
+    for first, moment in enumerate(requests):
+        within = [later for later in requests[first:] if later < moment + 1 - 1e-6]
+        assert len(within) <= 6, "5 in a burst, and what is refilled meanwhile"
+    assert len(requests) <= 5 + 50
+
+
+# Events that leave
+
+
+@pytest.mark.parametrize(
+    ("last", "outcome"), [(event(), "cancelled"), (event(event_status="Started", not_before=None), "finished")]
+)
+def test_an_event_that_is_gone_was_finished_or_cancelled_se_20_se_21(bench: Bench, last: Event, outcome: str) -> None:
+    bench.document = listing(last)
+    bench.then(10.5, document=Document(3))
+    bench.run(15)
+    (gone,) = bench.lines("event-gone")
+    assert (gone["event_id"], gone["outcome"]) == ("A", outcome)
+    assert gone["listed_seconds"] == pytest.approx(11, abs=0.3)
+
+
+def test_an_event_that_left_during_a_long_silence_is_not_called_cancelled(bench: Bench) -> None:
+    bench.document = listing(event())
+    bench.then(5.5, fault=http_fault(410))
+    bench.then(5.5 + LONGEST_GAP_SECONDS + 5, fault=None, document=Document(3))
+    bench.run(100)
+    (gone,) = bench.lines("event-gone")
+    assert gone["outcome"] == "unseen"
+
+
+def test_an_empty_answer_lists_nothing(bench: Bench) -> None:
+    bench.document = Document(None)
+    bench.run(5)
+    assert [line["line"] for line in bench.lines()] == ["identity", "document", "stopped"]
+
+
+# The log
+
+
+def test_a_decision_line_has_all_that_explains_it(bench: Bench) -> None:
+    bench.document = Document(2, (event(not_before=START + timedelta(seconds=90)),), ("Events[1] is 5, not an object",))
+    bench.instance_answer = Vm(name="web_1")
+    bench.run(3)
+    (document,) = bench.lines("document")
+    assert (document["level"], document["problems"]) == ("warning", ["Events[1] is 5, not an object"])
+    (line,) = bench.lines("decision")
+    expected = {
+        "standing": "not-the-leader",
+        "event_id": "A",
+        "type": "Freeze",
+        "status": "Scheduled",
+        "source": "Platform",
+        "resources": ["web_0", "web_1"],
+        "seconds_to_not_before": 90,
+        "output": "approve",
+        "policy": "web-tier",
+        "rule": "brief",
+        "policy_reason": "a brief freeze",
+    }
+    assert {name: line[name] for name in expected} == expected
+    assert "web_0 leads" in line["reason"]
+
+
+# Stopping
+
+
+def test_a_stop_in_the_middle_of_a_request_is_clean(bench: Bench) -> None:
+    def interrupt(ids: list[str]) -> Fault | None:
+        bench.received = "SIGTERM"
+        raise Interrupted
+
+    bench.document = listing(event())
+    bench.approval_fault = interrupt
+    bench.run(10)
+    assert [line["line"] for line in bench.lines()][-2:] == ["interrupted", "stopped"]
+    assert bench.lines("stopped")[0]["signal"] == "SIGTERM"
+
+
+# Once
+
+
+def test_once_polls_patiently_decides_and_approves(bench: Bench) -> None:
+    bench.document = listing(event())
+    bench.make().run_once()
+    assert bench.patience == [120.0]
+    assert [ids for _, ids in bench.posts] == [["A"]]
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_once_fails_when_the_service_does_not_answer(bench: Bench, status: int) -> None:
+    bench.fault = http_fault(status)
+    with pytest.raises(ServiceError) as caught:
+        bench.make().run_once()
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize("status", [400, 503])
+def test_once_fails_when_an_approval_does(bench: Bench, status: int) -> None:
+    bench.document = listing(event())
+    bench.approval_fault = lambda ids: http_fault(status)
+    with pytest.raises(ServiceError):
+        bench.make().run_once()
+
+
+def test_once_does_not_ask_who_it_is_when_nothing_is_listed(bench: Bench) -> None:
+    bench.make().run_once()
+    assert not bench.identity_requests

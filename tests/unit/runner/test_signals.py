@@ -1,0 +1,87 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from forewarn.runner.signals import Interrupted, StopSignals
+
+
+@pytest.fixture
+def stop() -> Iterator[StopSignals]:
+    with StopSignals(grace_seconds=0.05) as entered:
+        yield entered
+
+
+def _later(number: int, seconds: float = 0.05) -> None:
+    threading.Timer(seconds, os.kill, (os.getpid(), number)).start()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_sets_a_flag_and_ends_a_wait(stop: StopSignals, number: signal.Signals) -> None:
+    _later(number)
+    started = time.monotonic()
+    stop.wait(30)
+    assert stop.received == number.name
+    assert time.monotonic() - started < 5
+    stop.wait(30)
+    assert time.monotonic() - started < 5, "once stopped, nothing waits"
+
+
+def test_a_wait_without_a_signal_is_as_long_as_asked(stop: StopSignals) -> None:
+    started = time.monotonic()
+    stop.wait(0.05)
+    assert time.monotonic() - started >= 0.05
+    assert stop.received is None
+
+
+def test_a_blocked_read_is_left_after_the_grace(stop: StopSignals) -> None:
+    ours, theirs = socket.socketpair()
+    ours.settimeout(30)
+    _later(signal.SIGTERM)
+    started = time.monotonic()
+    with ours, theirs, pytest.raises(Interrupted), stop.request():
+        ours.recv(1)
+    assert 0.05 <= time.monotonic() - started < 5
+
+
+def test_a_request_that_is_quick_enough_is_let_through(stop: StopSignals) -> None:
+    with stop.request():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert stop.received == "SIGTERM"
+    select.select([], [], [], 0.1)  # no alarm is left over
+
+
+def test_a_request_begun_after_the_signal_has_the_grace_only(stop: StopSignals) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(Interrupted), stop.request():
+        time.sleep(30)
+
+
+def test_a_sleep_within_a_request_ends_at_once(stop: StopSignals) -> None:
+    _later(signal.SIGTERM)
+    with pytest.raises(Interrupted):
+        stop.sleep(30)
+
+
+def test_a_thousand_signals_do_no_harm(stop: StopSignals) -> None:
+    for _ in range(1000):
+        os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(70000):  # more than a pipe holds
+        stop._on_stop(signal.SIGTERM, None)
+    stop.wait(30)
+
+
+def test_the_handlers_of_before_are_put_back() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)]
+    with StopSignals():
+        assert signal.getsignal(signal.SIGTERM) not in before
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)] == before
