@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import time
 from collections.abc import Callable
 
@@ -21,6 +21,11 @@ LASTING_DELAY_SECONDS = 60.0
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 
 
+def chance() -> float:
+    """Return a random number in [0, 1). Importing ``random`` for it would cost the runner milliseconds at start."""
+    return int.from_bytes(os.urandom(4), "big") / 2**32
+
+
 class RetryPolicy:
     """Tells after each failure when the next attempt is due: exponential backoff with jitter, Retry-After honoured.
 
@@ -33,7 +38,7 @@ class RetryPolicy:
         deadline: float | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = chance,
     ) -> None:
         self.deadline = deadline
         self.failures = 0  # in a row
