@@ -33,7 +33,16 @@ Closure = Callable[[Env], Any]
 Form = list[Any]
 
 MAX_STEPS = 20_000  # of loops, per policy and event; the compiler refuses what would likely need more
-ABSENT = object()  # a variable whose value is not known
+
+
+class _Absent:
+    """Stands for a variable whose value is not known; reading a field of it fails as a missing field does."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+ABSENT = _Absent()
 UNSET = object()  # a policy variable that nothing has asked for yet
 
 
@@ -94,7 +103,12 @@ class Scope:
 
 
 class Builder:
-    """Builds the closures of one expression of an artifact. A subclass may wrap what ``build`` returns."""
+    """Builds the closures of one expression of an artifact.
+
+    A subclass may wrap what ``build`` returns; with ``fuse`` off, ``build`` is called for every part.
+    """
+
+    fuse = True
 
     def __init__(self, scope: Scope, expression: Mapping[str, Any]) -> None:
         self.scope = scope
@@ -165,7 +179,18 @@ class Builder:
         return lambda env: env[slot]
 
     def _field(self, form: Form) -> Closure:
-        operand, name = self.build(form[4]), form[5]
+        name = form[5]
+        slot = self._slot(form[4]) if self.fuse else None
+        if slot is not None:
+
+            def get_of_variable(env: Env) -> Any:
+                try:
+                    return env[slot][name]
+                except KeyError:
+                    raise self._at(form, f"there is no {name}") from None
+
+            return get_of_variable
+        operand = self.build(form[4])
 
         def get(env: Env) -> Any:
             try:
@@ -174,6 +199,12 @@ class Builder:
                 raise self._at(form, f"there is no {name}") from None
 
         return get
+
+    def _slot(self, form: Form) -> int | None:
+        """Return the place of a record that is read by its name, None for any other form."""
+        if form[0] == "var":
+            return self.scope.slots[form[4]]
+        return self.scope.local(form[4]) if form[0] == "local" else None
 
     def _has(self, form: Form) -> Closure:
         operand, name = self.build(form[4]), form[5]
@@ -237,23 +268,32 @@ class Builder:
         if len(arguments) != 2:
             return None
         operand, other = arguments
-        if name == "in" and other[0] == "list" and all(item[0] == "lit" for item in other[4:]):
-            first, members = self.build(operand), frozenset(item[4] for item in other[4:])
-            return lambda env: first(env) in members
-        if other[0] != "lit" or name not in _COMPARISONS:
+        if other[0] == "lit" and name in _COMPARISONS:
+            value = other[4]
+        elif name == "in" and other[0] == "list" and all(item[0] == "lit" for item in other[4:]):
+            value = frozenset(item[4] for item in other[4:])
+        else:
             return None
-        first, value = self.build(operand), other[4]
-        if name == "eq":
-            return lambda env: first(env) == value
-        if name == "ne":
-            return lambda env: first(env) != value
-        if name == "lt":
-            return lambda env: first(env) < value
-        if name == "le":
-            return lambda env: first(env) <= value
-        if name == "gt":
-            return lambda env: first(env) > value
-        return lambda env: first(env) >= value
+        test = FUNCTIONS[name]
+        slot = self._slot(operand[4]) if operand[0] == "field" and self.fuse else None
+        if slot is None:
+            first = self.build(operand)
+            return lambda env: test(first(env), value)
+        field = operand[5]
+
+        def test_field(env: Env) -> Any:
+            try:
+                return test(env[slot][field], value)
+            except KeyError:
+                raise self._at(operand, f"there is no {field}") from None
+
+        def field_in(env: Env) -> Any:
+            try:
+                return env[slot][field] in value
+            except KeyError:
+                raise self._at(operand, f"there is no {field}") from None
+
+        return field_in if name == "in" else test_field
 
     def _matches(self, form: Form) -> Closure:
         operand, search = self.build(form[4]), compile_program(form[5])

@@ -23,6 +23,8 @@ class TracingBuilder(Builder):
     What stands inside a loop is left out: it has as many values as the loop has turns.
     """
 
+    fuse = False
+
     def build(self, form: Form) -> Closure:
         """Return the recording closure of a form."""
         closure = super().build(form)
