@@ -66,7 +66,7 @@ lint-galaxy: .venv/.installed-all
 
 lint-sanity: .venv/.installed-all
 	$(heading) 'ansible-test sanity'
-	tests/tools/ansible-test.sh sanity --exclude tests/ --exclude demo/  # what is not in the collection
+	tests/tools/ansible-test.sh sanity $(addprefix --exclude ,$(wildcard demo/ tests/))  # neither is in the collection
 
 format: .venv/.installed-all
 	ruff check --fix

@@ -1,0 +1,121 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The house rules of the package, as a checker of imports: rooms import downward only, by relative imports, and what
+goes to a VM imports the standard library alone. docs/ARCHITECTURE.md says why.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+# Room (a module or package directly below ``forewarn``) -> the rooms it may import. Each may import itself, and
+# ``forewarn`` for its version.
+MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    room: frozenset(below.split())
+    for room, below in {
+        "errors": "",
+        "events": "errors",
+        "imds": "errors events",
+        "policy": "errors events",
+        "compiler": "errors events policy",
+        "runner": "errors events policy imds",
+        "emulator": "errors events",
+        "analysis": "errors events policy compiler",
+        "cli": "errors events policy imds compiler runner emulator analysis",
+    }.items()
+}
+# What a VM runs: rooms, and modules of rooms.
+STANDARD_LIBRARY_ONLY = (
+    *("errors", "events", "imds", "policy", "runner"),
+    *("cli.main", "cli.console", "cli.run", "cli.service", "cli.events", "cli.approve"),
+)
+# The standard library of the Python that runs the tests, less what not every Python from 3.9 to 3.13 has.
+_NOT_EVERYWHERE = frozenset(
+    {"tomllib"}  # new
+    | {"binhex", "asynchat", "asyncore", "distutils", "imp", "smtpd", "aifc", "audioop", "cgi", "cgitb", "chunk"}
+    | {"crypt", "imghdr", "lib2to3", "mailcap", "msilib", "nis", "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd"}
+    | {"sunau", "telnetlib", "uu", "xdrlib"}
+)
+_STANDARD_LIBRARY = sys.stdlib_module_names - _NOT_EVERYWHERE
+
+
+def module_names(package: Path) -> dict[str, Path]:
+    """Return the modules of the package by their names below it: ``""`` for itself, ``policy``, ``policy.engine``."""
+    modules = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return modules
+
+
+def is_standard_library_only(module: str) -> bool:
+    """Tell whether a module, named as ``module_names`` does, is one that a VM runs."""
+    return module in ("", "cli") or any(module == own or module.startswith(own + ".") for own in STANDARD_LIBRARY_ONLY)
+
+
+def violations(package: Path) -> list[str]:
+    """Return what breaks a rule in the package's files, one ``file:line: text`` each."""
+    found = []
+    modules = module_names(package)
+    for module, path in modules.items():
+        room = module.partition(".")[0]
+        name = path.relative_to(package)
+        if room and room not in MAY_IMPORT:
+            found.append(f"{name}:1: the room {room!r} is not in the table of floors")
+            continue
+        tree = ast.parse(path.read_bytes(), filename=str(path))
+        here = (module.split(".") if module else [])[: None if path.name == "__init__.py" else -1]
+        for line, text in _check(tree, module, room, here, package.name, modules):
+            found.append(f"{name}:{line}: {text}")
+    return found
+
+
+def _check(
+    tree: ast.Module, module: str, room: str, here: list[str], package: str, modules: Mapping[str, Path]
+) -> Iterator[tuple[int, str]]:
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    deferred = {inner for function in functions for inner in ast.walk(function)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from ((node.lineno, text) for text in _absolute(alias.name, module, package))
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((node.lineno, text) for text in _absolute(node.module or "", module, package))
+        elif isinstance(node, ast.ImportFrom):
+            if node.level > len(here) + 1:
+                yield node.lineno, "a relative import that leaves the package"
+                continue
+            base = here[: len(here) + 1 - node.level] + (node.module.split(".") if node.module else [])
+            for alias in node.names:
+                target = ".".join([*base, alias.name])
+                if target not in modules and target not in MAY_IMPORT:
+                    target = ".".join(base)  # a name in the module, not a module
+                yield from ((node.lineno, text) for text in _relative(target, module, room, node in deferred))
+        elif isinstance(node, ast.Call) and room != "cli" and _called(node) in ("__import__", "import_module"):
+            yield node.lineno, "an import by a computed name, which nothing can check: only cli may have one"
+
+
+def _absolute(target: str, module: str, package: str) -> Iterator[str]:
+    top = target.partition(".")[0]
+    if top in (package, "ansible_collections"):
+        yield f"imports {target} absolutely: Ansible gives the package another name than pip does"
+    elif is_standard_library_only(module) and top not in _STANDARD_LIBRARY:
+        yield f"imports {target}, which is not in the standard library of each Python from 3.9 to 3.13"
+
+
+def _relative(target: str, module: str, room: str, deferred: bool) -> Iterator[str]:
+    wanted = target.partition(".")[0]
+    if wanted not in ("", room, *MAY_IMPORT.get(room, ())):
+        yield f"{room or 'the package itself'} must not import {wanted}"
+    elif is_standard_library_only(module) and not is_standard_library_only(target) and not deferred:
+        yield f"is to run on a VM, where {target} is not: import it in the function that needs it"
+
+
+def _called(node: ast.Call) -> str:
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr
+    return node.func.id if isinstance(node.func, ast.Name) else ""

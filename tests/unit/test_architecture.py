@@ -1,0 +1,91 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The floors of the house hold, and the checker that says so finds a house where they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tools.architecture import MAY_IMPORT, module_names, violations
+
+
+def test_the_package_keeps_the_house_rules(package: Path) -> None:
+    assert len(module_names(package)) > 10, "the walk found the package"
+    assert violations(package) == []
+
+
+def test_the_table_of_floors_has_no_circle() -> None:
+    floors: dict[str, int] = {}
+    while len(floors) < len(MAY_IMPORT):
+        ready = [room for room, below in MAY_IMPORT.items() if room not in floors and below <= floors.keys()]
+        assert ready, "rooms that import each other"
+        floors.update({room: max((floors[below] + 1 for below in MAY_IMPORT[room]), default=0) for room in ready})
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "text"),
+    [
+        ("events.py", "from .policy import engine", "events must not import policy"),
+        ("events.py", "from . import policy", "events must not import policy"),
+        ("events.py", "from .policy.engine import decide", "events must not import policy"),
+        ("policy/engine.py", "from ..imds import client", "policy must not import imds"),
+        ("policy/engine.py", "def late():\n    from ..cli import main", "policy must not import cli"),
+        ("policy/engine.py", "if False:\n    from .. import runner", "policy must not import runner"),
+        ("runner/loop.py", "from ..emulator.server import EmulatorServer", "runner must not import emulator"),
+        ("emulator/server.py", "from ..imds.client import Client", "emulator must not import imds"),
+        ("compiler/check.py", "from ..analysis import x", "compiler must not import analysis"),
+        ("imds/deep/er.py", "from ...policy import x", "imds must not import policy"),
+        ("__init__.py", "from .events import Event", "the package itself must not import events"),
+        ("policy/engine.py", "from forewarn.events import Event", "imports forewarn.events absolutely"),
+        ("compiler/check.py", "import forewarn", "imports forewarn absolutely"),
+        (
+            "compiler/check.py",
+            "from ansible_collections.forewarn.azure.plugins.module_utils.forewarn import events",
+            "imports ansible_collections",
+        ),
+        ("policy/engine.py", "from .... import x", "leaves the package"),
+        ("runner/loop.py", "import requests", "imports requests, which is not in the standard library"),
+        ("runner/loop.py", "def late():\n    from yaml import load", "imports yaml"),
+        ("runner/loop.py", "import tomllib", "imports tomllib"),
+        ("imds/dhcp.py", "import distutils.util", "imports distutils.util"),
+        ("cli/main.py", "import yaml", "imports yaml"),
+        ("cli/run.py", "from ..compiler import policyfile", "is to run on a VM, where compiler.policyfile is not"),
+        ("cli/run.py", "from . import policy_check", "is to run on a VM, where cli.policy_check is not"),
+        ("policy/engine.py", "import importlib\nimportlib.import_module('yaml')", "by a computed name"),
+        ("policy/engine.py", "__import__('yaml')", "by a computed name"),
+        ("attic/junk.py", "", "'attic' is not in the table"),
+    ],
+)
+def test_an_offence_is_found(tmp_path: Path, path: str, source: str, text: str) -> None:
+    house = tmp_path / "forewarn"
+    for file in ("__init__.py", "cli/policy_check.py", "compiler/policyfile.py", "policy/__init__.py", path):
+        (house / file).parent.mkdir(parents=True, exist_ok=True)
+        (house / file).touch()
+    assert violations(house) == [f for f in violations(house) if "attic" in f]
+    (house / path).write_text(source + "\n")
+    (found,) = violations(house)
+    assert text in found
+    assert found.startswith(f"{path}:{max(1, len(source.splitlines()))}: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("events.py", "import json\nfrom .errors import ServiceError\nfrom . import __version__"),
+        ("policy/engine.py", "from ..events import Event\nfrom . import decision\nfrom .decision import Decision"),
+        ("runner/loop.py", "import sqlite3\nfrom ..imds.client import Client\nfrom ..policy import engine"),
+        ("compiler/check.py", "import yaml\nfrom ..policy.decision import Decision"),
+        ("analysis/space.py", "from ..compiler import expression"),
+        ("cli/main.py", "import importlib\nfrom .console import Console\nimportlib.import_module('.run', __package__)"),
+        ("cli/policy_check.py", "import yaml\nfrom ..analysis import space\nfrom .console import Console"),
+        ("cli/run.py", "from ..runner import loop\nfrom .console import Console"),
+        ("cli/run.py", "def compiled():\n    from ..compiler import policyfile"),
+    ],
+)
+def test_what_is_allowed_passes(tmp_path: Path, path: str, source: str) -> None:
+    house = tmp_path / "forewarn"
+    (house / path).parent.mkdir(parents=True)
+    (house / path).write_text(source + "\n")
+    assert violations(house) == []

@@ -1,0 +1,77 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a VM runs is imported with nothing but the standard library, by every Python from 3.9 to 3.13 found here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tools.architecture import is_standard_library_only, module_names
+
+VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
+# -I and -S leave no site-packages and no environment; what was imported from elsewhere all the same is printed.
+PROGRAM = """
+import importlib, json, sys, sysconfig
+path, names = sys.argv[1], json.loads(sys.argv[2])
+sys.path.insert(0, path)
+for name in names:
+    importlib.import_module(name)
+homes = (path, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+strangers = [file for file in files if file and ("site-packages" in file or not file.startswith(homes))]
+print(json.dumps({"version": "%d.%d" % sys.version_info[:2], "strangers": strangers}))
+"""
+
+
+@cache
+def interpreters() -> dict[str, str]:
+    """Return the interpreters of this machine, at least the running one, by version."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable}
+    for version in VERSIONS:
+        candidates = [shutil.which(f"python{version}"), *(str(p) for p in pyenv.glob(f"{version}.*/bin/python"))]
+        for candidate in filter(None, candidates):
+            # pyenv's stand-ins are on the PATH also for versions that it will not start.
+            if subprocess.run([candidate, "-I", "-c", ""], capture_output=True, check=False).returncode == 0:
+                found.setdefault(version, candidate)
+    return found
+
+
+def run(version: str, package: Path, names: list[str]) -> subprocess.CompletedProcess[str]:
+    """Import modules by the interpreter of a version; skip the test where the machine has none."""
+    if version not in interpreters():
+        pytest.skip(f"this machine has no Python {version}")
+    command = [interpreters()[version], "-I", "-S", "-B", "-W", "error", "-c", PROGRAM]
+    return subprocess.run(
+        [*command, str(package.parent), json.dumps(names)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_vm_needs_nothing_but_python(package: Path, version: str) -> None:
+    names = [f"forewarn.{name}".rstrip(".") for name in module_names(package) if is_standard_library_only(name)]
+    assert {"forewarn.events", "forewarn.policy.decision", "forewarn.imds", "forewarn.runner"} <= set(names)
+    result = run(version, package, names)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {"version": version, "strangers": []}
+
+
+def test_the_running_python_is_among_them() -> None:
+    assert f"{sys.version_info.major}.{sys.version_info.minor}" in interpreters()
+
+
+@pytest.mark.parametrize("line", ["import yaml", "import requests", "from __future__ import nothing", "def f(: pass"])
+def test_an_offence_is_found(tmp_path: Path, line: str) -> None:
+    house = tmp_path / "forewarn"
+    house.mkdir()
+    (house / "__init__.py").write_text(line + "\n")
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert run(version, house, ["forewarn"]).returncode == 1
