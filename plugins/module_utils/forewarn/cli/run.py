@@ -1,0 +1,182 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn run``: the service that polls, decides by policy, and approves. docs/operations.md describes it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import InputError
+from ..events import LATEST_API_VERSION
+from ..imds.client import Client
+from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve
+from ..policy.artifact import Artifact, load
+from ..policy.engine import PolicySet
+from ..policy.params import parse_text
+from ..runner.log import FORMATS, Log
+from ..runner.loop import Runner
+from ..runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
+from ..runner.signals import StopSignals
+
+# The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
+_INTERVAL = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)s?", re.ASCII)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--policy",
+        nargs="+",
+        type=Path,
+        metavar="PATH",
+        help="policy files, or directories of them: compiled on the spot",
+    )
+    source.add_argument(
+        "--artifact", type=Path, metavar="FILE", help="what 'forewarn policy compile' wrote: needs Python alone"
+    )
+    parser.add_argument(
+        "--endpoint",
+        metavar="URL",
+        help=f"base address of the service, or 'auto' to ask the DHCP leases for option 245 (default: "
+        f"{ENVIRONMENT_VARIABLE} of the environment, else {DEFAULT_ENDPOINT})",
+    )
+    parser.add_argument(
+        "--api-version",
+        metavar="VERSION",
+        help=f"api-version that policies are compiled for, and asked for (default: the artifact's, else "
+        f"{LATEST_API_VERSION})",
+    )
+    parser.add_argument(
+        "--vm-name", metavar="NAME", help="resource name of this VM (default: asked of the instance metadata)"
+    )
+    parser.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="value of a policy's parameter; repeatable"
+    )
+    parser.add_argument(
+        "--interval",
+        type=_interval,
+        default=1.0,
+        metavar="SECONDS",
+        help="time between polls, from 1s (default) to 60s",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="approve nothing, log what would be approved")
+    parser.add_argument("--once", action="store_true", help="poll once, decide, approve, and end")
+    parser.add_argument("--log-format", choices=FORMATS, default="text", help="form of the log (default: text)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until SIGTERM or SIGINT, or once."""
+    if args.vm_name is not None and not args.vm_name.strip():
+        raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
+    artifact = _artifact(args)
+    policies = PolicySet(artifact, _params(args.param, artifact))
+    if policies.hooks:
+        raise InputError(
+            "The policy has hooks (prepare, recover or notify), which this version of 'run' cannot run.",
+            "Remove them: an approval that ought to wait for a hook would not.",
+        )
+    endpoint = resolve(args.endpoint, os.environ)
+    log = Log(sys.stdout, args.log_format)
+    with StopSignals() as stop:
+        client = Client(
+            endpoint, policies.api_version, sleep=stop.sleep, log=lambda text: log.warning("waiting", reason=text)
+        )
+        asking = Client(
+            endpoint,
+            policies.api_version,
+            read_timeout=IDENTITY_TIMEOUT_SECONDS,
+            connect_timeout=IDENTITY_TIMEOUT_SECONDS,
+            first_read_timeout=IDENTITY_TIMEOUT_SECONDS,
+            sleep=stop.sleep,
+        )
+        asking.limiter = client.limiter  # one budget for the VM
+        with client, asking:
+            identity = Identity(asking, args.vm_name, log, time.monotonic)
+            runner = Runner(client, identity, policies, log, stop, dry_run=args.dry_run)
+            log.info(
+                "started",
+                version=__version__,
+                endpoint=client.endpoint.url,
+                api_version=policies.api_version,
+                policy=policies.digest,
+                dry_run=args.dry_run,
+                once=args.once,
+                interval_seconds=None if args.once else args.interval,
+            )
+            if args.once:
+                runner.run_once()
+            else:
+                runner.run(args.interval)
+    return 0
+
+
+def _artifact(args: argparse.Namespace) -> Artifact:
+    """Return the artifact: as it was compiled, or compiled now. Raises InputError."""
+    if args.policy:
+        return _compile(args.policy, args.api_version or LATEST_API_VERSION)
+    try:
+        content = args.artifact.read_bytes()
+    except OSError as error:
+        raise InputError(f"{args.artifact}: {error.strerror}.", "--artifact wants a compiled policy.") from error
+    try:
+        artifact = load(content)
+    except InputError as error:
+        raise InputError(f"{args.artifact}: {error.message}", error.hint) from error
+    if args.api_version not in (None, artifact.api_version):
+        raise InputError(
+            f"{args.artifact} is compiled for api-version {artifact.api_version}, not {args.api_version}.",
+            f"Compile it again with --api-version {args.api_version}, or leave the option out.",
+        )
+    return artifact
+
+
+def _compile(paths: Sequence[Path], api_version: str) -> Artifact:
+    hint = "Use --artifact with what 'forewarn policy compile' wrote on another machine."
+    if sys.version_info < (3, 11):
+        raise InputError("--policy compiles, and for that Python 3.11 or newer is needed.", hint)
+    try:
+        # Only here: on a VM, where an artifact is run, the compiler and its libraries do not exist.
+        from ..compiler.policyfile import load_policies
+
+        return load_policies(paths, api_version)
+    except ModuleNotFoundError as error:
+        raise InputError(f"--policy compiles, and for that the module {error.name} is missing.", hint) from error
+
+
+def _params(given: Sequence[str], artifact: Artifact) -> dict[str, Any]:
+    """Read each NAME=VALUE as the type that the policies declare. Raises InputError."""
+    declared = {param["name"]: param["type"] for policy in artifact.data["policies"] for param in policy["params"]}
+    values = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--param {text}: there is no '='.", "Write --param NAME=VALUE.")
+        if name not in declared:
+            known = ", ".join(sorted(declared)) or "none"
+            raise InputError(f"--param {text}: no policy has a parameter {name!r}.", f"Declared: {known}.")
+        try:
+            values[name] = parse_text(value, declared[name])
+        except ValueError as error:
+            raise InputError(f"--param {text}: {error}.") from error
+    return values
+
+
+def _interval(text: str) -> float:
+    match = _INTERVAL.fullmatch(text)
+    if not match or not SHORTEST_INTERVAL <= float(match.group(1)) <= LONGEST_INTERVAL:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not between {SHORTEST_INTERVAL:g}s, which the service recommends and allows, and "
+            f"{LONGEST_INTERVAL:g}s"
+        )
+    return float(match.group(1))
