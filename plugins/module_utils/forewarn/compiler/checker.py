@@ -80,7 +80,7 @@ class Checker:
 
     def _select(self, node: Node, present: Present) -> Typed:
         operand = node.children[0]
-        if operand.kind == "name" and operand.value == "variables" and "variables" not in self.declarations.variables:
+        if operand.kind == "name" and operand.value == "variables" and not self._is_variable("variables"):
             return self._policy_variable(node)
         form, type_ = self.check(operand, present)
         if type_.kind == "record":
@@ -92,6 +92,9 @@ class Checker:
         if type_ != t.UNKNOWN:
             self.report(node, "type-mismatch", f"{_an(type_)} has no fields", f"remove .{node.value}")
         return self._unknown(node)
+
+    def _is_variable(self, name: str) -> bool:
+        return name in self.declarations.variables or any(local == name for local, _type, _number in self.locals)
 
     def _policy_variable(self, node: Node) -> Typed:
         type_ = self.declarations.policy_variables.get(node.value)
@@ -160,7 +163,7 @@ class Checker:
         if access_path(node) in present:
             return True
         operand = node.children[0]
-        if operand.kind == "name" and operand.value == "variables":
+        if operand.kind == "name" and operand.value == "variables" and not self._is_variable("variables"):
             return False
         quiet = Checker(self.declarations)
         quiet.locals = self.locals

@@ -96,11 +96,6 @@ class Scope:
             env[slots[name]] = value
         return env
 
-    def local(self, number: int) -> int:
-        """Return the index of a loop's variable, which expressions share: one is evaluated at a time."""
-        name = f"#{number}"
-        return self.slots[name] if name in self.slots else self.add(name)
-
 
 class Builder:
     """Builds the closures of one expression of an artifact.
@@ -113,6 +108,7 @@ class Builder:
     def __init__(self, scope: Scope, expression: Mapping[str, Any]) -> None:
         self.scope = scope
         self.expression = expression
+        self._locals: dict[int, int] = {}
 
     def build(self, form: Form) -> Closure:
         """Return a function from an environment to the value of the form."""
@@ -175,7 +171,7 @@ class Builder:
         return get
 
     def _local(self, form: Form) -> Closure:
-        slot = self.scope.local(form[4])
+        slot = self._place(form[4])
         return lambda env: env[slot]
 
     def _field(self, form: Form) -> Closure:
@@ -200,11 +196,19 @@ class Builder:
 
         return get
 
+    def _place(self, number: int) -> int:
+        """Return where a loop's variable lives: no other expression may use the place, since a policy variable is
+        evaluated in the middle of the expression that first asks for it.
+        """
+        if number not in self._locals:
+            self._locals[number] = self.scope.add(f"{id(self)}#{number}")
+        return self._locals[number]
+
     def _slot(self, form: Form) -> int | None:
         """Return the place of a record that is read by its name, None for any other form."""
         if form[0] == "var":
             return self.scope.slots[form[4]]
-        return self.scope.local(form[4]) if form[0] == "local" else None
+        return self._place(form[4]) if form[0] == "local" else None
 
     def _has(self, form: Form) -> Closure:
         operand, name = self.build(form[4]), form[5]
@@ -306,7 +310,7 @@ class Builder:
         return self._quantifier(form, True)
 
     def _quantifier(self, form: Form, deciding: bool) -> Closure:
-        slot, items, predicate = self.scope.local(form[4]), self.build(form[5]), self.build(form[6])
+        slot, items, predicate = self._place(form[4]), self.build(form[5]), self.build(form[6])
 
         def quantify(env: Env) -> Any:
             failure = None
@@ -327,7 +331,7 @@ class Builder:
         return quantify
 
     def _exists_one(self, form: Form) -> Closure:
-        slot, items, predicate = self.scope.local(form[4]), self.build(form[5]), self.build(form[6])
+        slot, items, predicate = self._place(form[4]), self.build(form[5]), self.build(form[6])
 
         def count(env: Env) -> bool:
             found = 0
@@ -341,7 +345,7 @@ class Builder:
         return count
 
     def _map_list(self, form: Form) -> Closure:
-        slot, items, transform = self.scope.local(form[4]), self.build(form[5]), self.build(form[7])
+        slot, items, transform = self._place(form[4]), self.build(form[5]), self.build(form[7])
         predicate = None if form[6] is None else self.build(form[6])
 
         def make(env: Env) -> list[Any]:
@@ -356,7 +360,7 @@ class Builder:
         return make
 
     def _filter(self, form: Form) -> Closure:
-        slot, items, predicate = self.scope.local(form[4]), self.build(form[5]), self.build(form[6])
+        slot, items, predicate = self._place(form[4]), self.build(form[5]), self.build(form[6])
 
         def make(env: Env) -> list[Any]:
             result = []

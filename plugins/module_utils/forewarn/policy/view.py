@@ -18,6 +18,8 @@ def event_view(event: Event) -> dict[str, Any]:
     view = event.as_dict()
     if event.not_before is not None:
         view["NotBefore"] = from_datetime(event.not_before)
+    if event.problems and not event.resources:
+        del view["Resources"]  # unreadable is not empty: a rule that looks into it must fail
     return view
 
 
@@ -36,7 +38,8 @@ class DocumentView:
     def __init__(self, document: Document, facts: Facts) -> None:
         self.facts = facts
         self.views = {event.key: event_view(event) for event in document.events}
-        self.events = list(self.views.values())
+        # An event that was skipped may be the very one that a rule over all events looks for.
+        self.events: Any = ABSENT if document.problems else list(self.views.values())
         self.now = from_datetime(facts.now)
         self.vm = vm_view(facts.vm)
 
