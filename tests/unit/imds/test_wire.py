@@ -137,3 +137,30 @@ def _oracle(data: bytes) -> bytes:
         response = http.client.HTTPResponse(ours)
         response.begin()
         return response.read()
+
+
+class SlowSocket:
+    """Sends a byte at a time, each of them after ``pause`` seconds of a clock that only it moves."""
+
+    def __init__(self, pause: float) -> None:
+        self.pause = pause
+        self.now = 0.0
+        self.timeouts: list[float] = []
+
+    def settimeout(self, seconds: float) -> None:
+        self.timeouts.append(seconds)
+
+    def sendall(self, data: bytes) -> None:
+        pass
+
+    def recv(self, size: int) -> bytes:
+        self.now += self.pause
+        return b"H"
+
+
+def test_all_reads_of_an_answer_share_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = SlowSocket(pause=4)
+    monkeypatch.setattr("forewarn.imds.wire.time.monotonic", lambda: slow.now)
+    with pytest.raises(socket.timeout):
+        Wire(slow).exchange(b"request", 10)  # type: ignore[arg-type]  # all that Wire uses of a socket
+    assert slow.timeouts == [10, 10, 6, 2]

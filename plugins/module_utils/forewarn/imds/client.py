@@ -33,8 +33,9 @@ FIRST_PATIENCE_SECONDS = 120.0
 
 _HEADERS = {"Metadata": "true", "Accept": "application/json", "User-Agent": "forewarn"}
 _API_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(?:-[a-z]+)?", re.ASCII)
-# An error body that is about the api-version; one that merely repeats our URL is not.
-_ABOUT_VERSION = re.compile(r"api[- ]?version(?!=)|newest-versions", re.IGNORECASE)
+# An error body that finds fault with the api-version; one that merely repeats our URL does not.
+_ABOUT_VERSION = re.compile(r"api[- ]?version(?!=|%3D)|newest-versions", re.IGNORECASE)
+_FINDING_FAULT = re.compile(r"invalid|not valid|unsupported|not supported|unknown|newest-versions", re.IGNORECASE)
 _PASSING_STATUSES = frozenset({404, 408, 410, 429})  # and all of 5xx
 
 _T = TypeVar("_T")
@@ -195,7 +196,8 @@ class Client:
     def _fault(self, response: Response, doing: str) -> Fault:
         """Make the fault of an answer that is not 200."""
         status = response.status
-        said = " ".join(response.body[:2000].decode("utf-8", "replace").split())[:200]
+        body = response.body[:4000].decode("utf-8", "replace")
+        said = " ".join(body.split())[:200]
         message = f"{self.endpoint.url} answered {status} {response.reason}".rstrip() + f" when {doing}"
         if 300 <= status < 400:
             location = response.headers.get("location", "nowhere")
@@ -206,7 +208,7 @@ class Client:
                 status=status,
             )
         message += f": {said}" if said else "."
-        if status in (400, 404) and _ABOUT_VERSION.search(said):
+        if status in (400, 404) and _ABOUT_VERSION.search(body) and _FINDING_FAULT.search(body):
             return LastingFault(
                 message, f"Is api-version {self.api_version} right for this service?", kind=API_VERSION, status=status
             )
