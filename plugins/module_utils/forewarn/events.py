@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
 from typing import Any
@@ -56,7 +56,7 @@ _INT64_MAX = 2**63 - 1
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _RFC1123 = re.compile(r"(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT", re.ASCII)
 _ISO8601 = re.compile(
-    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])(\d{2}):(\d{2}))", re.ASCII
+    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))", re.ASCII
 )
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -144,6 +144,22 @@ class Document:
     api_version: str = LATEST_API_VERSION
 
 
+@dataclass(frozen=True)
+class Vm:
+    """The machine that asks, from ``/metadata/instance``; a field is None where it is not known.
+
+    ``name`` is the resource name (``compute.name``), the one that Resources lists (SE-14), not the host name.
+    """
+
+    name: str | None = None
+    location: str | None = None
+    zone: str | None = None
+    size: str | None = None
+    scale_set: str | None = None
+    fault_domain: str | None = None
+    tags: Mapping[str, str] | None = field(default=None, hash=False)
+
+
 def has_field(api_version: str, name: str) -> bool:
     """Tell whether events of an api-version have a field."""
     since = FIELD_SINCE.get(name)
@@ -216,12 +232,13 @@ def parse_document(body: bytes | str, api_version: str = LATEST_API_VERSION) -> 
         event = _parse_event(item, f"Events[{index}]", api_version, problems)
         if event is None:
             continue
-        if event.key in events:
-            text = f"EventId {event.event_id} is listed more than once"
-            problems.append(text)
-            first = events[event.key]
-            event = Event(**{**first.__dict__, "problems": (*first.problems, text)})
-        events[event.key] = event
+        first = events.setdefault(event.key, event)
+        if first is event:
+            continue
+        problem = f"EventId {first.event_id} is listed more than once"
+        if problem not in first.problems:  # which of them an approval would start, nobody can say
+            problems.append(problem)
+            events[event.key] = replace(first, problems=(*first.problems, problem))
     incarnation, doubt = _parse_incarnation(data.get("DocumentIncarnation"))
     if doubt:
         problems.append(doubt)
@@ -285,11 +302,11 @@ class _FieldReader:
 
     def resources(self) -> tuple[str, ...]:
         value = self._get("Resources")
-        if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        prefix = "_" if self.api_version == API_VERSIONS[0] else ""  # of IaaS resources, in that version alone
+        # A name that is nothing, or nothing but the prefix, is none.
+        if not isinstance(value, list) or not all(isinstance(name, str) and name not in ("", prefix) for name in value):
             self._doubt("Resources", value, "a list of names")
             return ()
-        # 2017-03-01 alone prefixes the names of IaaS resources.
-        prefix = "_" if self.api_version == API_VERSIONS[0] else ""
         return tuple(_SURROGATE.sub("�", name[1:] if prefix and name.startswith(prefix) else name) for name in value)
 
     def not_before(self) -> datetime | None:
@@ -311,9 +328,12 @@ class _FieldReader:
             value = int(value)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if value is None or (isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _INT64_MAX):
+        # Below -1 (unknown) nothing is defined, and `DurationInSeconds < 9` would take it for a short one.
+        if value is None or (
+            isinstance(value, int) and not isinstance(value, bool) and UNKNOWN_DURATION <= value <= _INT64_MAX
+        ):
             return value
-        self._doubt("DurationInSeconds", value, "a whole number of seconds")
+        self._doubt("DurationInSeconds", value, "a whole number of seconds, or -1 for unknown")
         return None
 
 
@@ -323,19 +343,3 @@ def _kind(value: object) -> str:
         return "missing"
     names = {bool: "a boolean", dict: "an object", list: "an array"}
     return names.get(type(value)) or repr(value)[:40]
-
-
-@dataclass(frozen=True)
-class Vm:
-    """The machine that asks, from ``/metadata/instance``; a field is None where it is not known.
-
-    ``name`` is the resource name (``compute.name``), the one that Resources lists (SE-14), not the host name.
-    """
-
-    name: str | None = None
-    location: str | None = None
-    zone: str | None = None
-    size: str | None = None
-    scale_set: str | None = None
-    fault_domain: str | None = None
-    tags: Mapping[str, str] | None = field(default=None, hash=False)
