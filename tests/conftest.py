@@ -16,12 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from tools.link_collection import link_collection
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"
 # Nothing listens on the discard port: a process started without an endpoint of its own is refused at once.
 CLOSED_ENDPOINT = "http://127.0.0.1:9"
+
+# A slow machine is no failure.
+settings.register_profile("forewarn", settings.get_profile(settings.get_current_profile_name()), deadline=None)
+settings.load_profile("forewarn")
 
 
 class NetworkRefusedError(AssertionError):
