@@ -106,6 +106,11 @@ def test_a_doubtful_event_is_approved_with_a_warning() -> None:
     assert "DurationInSeconds" in result.stderr
 
 
+def test_a_text_of_the_service_does_not_forge_a_line() -> None:
+    with ScriptedServer(document(event("b2", Resources=["web_0\napproved: c3"])), status(200)) as server:
+        assert len(ask(server, "b2").stdout.splitlines()) == 1
+
+
 def test_json_is_versioned() -> None:
     listed = document(event("b2", EventStatus="Started"), event("c3"))
     with ScriptedServer(listed, status(200)) as server:

@@ -113,7 +113,9 @@ def test_problems_go_to_standard_error() -> None:
 
 
 def test_a_text_of_the_service_does_not_steer_the_terminal() -> None:
-    result = ask(document(event("\x1b[31mA1\x07", EventType="Fr\neeze")), instance("web_0"))
+    forged = event("\x1b[31mA1\x07", EventType="Fr\neeze", Resources=["a\tb"], DurationInSeconds="x\ny")
+    result = ask(document(forged), instance("web_0"))
+    assert [len(result.stdout.splitlines()), len(result.stderr.splitlines())] == [2, 1]
     assert "\x1b" not in result.stdout
     assert "\\x1b[31mA1\\x07" in result.stdout
 
@@ -162,7 +164,7 @@ def test_nobody_there_is_3() -> None:
 def test_a_passing_fault_is_waited_out() -> None:
     result = ask(status(503), document())
     assert (result.returncode, result.stdout) == (0, "No events are scheduled.\n")
-    assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["waiting", "waiting"]
+    assert [line.split(":")[0] for line in result.stderr.splitlines()] == ["note", "note"]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import sys
 
 from ..errors import InputError
 from ..events import EVENT_STATUSES, Document, Event
-from .console import Console, clean
-from .service import add_service_arguments, client_of
+from .console import Console
+from .service import add_service_arguments, client_of, one_line
 
 APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-listed", "not-sent"
 
@@ -68,16 +68,16 @@ def _warn_of_doubt(problems: Console, event: Event) -> None:
         problems.line(
             problems.style("warning:", "bold", "yellow")
             + " "
-            + clean(f"event {event.event_id}: {text}; approving it all the same")
+            + one_line(f"event {event.event_id}: {text}; approving it all the same")
         )
 
 
 def _tell(console: Console, event: Event, result: str) -> None:
     what = f"{event.event_type or 'event'} of {', '.join(event.resources) or 'no named resource'}"
     if result == STARTED:
-        console.line(clean(f"already started, nothing sent: {event.event_id} ({what})"))
+        console.line(one_line(f"already started, nothing sent: {event.event_id} ({what})"))
     else:
-        console.line(console.style("approved:", "green") + " " + clean(f"{event.event_id} ({what})"))
+        console.line(console.style("approved:", "green") + " " + one_line(f"{event.event_id} ({what})"))
 
 
 def _write_json(endpoint: str, document: Document, results: list[tuple[str, str]]) -> None:

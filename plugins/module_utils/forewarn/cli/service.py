@@ -52,10 +52,15 @@ def seconds(text: str) -> float:
     return value
 
 
+def one_line(text: str) -> str:
+    """Return a text of the service as it may be shown: control characters, and ends of lines too, written out."""
+    return clean(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def client_of(args: argparse.Namespace, console: Console) -> Client:
     """Return a client for parsed arguments; while it tries again, ``console`` says why."""
 
     def log(text: str) -> None:
-        console.line(console.style("waiting:", "yellow") + " " + clean(text))
+        console.line(console.style("note:", "yellow") + " " + one_line(text))
 
     return Client(resolve(args.endpoint, os.environ), args.api_version, log=log)
