@@ -9,11 +9,10 @@ import textwrap
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from forewarn.compiler.scalars import Spans, as_expression
 from forewarn.compiler.yamltree import Mapping, Scalar, YamlFile
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 LETTERS = "ab='\"\\!&|<0é字😀\t #:-"
 WORDS = st.text("ab=<&|'\"\\!0é字😀", min_size=1, max_size=6).filter(lambda word: word[0] not in "'\"!&|%@`")

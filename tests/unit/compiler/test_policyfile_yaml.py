@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from forewarn.compiler.findings import Finding, SourceText
 from forewarn.compiler.yamltree import MOST_BYTES, Mapping, Scalar, YamlFile
 from forewarn.errors import InputError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 def read(text: str | bytes) -> YamlFile:
@@ -34,6 +33,8 @@ def only(text: str | bytes) -> Finding:
         ("a: !affects_me\n", "yaml-tag", (1, 4)),
         ("a: !!python/object:os.system {}\n", "yaml-tag", (1, 4)),
         ("a: !!binary YQ==\n", "yaml-tag", (1, 4)),
+        ("# nothing\n", "empty-file", (1, 1)),
+        ("---\n", "empty-file", (1, 1)),
         ("a: *x\n", "yaml-alias", (1, 4)),
         ("a: &x [*x]\n", "yaml-alias", (1, 8)),
         ("a: &x {b: *x}\n", "yaml-alias", (1, 11)),

@@ -10,6 +10,7 @@ everything else (``on``, ``yes``, ``0123``, ``1:30``, ``2026-01-01``) is the tex
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from .findings import Report, SourceText
 MOST_BYTES = 1024 * 1024
 MOST_NODES = 50_000  # aliases counted as what they stand for
 MOST_DEPTH = 64
+_LONGEST_NUMBER = 300
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?P<double>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)")
 _LITERALS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -53,15 +55,18 @@ class Scalar(Node):
     style: str
 
     def data(self) -> Any:
-        """Return what the scalar means; a number too large for a double is infinite."""
+        """Return what the scalar means."""
         if self.style:
             return self.text
         if self.text in _LITERALS:
             return _LITERALS[self.text]
         match = _NUMBER.fullmatch(self.text)
-        if match and len(self.text) <= 400:
-            return float(self.text) if match.group("double") else int(self.text)
-        return self.text
+        if not match or len(self.text) > _LONGEST_NUMBER:
+            return self.text
+        if not match.group("double"):
+            return int(self.text)
+        value = float(self.text)
+        return value if math.isfinite(value) else self.text
 
     @property
     def empty(self) -> bool:
@@ -186,7 +191,10 @@ class _Builder:
             )
             return
         try:
-            self.file.root = self._document(yaml.parse(text, Loader=yaml.SafeLoader))
+            root = self._document(yaml.parse(text, Loader=yaml.SafeLoader))
+            if root is None or (isinstance(root, Scalar) and root.empty):
+                raise self._stop("empty-file", "the file is empty", 0, "")
+            self.file.root = root
         except yaml.reader.ReaderError as error:
             code = error.character if isinstance(error.character, int) else ord(error.character)
             self._finding(

@@ -1,0 +1,117 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parameters: declared types, defaults that have them, and limits that make sense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..policy.params import check_bounds, convert
+from .syntax import RESERVED
+from .types import UNKNOWN, Type, parse_type
+from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
+
+_ORDERED = ("int", "double", "duration", "timestamp")
+_WORDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "double": "a number",
+    "string": "a text",
+    "duration": "a duration such as 5m or 1m30s",
+    "timestamp": "a time such as 2026-01-31T15:04:05Z",
+    "list(string)": "a list of texts, such as [a, b]",
+    "list(int)": "a list of whole numbers, such as [1, 2]",
+    "map(string, string)": "a mapping of texts, such as {key: text}",
+}
+
+
+def read(file: YamlFile, node: Node | None) -> tuple[list[dict[str, Any]], dict[str, Type]]:
+    """Return the declarations as the artifact has them, and the types that expressions see."""
+    declared: list[dict[str, Any]] = []
+    types: dict[str, Type] = {}
+    for item in node.items if isinstance(node, Sequence) else []:
+        name_node = item.get("name") if isinstance(item, Mapping) else None
+        name = text(name_node)
+        if not isinstance(item, Mapping) or name is None:
+            continue
+        check_name(file, name_node, types, "parameter")
+        try:
+            types[name] = parse_type(text(item.get("type")) or "")
+        except ValueError:  # the schema has reported it
+            types[name] = UNKNOWN
+            continue
+        declared.append({"name": name, "type": str(types[name]), **_limits(file, item, str(types[name]))})
+    return declared, types
+
+
+def text(node: Node | None) -> str | None:
+    """Return a text, or None where there is none."""
+    value = node.data() if isinstance(node, Scalar) else None
+    return value if isinstance(value, str) else None
+
+
+def check_name(file: YamlFile, node: Node | None, taken: dict[str, Type], what: str) -> None:
+    """Report a name that is taken, or that CEL reserves."""
+    name = text(node)
+    if node is None or name is None:
+        return
+    if name in taken:
+        file.add("duplicate-name", f"a second {what} is called '{name}'", node, "give it another name")
+    if name in RESERVED or name in ("true", "false", "null", "in"):
+        file.add("reserved-word", f"'{name}' is a reserved word of CEL", node, "choose another name")
+
+
+def _limits(file: YamlFile, item: Mapping, kind: str) -> dict[str, Any]:
+    """Return the rest of a declaration, after checking that its values fit the type and each other."""
+    result: dict[str, Any] = {}
+    description = text(item.get("description"))
+    if description is not None:
+        result["description"] = description
+    for key in ("min", "max"):
+        node = item.get(key)
+        if node is not None and kind not in _ORDERED:
+            file.add("param-value", f"a {kind} has no '{key}'", item.keys[key], f"it is for {', '.join(_ORDERED)}")
+        elif node is not None and _fits(file, node, kind, f"'{key}'"):
+            result[key] = node.data()
+    enum = item.get("enum")
+    if isinstance(enum, Sequence):
+        fitting = [value for value in enum.items if _fits(file, value, kind, "an allowed value")]
+        if len(fitting) == len(enum.items):
+            result["enum"] = enum.data()
+    if "min" in result and "max" in result and convert(result["min"], kind) > convert(result["max"], kind):
+        file.add("param-value", "'min' is more than 'max'", item.values["min"], "swap them")
+        return result
+    default = item.get("default")
+    if default is not None and _fits(file, default, kind, "the default"):
+        result["default"] = default.data()
+        try:
+            check_bounds(convert(result["default"], kind), {"type": kind, **result})
+        except ValueError as error:
+            file.add("param-value", f"the default {shown(result['default'])} {error}", default)
+    return result
+
+
+def _fits(file: YamlFile, node: Node, kind: str, label: str) -> bool:
+    """Tell whether a value has the declared type; report it otherwise."""
+    value = node.data()
+    if value is None:
+        file.add("missing-value", f"{label} has no value", node, f"it must be {_WORDS.get(kind, kind)}")
+        return False
+    try:
+        convert(value, kind)
+    except ValueError as error:
+        why = f": {error}" if isinstance(value, str) and kind in ("duration", "timestamp") else ""
+        message = f"{label} must be {_WORDS.get(kind, kind)}, not {shown(value)}{why}"
+        file.add("param-value", message, node, _suggestion(node, kind))
+        return False
+    return True
+
+
+def _suggestion(node: Node, kind: str) -> str:
+    written = node.text if isinstance(node, Scalar) else ""
+    if kind == "string" and written:
+        return f'put it in quotes: "{written}"'
+    if kind == "duration" and written.isdecimal():
+        return f"say in which unit: {written}s"
+    return ""

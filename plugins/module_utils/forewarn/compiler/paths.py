@@ -1,0 +1,106 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which files are policies, which are their tests, and how they are called.
+
+Tests lie beside what they test: ``NAME.test.yml`` for ``NAME.yml``, ``tests.yml`` for all policies of its directory,
+or either in a directory ``tests`` below it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import InputError
+
+_SUFFIXES = (".yml", ".yaml")
+_TEST_NAME = re.compile(r"(?P<policy>.+)\.test\.ya?ml|tests\.ya?ml")
+_TEST_DIRECTORY = "tests"
+
+
+@dataclass(frozen=True)
+class PolicyPath:
+    """A policy file. ``name`` is what the artifact calls it: it does not depend on where a command was started."""
+
+    path: Path
+    name: str
+
+
+def find_policies(paths: Sequence[Path]) -> list[PolicyPath]:
+    """Return the policy files in the order of ``paths``, those of a directory and below it sorted, each once.
+
+    Raises InputError for a path that does not exist, a directory without policies, and a test file.
+    """
+    found: dict[Path, PolicyPath] = {}
+    for path in paths:
+        if path.is_dir():
+            below = [file for file in _files(path) if not is_test(file)]
+            if not below:
+                raise InputError(f"{path}: no policy files there", "Policies are *.yml and *.yaml files.")
+            for file in below:
+                found.setdefault(file.resolve(), PolicyPath(file, file.relative_to(path).as_posix()))
+        elif _TEST_NAME.fullmatch(path.name):
+            raise InputError(f"{path}: a file of tests, not a policy", f"Run it: forewarn policy test {path}")
+        else:
+            _must_exist(path)
+            found.setdefault(path.resolve(), PolicyPath(path, path.name))
+    names = [policy.name for policy in found.values()]
+    return [
+        policy if names.count(policy.name) == 1 else PolicyPath(policy.path, policy.path.as_posix())
+        for policy in found.values()
+    ]
+
+
+def find_tests(paths: Sequence[Path]) -> list[Path]:
+    """Return the test files, likewise; a policy file stands for its own tests.
+
+    Raises InputError for a path that does not exist, and where there are no tests.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if path.is_dir():
+            tests = [file for file in _files(path) if is_test(file)]
+        elif is_test(path):
+            _must_exist(path)
+            tests = [path]
+        else:
+            _must_exist(path)
+            tests = [file for file in _files(path.parent) if is_test(file) and path in tested_by(file)]
+        if not tests:
+            raise InputError(
+                f"{path}: no tests there",
+                "Tests of NAME.yml are in NAME.test.yml beside it, or in tests/NAME.test.yml.",
+            )
+        for file in tests:
+            found.setdefault(file.resolve(), file)
+    return list(found.values())
+
+
+def tested_by(test: Path) -> list[Path]:
+    """Return the policies that a test file is about, by its name; none if there is no such file."""
+    home = test.parent.parent if test.parent.name == _TEST_DIRECTORY else test.parent
+    match = _TEST_NAME.fullmatch(test.name)
+    if match and match.group("policy") is None:  # tests.yml
+        return [file for file in sorted(home.glob("*")) if file.suffix in _SUFFIXES and not is_test(file)]
+    name = match.group("policy") if match else test.stem
+    return [file for file in (home / (name + suffix) for suffix in _SUFFIXES) if file.is_file()]
+
+
+def is_test(path: Path) -> bool:
+    """Tell a test file from a policy."""
+    return bool(_TEST_NAME.fullmatch(path.name)) or path.absolute().parent.name == _TEST_DIRECTORY
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    for path in sorted(directory.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
+        if path.suffix in _SUFFIXES and not hidden and path.is_file():
+            yield path
+
+
+def _must_exist(path: Path) -> None:
+    if not path.exists():
+        raise InputError(f"{path}: no such file or directory")

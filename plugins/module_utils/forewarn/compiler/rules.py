@@ -1,0 +1,263 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One policy file: what the schema cannot say of it, and its part of the artifact."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from ..policy.program import Program
+from ..policy.timevalues import SECOND, parse_duration
+from . import params, schema
+from .environment import EXTENSIBLE, invariant_declarations, policy_declarations
+from .expression import check
+from .findings import Severity, blocks
+from .params import text
+from .scalars import as_expression
+from .types import BOOL, STRING, UNKNOWN, Declarations, Type
+from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
+
+SCHEMA = "policy.schema.json"
+DEFAULT_TIMEOUT_SECONDS = 60.0
+_LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
+_PREPARING = ("on_failure", "parallel", "group")  # keys that say how to prepare
+_APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
+
+
+def compile_file(file: YamlFile, api_version: str) -> dict[str, Any]:
+    """Report every mistake of a policy file, and return its part of the artifact, which is whole if there is none."""
+    schema.check(file, SCHEMA)
+    return _Compiler(file, api_version).policy() if isinstance(file.root, Mapping) else {}
+
+
+class _Compiler:
+    def __init__(self, file: YamlFile, api_version: str) -> None:
+        self.file = file
+        self.api_version = api_version
+        self.params: dict[str, Type] = {}
+        self.extra_values: dict[str, tuple[str, ...]] = {}
+
+    def policy(self) -> dict[str, Any]:
+        root = self.file.root
+        if not isinstance(root, Mapping):
+            return {}
+        declared, self.params = params.read(self.file, root.get("params"))
+        self.extra_values = self._extra_values(root.get("extra_values"))
+        block, _decides = self._block(root.get("rule"), {}, "")
+        policy: dict[str, Any] = {
+            "name": text(root.get("name")),
+            "description": text(root.get("description")) or "",
+            "source": self.file.source.path,
+            "params": declared,
+            "extra_values": {name: list(values) for name, values in self.extra_values.items()},
+            "rule": block,
+            "invariants": self._invariants(root.get("invariants")),
+        }
+        if not any(blocks(finding) for finding in self.file.report.findings):
+            policy["time_dependent"] = Program(policy).time_dependent
+        return policy
+
+    def _extra_values(self, node: Node | None) -> dict[str, tuple[str, ...]]:
+        result: dict[str, tuple[str, ...]] = {}
+        for name, values in EXTENSIBLE.items():
+            declared = node.get(name) if isinstance(node, Mapping) else None
+            if not isinstance(declared, Sequence):
+                continue
+            extra: list[str] = []
+            for item in declared.items:
+                value = text(item)
+                if value is None:
+                    continue
+                if value in values or value in extra:
+                    again = "is declared twice" if value in extra else "is known already"
+                    self.file.add("known-value", f"{name} {value} {again}", item, "remove it", severity="warning")
+                elif (meant := schema.closest(value, values)) and meant.lower() == value.lower():
+                    message = f"{name} {value} differs from {meant} in case only, and case counts"
+                    self.file.add("known-value", message, item, f"remove it, and write {meant}", severity="warning")
+                extra.append(value)
+            result[name] = tuple(dict.fromkeys(extra))
+        return result
+
+    # Rules
+
+    def _block(self, node: Node | None, outer: dict[str, Type], prefix: str) -> tuple[dict[str, Any], bool]:
+        """Return a rule, and whether some match of it always decides."""
+        variables, visible = self._variables(node.get("variables") if isinstance(node, Mapping) else None, outer)
+        declarations = policy_declarations(self.api_version, self.params, visible, self.extra_values)
+        matches: list[dict[str, Any]] = []
+        ids: dict[str, int] = {}
+        decided_by: str | None = None
+        items = node.get("match") if isinstance(node, Mapping) else None
+        for number, item in enumerate(items.items if isinstance(items, Sequence) else [], 1):
+            if not isinstance(item, Mapping):
+                continue
+            rule_id = self._id(item, f"match-{number}", ids)
+            path = prefix + rule_id
+            if decided_by is not None:
+                self.file.add(
+                    "unreachable",
+                    f"rule {path} is never reached: {decided_by} before it always decides",
+                    item,
+                    f"give {decided_by} a condition, or move it to the end",
+                )
+            match, always = self._match(item, path, declarations, visible)
+            matches.append({"id": rule_id, **match})
+            if always and decided_by is None:
+                decided_by = path
+        return {"variables": variables, "match": matches}, decided_by is not None
+
+    def _variables(self, node: Node | None, outer: dict[str, Type]) -> tuple[list[dict[str, Any]], dict[str, Type]]:
+        declared: list[dict[str, Any]] = []
+        own: dict[str, Type] = {}
+        for item in node.items if isinstance(node, Sequence) else []:
+            if not isinstance(item, Mapping):
+                continue
+            params.check_name(self.file, item.get("name"), {**outer, **own}, "variable")
+            visible = policy_declarations(self.api_version, self.params, {**outer, **own}, self.extra_values)
+            expression, type_ = self._expression(item.get("expression"), visible, None)
+            name = text(item.get("name"))
+            if name is not None:
+                own[name] = type_
+                declared.append({"name": name, "type": str(type_), "expr": expression})
+        return declared, {**outer, **own}
+
+    def _id(self, item: Mapping, default: str, taken: dict[str, int]) -> str:
+        given = text(item.get("id"))
+        rule_id = default if given is None else given
+        node = item.get("id") or item
+        if rule_id in taken:
+            message = f"a rule called {rule_id} is at line {taken[rule_id]} already"
+            self.file.add("duplicate-id", message, node, "give it another id")
+        taken.setdefault(rule_id, self.file.place(node)[0])
+        return rule_id
+
+    def _match(
+        self, item: Mapping, path: str, declarations: Declarations, variables: dict[str, Type]
+    ) -> tuple[dict[str, Any], bool]:
+        """Return a match, and whether it decides every event that reaches it."""
+        line, column = self.file.source.place(item.start)
+        condition_node = item.get("condition")
+        condition, _type = self._expression(condition_node, declarations, BOOL)
+        always = condition_node is None or _is_literal(condition, True)
+        if condition_node is not None and _is_literal(condition, False):
+            message = f"rule {path} never applies: its condition is false"
+            self.file.add("never-applies", message, condition_node, "remove the rule", severity="warning")
+        match: dict[str, Any] = {
+            "line": line,
+            "column": column,
+            "condition": None if always else condition,
+        }
+        if "rule" in item.values:
+            # By the CEL policy format only a nested rule without a condition lets the next match be tried.
+            match["rule"], decides = self._block(item.get("rule"), variables, f"{path}.")
+            return match, always and decides
+        explanation, _type = self._expression(item.get("explanation"), declarations, STRING)
+        match.update(
+            output=text(item.get("output")),
+            explanation=explanation,
+            approver=text(item.get("approver")) or "leader",
+            group=text(item.get("group")) or "hold",
+            on_failure=text(item.get("on_failure")) or "hold",
+            parallel=isinstance(parallel := item.get("parallel"), Scalar) and parallel.data() is True,
+        )
+        for key in ("prepare", "recover", "notify"):
+            hooks = item.get(key)
+            match[key] = [self._hook(hook) for hook in hooks.items] if isinstance(hooks, Sequence) else []
+        self._without_effect(item, match)
+        return match, always
+
+    def _without_effect(self, item: Mapping, match: dict[str, Any]) -> None:
+        reasons = dict.fromkeys(_PREPARING, "nothing is prepared") if not match["prepare"] else {}
+        if match["output"] == "hold":
+            reasons.update(dict.fromkeys(_APPROVING, "a hold is never approved"))
+        for key, reason in reasons.items():
+            if key in item.keys:
+                message = f"'{key}' has no effect: {reason}"
+                self.file.add("no-effect", message, item.keys[key], "remove it", severity="warning")
+
+    def _hook(self, node: Node) -> dict[str, Any]:
+        hook: dict[str, Any] = {}
+        if not isinstance(node, Mapping):
+            return hook
+        command = node.get("run")
+        if isinstance(command, Sequence):
+            hook["run"] = [argument.text for argument in command.items if isinstance(argument, Scalar)]
+            self._command(command)
+        for key in ("unit", "action", "http"):
+            if key in node.values:
+                hook[key] = text(node.get(key))
+        hook["timeout_seconds"] = self._timeout(node.get("timeout"))
+        return hook
+
+    def _command(self, command: Sequence) -> None:
+        program = command.items[0] if command.items else None
+        if not isinstance(program, Scalar):
+            return
+        if not program.text.strip():
+            self.file.add("command", "the program has no name", program, "name it, with its path")
+        elif len(command.items) == 1 and re.search(r"\s", program.text.strip()):
+            words = ", ".join(program.text.split())
+            message = "this is one word to the system, and no shell splits it"
+            self.file.add("command", message, program, f"write run: [{words}]")
+        for item in command.items:
+            if isinstance(item, Scalar) and "\0" in item.text:
+                self.file.add("command", "an argument cannot hold a NUL character", item, "remove it")
+
+    def _timeout(self, node: Node | None) -> float:
+        written = text(node)
+        if node is None or written is None:
+            return DEFAULT_TIMEOUT_SECONDS
+        try:
+            seconds = parse_duration(written) / SECOND
+        except ValueError as error:
+            if "range" not in str(error):  # the schema has reported it
+                return DEFAULT_TIMEOUT_SECONDS
+            seconds = math.inf
+        if seconds == 0:
+            self.file.add("timeout-range", "a timeout of nothing fails at once", node, "leave it out, for 60s")
+        elif seconds > _LONGEST_TIMEOUT_SECONDS:
+            self.file.add("timeout-range", "a timeout is at most 24h", node, "NotBefore cuts it short anyway")
+        return seconds
+
+    # Expressions
+
+    def _expression(
+        self, node: Node | None, declarations: Declarations, expect: Type | None
+    ) -> tuple[dict[str, Any] | None, Type]:
+        """Return an expression and its type, unknown where it has none. Its findings are reported in the file."""
+        if not isinstance(node, Scalar) or node.empty:
+            return None, UNKNOWN
+        found = self.file.spans(node)
+        source = as_expression(found)
+        checked = check(source, declarations, expect)
+        for finding in checked.findings:
+            start, end = found.range(finding.start, finding.end) if found.starts else (node.start, node.end)
+            severity: Severity = "warning" if finding.severity == "warning" else "error"
+            self.file.report.add(finding.code, finding.message, start, end, finding.suggestion, severity)
+        line, column = self.file.place(node)
+        return {"source": source, "line": line, "column": column, "form": checked.form}, checked.type or UNKNOWN
+
+    def _invariants(self, node: Node | None) -> list[dict[str, Any]]:
+        declarations = invariant_declarations(self.api_version, self.params, self.extra_values)
+        result: list[dict[str, Any]] = []
+        names: set[str] = set()
+        for item in node.items if isinstance(node, Sequence) else []:
+            if not isinstance(item, Mapping):
+                continue
+            name, name_node = text(item.get("name")), item.get("name")
+            if name in names and name_node is not None:
+                message = f"a second invariant is called {shown(name)}"
+                self.file.add("duplicate-name", message, name_node, "give it another name")
+            if name is not None:
+                names.add(name)
+            expression, _type = self._expression(item.get("expression"), declarations, BOOL)
+            result.append({"name": name, "expression": expression})
+        return result
+
+
+def _is_literal(expression: dict[str, Any] | None, value: bool) -> bool:
+    form = expression["form"] if expression else None
+    return form is not None and form[0] == "lit" and form[4] is value

@@ -1,0 +1,265 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files held to their JSON Schema, and its complaints told in plain words, each at its place."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+_TYPES = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+}
+# What authors used to other tools write, and what it is called here.
+_SYNONYMS = {
+    "if": "condition",
+    "when": "condition",
+    "then": "output",
+    "decision": "output",
+    "result": "output",
+    "reason": "explanation",
+    "message": "explanation",
+    "rules": "rule",
+    "cmd": "run",
+    "command": "run",
+    "url": "http",
+    "value": "default",
+    "expr": "expression",
+    "parameters": "params",
+}
+_TRUE, _FALSE = ("yes", "on", "y"), ("no", "off", "n")
+
+
+def check(file: YamlFile, schema: str) -> None:
+    """Report where a file departs from the schema in the file ``schema`` of this directory."""
+    if file.root is None:
+        return
+    errors: Iterable[Any] = _validator(schema).iter_errors(file.root.data())
+    _Teller(file).tell(
+        _Complaint(list(error.absolute_path), error.validator, error.validator_value, error.instance, error.schema)
+        for error in errors
+    )
+
+
+def load(schema: str) -> dict[str, Any]:
+    """Return a schema of this directory."""
+    data = json.loads(Path(__file__).with_name(schema).read_text(encoding="utf-8"))
+    if not isinstance(data, dict):
+        raise TypeError(f"{schema} is not an object")
+    return data
+
+
+def closest(word: str, words: Iterable[str]) -> str | None:
+    """Return the word that was probably meant."""
+    by_lower = {candidate.lower(): candidate for candidate in words}
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
+
+
+@functools.cache
+def _validator(schema: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator  # here: it takes a tenth of a second to import
+
+    return Draft202012Validator(load(schema))
+
+
+@dataclass(frozen=True)
+class _Complaint:
+    """An error of jsonschema: the keyword (None for the schema ``false``) of ``schema`` that ``value`` offends."""
+
+    path: list[str | int]
+    keyword: str | None
+    expected: Any
+    value: Any
+    schema: Any
+
+
+class _Teller:
+    def __init__(self, file: YamlFile) -> None:
+        self.file = file
+        self.meant: set[tuple[Node, str]] = set()  # keys of a mapping that are only misspelt
+
+    def tell(self, errors: Iterable[_Complaint]) -> None:
+        """Report all complaints; unknown keys first, since they explain what is missing."""
+        for error in sorted(errors, key=lambda error: error.keyword != "additionalProperties"):
+            node, label = self._locate(error.path)
+            if isinstance(node, Mapping) and error.keyword == "additionalProperties":
+                self._unknown_keys(error, node)
+            elif isinstance(node, Mapping) and error.keyword in ("required", "oneOf", "dependentRequired"):
+                self._keys(error, node, label)
+            elif error.keyword is None:
+                self._not_here(error)
+            elif isinstance(node, Scalar) and node.empty:
+                self._at_key(error, "missing-value", f"{label} has no value", "")
+            elif error.keyword == "type":
+                self._type(error, node, label)
+            elif error.keyword == "enum":
+                self._enum(error, node, label)
+            elif error.keyword == "pattern":
+                self._pattern(error, node, label)
+            else:
+                self._at_key(error, "too-short", f"{label} is empty", "give it at least one value, or leave it out")
+
+    def _locate(self, path: list[str | int]) -> tuple[Node, str]:
+        """Return the node at a path, and how to call it."""
+        node: Any = self.file.root
+        label, name = "the file", ""
+        for step in path:
+            if isinstance(step, int):
+                node = node.items[step]
+                label = f"item {step + 1} of '{name}'" if name else f"item {step + 1}"
+            else:
+                node = node.values[step]
+                name, label = step, f"'{step}'"
+        return node, label
+
+    def _at_key(self, error: _Complaint, code: str, message: str, suggestion: str) -> None:
+        node, _label = self._locate(error.path)
+        parent, _label = self._locate(error.path[:-1])
+        if isinstance(parent, Mapping):
+            node = parent.keys[str(error.path[-1])]
+        self.file.add(code, message, node, suggestion)
+
+    def _unknown_keys(self, error: _Complaint, node: Mapping) -> None:
+        known = error.schema["properties"]
+        for key, key_node in node.keys.items():
+            if key in known:
+                continue
+            absent = [word for word in known if word not in node.keys] or list(known)
+            meant = closest(key, absent) or _SYNONYMS.get(key.lower())
+            if meant is not None and meant in known:
+                self.meant.add((node, meant))
+                suggestion = f"did you mean '{meant}'?"
+            elif key == "<<":
+                suggestion = "merge keys are not supported; write the keys out, or use an alias for a whole value"
+            else:
+                suggestion = "the keys here are " + ", ".join(known)
+            self.file.add("unknown-key", f"'{key}' is no key here", key_node, suggestion)
+
+    def _keys(self, error: _Complaint, node: Mapping, label: str) -> None:
+        if error.keyword == "oneOf":
+            self._alternatives(error, node)
+            return
+        if error.keyword == "required":
+            wanted = {key: "" for key in error.expected if key not in node.keys}
+        else:
+            wanted = {
+                key: f" beside '{have}'"
+                for have, keys in error.expected.items()
+                for key in keys
+                if have in node.keys and key not in node.keys
+            }
+        for key, beside in wanted.items():
+            if (node, key) not in self.meant:
+                self.file.add(
+                    "missing-key", f"'{key}' is missing{beside or ' in ' + label}", node, self._example(error, key)
+                )
+
+    @staticmethod
+    def _example(error: _Complaint, key: str) -> str:
+        schema = error.schema.get("properties", {}).get(key, {})
+        example = schema.get("examples", schema.get("enum"))
+        if example and isinstance(example[0], (str, int)):
+            return f"add a line such as '{key}: {example[0]}'"
+        return f"add '{key}:'"
+
+    def _alternatives(self, error: _Complaint, node: Mapping) -> None:
+        names = [name for alternative in error.expected for name in alternative["required"]]
+        found = [name for name in names if name in node.keys]
+        if len(found) > 1:
+            for name in found[1:]:
+                self.file.add(
+                    "alternatives", f"'{found[0]}' and '{name}' exclude each other", node.keys[name], "keep one of them"
+                )
+        elif not found and not any((node, name) in self.meant for name in names):
+            listed = " or ".join(f"'{name}'" for name in names)
+            self.file.add("missing-key", f"{listed} is missing here", node, f"add one of {', '.join(names)}")
+
+    def _not_here(self, error: _Complaint) -> None:
+        key = error.path[-1]
+        self._at_key(
+            error,
+            "not-here",
+            f"'{key}' has no place beside 'rule'",
+            "a match with a nested rule has a condition only; put this into the matches of the nested rule",
+        )
+
+    def _type(self, error: _Complaint, node: Node, label: str) -> None:
+        types = error.expected if isinstance(error.expected, list) else [error.expected]
+        wanted = next((_TYPES[name] for name in types), "something else")
+        found = _TYPES["object" if isinstance(node, Mapping) else "array"]
+        text = ""
+        if isinstance(node, Scalar):
+            value, text = node.data(), node.text
+            found = f"the text {shown(value)}" if isinstance(value, str) else shown(value)
+        is_text = isinstance(node, Scalar) and bool(text)
+        suggestion = ""
+        if error.schema.get("title") == "Duration" and re.fullmatch(r"[0-9.]+", text):
+            suggestion = f"say in which unit: {text}s"
+        elif wanted == "a text" and is_text:
+            suggestion = f'put it in quotes: "{text}"'
+        elif wanted == "true or false" and text.lower() in _TRUE + _FALSE:
+            suggestion = f"write {'true' if text.lower() in _TRUE else 'false'}"
+        elif wanted == "a list" and is_text:
+            suggestion = f"write [{', '.join(_words(text))}]"
+        elif wanted == "a list" and isinstance(node, Mapping):
+            suggestion = "begin each item with '- '"
+        elif wanted == "a mapping" and isinstance(node, Sequence):
+            suggestion = "leave out the '- '"
+        self.file.add("wrong-type", f"{label} must be {wanted}, not {found}", node, suggestion)
+
+    def _enum(self, error: _Complaint, node: Node, label: str) -> None:
+        value = error.value
+        refused = error.schema.get("x-refused", {})
+        if isinstance(value, str) and value in refused:
+            self.file.add("not-supported", refused[value], node, f"use {' or '.join(error.expected)}")
+            return
+        words = ", ".join(str(word) for word in error.expected)
+        meant = closest(str(value), error.expected)
+        suggestion = f"did you mean {meant}?" if meant else f"use one of {words}"
+        self.file.add("wrong-value", f"{label} is one of {words}, not {shown(value)}", node, suggestion)
+
+    def _pattern(self, error: _Complaint, node: Node, label: str) -> None:
+        suggestion = ""
+        if error.schema.get("title") == "Duration":
+            suggestion = _as_duration(str(error.value))
+        elif error.schema.get("examples"):
+            suggestion = f"for example {error.schema['examples'][0]}"
+        message = f"{label} must be {error.schema['x-pattern']}, not {shown(error.value)}"
+        self.file.add("malformed", message, node, suggestion)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # an open quote
+        return text.split()
+
+
+def _as_duration(text: str) -> str:
+    """Guess which duration was meant."""
+    days = re.fullmatch(r"(\d+)\s*d(?:ays?)?", text)
+    if days:
+        return f"write {int(days.group(1)) * 24}h"
+    match = re.fullmatch(r"(\d+)\s*(h|m|s)\w*", text, re.IGNORECASE)
+    if match:
+        return f"write {match.group(1)}{match.group(2).lower()}"
+    return f"say in which unit: {text}s" if text.isdecimal() else ""
