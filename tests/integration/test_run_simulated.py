@@ -1,0 +1,245 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runners of several VMs against the emulator: real policies, real HTTP, and a clock that only the test moves."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import load_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.clock import ManualClock
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from forewarn.imds.client import Client
+from forewarn.policy.engine import PolicySet
+from forewarn.runner.log import Log
+from forewarn.runner.loop import Runner
+from forewarn.runner.poller import Identity
+from forewarn.runner.tracker import REPEAT_SECONDS
+
+POLICY = """
+name: web-tier
+rule:
+  match:
+    - id: admin-action
+      condition: event.EventSource == "User"
+      output: approve
+    - id: brief-freeze
+      condition: event.EventType == "Freeze" && event.DurationInSeconds >= 0 && event.DurationInSeconds < 9
+      output: approve
+      explanation: "'a freeze of ' + string(event.DurationInSeconds) + ' s goes unnoticed here'"
+    - id: patience
+      condition: event.EventType == "Redeploy" && age > duration("60s") && affects_me
+      output: approve
+"""
+
+
+class Vm:
+    """A VM with a runner whose cycles the fleet calls."""
+
+    def __init__(self, name: str, url: str, policies: PolicySet, clock: ManualClock) -> None:
+        self.received: str | None = None
+        self.stream = io.StringIO()
+        log = Log(self.stream, "json")
+        self.client = Client(url, clock=clock.now, sleep=clock.advance)
+        self.runner = Runner(
+            self.client,
+            Identity(Client(url, clock=clock.now, sleep=clock.advance), None, log, clock.now),
+            policies,
+            log,
+            self,
+            clock=clock.now,
+            now=lambda: datetime.fromtimestamp(clock.wall(clock.now()), timezone.utc),
+        )
+
+    def wait(self, seconds: float) -> None:
+        raise NotImplementedError("the fleet waits")
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        yield
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        read = [json.loads(line) for line in self.stream.getvalue().splitlines()]
+        return [line for line in read if line["line"] == name]
+
+
+class Fleet:
+    """The VMs and their emulator. One second is one poll of each VM."""
+
+    def __init__(self, vms: list[Vm], emulator: EmulatorClient, clock: ManualClock) -> None:
+        self.vms = vms
+        self.emulator = emulator
+        self._clock = clock
+        self.silent: set[int] = set()
+
+    def run(self, seconds: int) -> None:
+        for _ in range(seconds):
+            for index, vm in enumerate(self.vms):
+                if index not in self.silent:
+                    vm.runner.cycle()
+            self._clock.advance(1.0)
+
+    def posts(self) -> list[tuple[str, list[str]]]:
+        return [(entry["vm"], entry["event_ids"]) for entry in self.emulator.requests() if entry["method"] == "POST"]
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Callable[..., Fleet]]:
+    """Return a function that makes a fleet: its policy, settings of the emulator."""
+    servers: list[EmulatorServer] = []
+    fleets: list[Fleet] = []
+
+    def make(policy: str = POLICY, **settings: Any) -> Fleet:
+        (tmp_path / "policy.yml").write_text(policy)
+        policies = PolicySet(load_policies([tmp_path / "policy.yml"]))
+        clock = ManualClock()
+        names = ["web_0", "web_1"]
+        server = EmulatorServer(vms=names, clock=clock, settings=Settings(requests_per_second=0, **settings))
+        server.start()
+        servers.append(server)
+        vms = [Vm(name, server.vm_endpoint(name), policies, clock) for name in names]
+        fleets.append(Fleet(vms, EmulatorClient(server.url), clock))
+        return fleets[-1]
+
+    yield make
+    for made in fleets:
+        made.emulator.close()
+        for vm in made.vms:
+            vm.client.close()
+    for server in servers:
+        server.close()
+
+
+def test_the_leader_alone_approves_and_both_see_the_end_se_20_se_32(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(3)
+    event_id = made.emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5)
+    made.run(1)
+    assert made.posts() == [("web_0", [event_id])]
+    made.run(700)
+    assert made.posts() == [("web_0", [event_id])]
+    for vm, standings in zip(made.vms, (["approve", "started"], ["not-the-leader", "started"])):
+        assert [line["standing"] for line in vm.lines("decision")] == standings
+        assert [line["outcome"] for line in vm.lines("event-gone")] == ["finished"]
+
+
+def test_the_second_vm_takes_over_from_a_silent_leader_se_25(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(3)
+    made.silent = {0}
+    event_id = made.emulator.schedule("Reboot", ["web_0", "web_1"], source="User")
+    made.run(30)
+    assert made.posts() == []
+    made.run(2)
+    assert made.posts() == [("web_1", [event_id])]
+    assert [line["standing"] for line in made.vms[1].lines("decision")] == ["not-the-leader", "approve"]
+
+
+def test_an_unknown_duration_is_held_until_not_before_se_19(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(1)
+    made.emulator.schedule("Freeze", ["web_0"], duration_seconds=-1)
+    made.run(920)
+    assert made.posts() == []
+    first, last = made.vms[0].lines("decision")
+    assert (first["standing"], last["standing"]) == ("refused-by-policy", "started")
+
+
+def test_a_cancelled_event_is_told_from_a_finished_one_se_21(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(1)
+    event_id = made.emulator.schedule("Reboot", ["web_0"], source="Platform")
+    made.run(5)
+    made.emulator.cancel(event_id)
+    made.run(2)
+    assert [(line["event_id"], line["outcome"]) for line in made.vms[0].lines("event-gone")] == [
+        (event_id, "cancelled")
+    ]
+
+
+def test_other_vms_events_are_not_ours_se_14(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(1)
+    event_id = made.emulator.schedule("Reboot", ["web_1"], source="User")
+    made.run(60)
+    assert made.posts() == [("web_1", [event_id])]
+    assert made.vms[0].lines("decision")[0]["standing"] == "not-ours"
+
+
+def test_a_spell_of_410_is_sat_out_and_the_event_approved_after_it(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(3)
+    made.emulator.inject_fault(410, for_seconds=150)
+    event_id = made.emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    made.run(150)
+    refused = [entry for entry in made.emulator.requests() if entry["status"] == 410 and entry["vm"] == "web_0"]
+    assert 5 <= len(refused) <= 30, "backed off, and never gave up"
+    made.run(12)
+    assert made.posts() == [("web_0", [event_id])]
+    (failed,) = made.vms[0].lines("poll-failed")
+    assert failed["status"] == 410
+    assert len(made.vms[0].lines("poll-recovered")) == 1
+
+
+def test_an_approval_whose_answer_is_lost_is_repeated_and_does_no_harm_se_31(fleet: Callable[..., Fleet]) -> None:
+    made = fleet(start_delay=20)
+    made.run(1)
+    made.emulator.inject_fault("drop", requests="post", times=2, processed=True)
+    event_id = made.emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    made.run(15)
+    assert made.posts()[-1] == ("web_0", [event_id])
+    assert len(made.vms[0].lines("approved")) == 1
+    assert len(made.posts()) <= 3
+
+
+def test_age_is_decided_again_as_time_passes(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(1)
+    event_id = made.emulator.schedule("Redeploy", ["web_0"])
+    made.run(58)
+    assert made.posts() == []
+    made.run(6)
+    assert made.posts() == [("web_0", [event_id])]
+    assert [line["standing"] for line in made.vms[0].lines("decision")][:2] == ["refused-by-policy", "approve"]
+
+
+def test_a_service_that_forgets_an_approval_is_reminded(fleet: Callable[..., Fleet]) -> None:
+    made = fleet(start_delay=REPEAT_SECONDS * 2)
+    made.run(1)
+    event_id = made.emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    made.run(int(REPEAT_SECONDS) - 5)
+    assert made.posts() == [("web_0", [event_id])]
+    made.run(10)
+    assert made.posts() == [("web_0", [event_id])] * 2
+
+
+def test_events_after_a_reset_incarnation_are_not_missed_se_05(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(1)
+    made.emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    made.run(3)
+    made.emulator.switch_off()
+    made.run(1)
+    second = made.emulator.schedule("Freeze", ["web_0"], duration_seconds=6)
+    made.run(3)
+    assert [second] in [ids for _, ids in made.posts()]
+
+
+def test_an_unknown_type_and_a_broken_field_are_held(fleet: Callable[..., Fleet]) -> None:
+    made = fleet()
+    made.run(1)
+    made.emulator.schedule("SpotRebalanceRecommendation", ["web_0"], source="User")
+    made.emulator.schedule("Reboot", ["web_0"], source="User", fields={"NotBefore": "soon"})
+    made.run(5)
+    assert made.posts() == []
+    assert [line["output"] for line in made.vms[0].lines("decision")] == ["hold", "hold"]
