@@ -11,8 +11,8 @@ import sys
 
 from ..errors import InputError
 from ..events import EVENT_STATUSES, Document, Event
-from .console import Console
-from .service import add_service_arguments, client_of, one_line
+from .console import Console, one_line
+from .service import add_service_arguments, client_of
 
 APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-listed", "not-sent"
 

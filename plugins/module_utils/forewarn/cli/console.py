@@ -11,15 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-# Texts from the service or from files are shown, never obeyed: no escape sequence reaches the terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Texts from the service or from files are shown, never obeyed. Written out are: what terminals act on, what makes text
+# read in another order than it is written (bidirectional controls), further ends of lines, and half characters, which
+# no encoding can write.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 class Console:
-    """Writes to one stream. Colour needs a terminal, and NO_COLOR unset (no-color.org); FORCE_COLOR overrides."""
+    """Writes to one stream. Colour needs a terminal, and NO_COLOR unset (no-color.org); FORCE_COLOR overrides.
 
-    def __init__(self, stream: TextIO, environ: Mapping[str, str] = os.environ) -> None:
+    ``environ`` is the process's own unless given.
+    """
+
+    def __init__(self, stream: TextIO, environ: Mapping[str, str] | None = None) -> None:
         self.stream = stream
+        environ = os.environ if environ is None else environ
         if environ.get("FORCE_COLOR"):
             self.colour = True
         else:
@@ -37,7 +45,7 @@ class Console:
         self.stream.write(text + "\n")
 
     def error(self, message: str, hint: str = "") -> None:
-        """Write an error, and below it what to do."""
+        """Write an error, and below it what to do. The message may have several lines."""
         self.line(self.style("error:", "bold", "red") + " " + clean(message))
         if hint:
             self.line(self.style("  hint:", "cyan") + " " + clean(hint))
@@ -45,10 +53,10 @@ class Console:
     def table(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], styles: Mapping[str, str] | None = None
     ) -> None:
-        """Write an aligned table. ``styles`` maps a cell's whole text to a style."""
-        cells = [[clean(cell) for cell in row] for row in rows]
+        """Write an aligned table, a line a row. ``styles`` maps a cell's whole text to a style."""
+        cells = [[one_line(cell) for cell in row] for row in rows]
         widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
-        self._row(header, widths, {name: "bold" for name in header})
+        self._row(header, widths, dict.fromkeys(header, "bold"))
         for row in cells:
             self._row(row, widths, styles or {})
 
@@ -61,5 +69,10 @@ class Console:
 
 
 def clean(text: str) -> str:
-    """Return the text with control characters written out."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    """Return the text with control characters written out, but for line ends and tabs."""
+    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """Return the text with every control character written out, so that it cannot pass for a line of ours."""
+    return clean(text).replace("\n", "\\n").replace("\t", "\\t")

@@ -14,8 +14,8 @@ from typing import Any
 from ..errors import ServiceError
 from ..events import UNKNOWN_DURATION, Document, Event, format_time
 from ..imds.client import Client
-from .console import Console
-from .service import add_service_arguments, client_of, one_line
+from .console import Console, one_line
+from .service import add_service_arguments, client_of
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
 _STYLES = {"Started": "red", "leads": "bold", "affected": "bold"}
@@ -108,9 +108,7 @@ def _as_json(document: Document, endpoint: str, vm_name: str | None, now: dateti
 
 def _show(console: Console, document: Document, vm_name: str | None, now: datetime) -> None:
     if document.events:
-        console.table(
-            _HEADER, [[one_line(cell) for cell in _row(event, vm_name, now)] for event in document.events], _STYLES
-        )
+        console.table(_HEADER, [_row(event, vm_name, now) for event in document.events], _STYLES)
     elif document.problems:
         console.line("No event of the document could be read.")
     else:

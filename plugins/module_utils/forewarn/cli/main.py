@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
+import types
 from collections.abc import Sequence
 
 from .. import __version__
-from ..errors import ForewarnError
+from ..errors import ForewarnError, InputError
 from .console import Console
 
 # Command -> (module of this package, one line of help). A module is imported only when its command is used:
@@ -38,6 +40,8 @@ POLICY_COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the locale cannot write must not end a command
+        sys.stdout.reconfigure(errors="backslashreplace")
     console = Console(sys.stderr)
     try:
         args = _parser(arguments).parse_args(arguments)
@@ -66,7 +70,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 def _add_commands(
     parser: argparse.ArgumentParser, commands: dict[str, tuple[str, str]], arguments: Sequence[str], depth: int
 ) -> None:
-    wanted = arguments[depth] if len(arguments) > depth else None
+    names = [argument for argument in arguments if not argument.startswith("-")]
+    wanted = names[depth] if len(names) > depth else None
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (module_name, help_text) in commands.items():
         subparser = subparsers.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
@@ -75,9 +80,20 @@ def _add_commands(
         if name == "policy":
             _add_commands(subparser, POLICY_COMMANDS, arguments, depth + 1)
             continue
-        module = importlib.import_module(f".{module_name}", __package__)
+        module = _module(name, module_name)
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
+
+
+def _module(command: str, name: str) -> types.ModuleType:
+    try:
+        return importlib.import_module(f".{name}", __package__)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the command {command} is not part of this installation: it has no module {error.name}.",
+            "A VM has only what the runner needs; install the whole package where policies are written: "
+            "pip install forewarn",
+        ) from error
 
 
 if __name__ == "__main__":

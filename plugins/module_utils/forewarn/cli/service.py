@@ -12,7 +12,7 @@ import os
 from ..events import API_VERSIONS, LATEST_API_VERSION
 from ..imds.client import Client
 from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve
-from .console import Console, clean
+from .console import Console, one_line
 
 # Somebody is waiting at a terminal. (The first answer may take its 2 minutes all the same, SE-05.)
 PATIENCE_SECONDS = 20.0
@@ -50,11 +50,6 @@ def seconds(text: str) -> float:
     if not (math.isfinite(value) and value >= 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return value
-
-
-def one_line(text: str) -> str:
-    """Return a text of the service as it may be shown: control characters, and ends of lines too, written out."""
-    return clean(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def client_of(args: argparse.Namespace, console: Console) -> Client:

@@ -1,0 +1,228 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The entry point: exit codes, help, and that a command costs the imports of that command only."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import forewarn
+import pytest
+from forewarn.cli import main as entry
+from forewarn.errors import ForewarnError, InputError, ServiceError
+
+Command = Callable[[argparse.Namespace], int]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
+    """Return a function that sets what ``forewarn probe`` does; it takes one optional ``--word``."""
+
+    def install(run: Command) -> None:
+        module = types.ModuleType("forewarn.cli.probe")
+        vars(module).update(add_arguments=lambda parser: parser.add_argument("--word"), run=run)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        monkeypatch.setitem(entry.COMMANDS, "probe", ("probe", "do what a test says"))
+
+    return install
+
+
+def forewarn_process(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run the entry point in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "forewarn.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+        env={**os.environ, **environ},
+    )
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_the_exit_code_is_the_command_s(command: Callable[[Command], None], code: int) -> None:
+    seen = []
+
+    def run(args: argparse.Namespace) -> int:
+        seen.append(args.word)
+        return code
+
+    command(run)
+    assert entry.main(["probe", "--word", "x"]) == code
+    assert seen == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (
+            InputError("web.yml:3:5: no field Foo.", "Did you mean Bar?"),
+            2,
+            "error: web.yml:3:5: no field Foo.\n  hint: ",
+        ),
+        (ServiceError("the service answered 403."), 3, "error: the service answered 403.\n"),
+        (ForewarnError("no."), 2, "error: no.\n"),
+        (ServiceError("half\x1b[2Ja\nline"), 3, "error: half\\x1b[2Ja\nline\n"),
+    ],
+)
+def test_an_operator_s_error_is_a_sentence(
+    command: Callable[[Command], None], capsys: pytest.CaptureFixture[str], error: ForewarnError, code: int, text: str
+) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise error
+
+    command(run)
+    assert entry.main(["probe"]) == code
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(text)
+    assert "Traceback" not in output.err
+
+
+def test_a_defect_stays_visible(command: Callable[[Command], None]) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise ZeroDivisionError
+
+    command(run)
+    with pytest.raises(ZeroDivisionError):
+        entry.main(["probe"])
+
+
+def test_an_interrupt_is_130(command: Callable[[Command], None]) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    command(run)
+    assert entry.main(["probe"]) == 130
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["nonsense"], ["polic"], ["policy"], ["policy", "nonsense"], ["--colour"], ["policy", "--deep", "check"]],
+)
+def test_bad_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        entry.main(arguments)
+    assert exit_.value.code == 2
+    assert "usage: forewarn" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"), [(["--help"], entry.COMMANDS), (["policy", "--help"], entry.POLICY_COMMANDS)]
+)
+def test_help_names_every_command(
+    arguments: list[str], names: dict[str, tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        entry.main(arguments)
+    assert exit_.value.code == 0
+    text = capsys.readouterr().out
+    for name, (_module, help_text) in names.items():
+        assert name in text
+        assert help_text.split()[0] in text
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        entry.main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"forewarn {forewarn.__version__}\n"
+
+
+COMMAND_LINES = [[name] for name in entry.COMMANDS if name != "policy"] + [["policy", n] for n in entry.POLICY_COMMANDS]
+
+
+@pytest.mark.parametrize("arguments", COMMAND_LINES, ids=" ".join)
+def test_every_command_has_its_file_and_its_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        entry.main([*arguments, "--help"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: forewarn {' '.join(arguments)} ")
+
+
+def test_every_file_of_a_command_is_a_command(package: Path) -> None:
+    named = {module for module, _help in [*entry.COMMANDS.values(), *entry.POLICY_COMMANDS.values()]}
+    files = {path.stem for path in (package / "cli").glob("*.py") if "def add_arguments(" in path.read_text()}
+    assert files <= named
+
+
+def test_nothing_is_imported_before_it_is_asked_for() -> None:
+    """The runner must start fast, and on a VM the libraries of the other commands do not exist."""
+    program = (
+        "import sys\nfrom forewarn.cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('forewarn')), file=sys.stderr)\n"
+        "print(*{'yaml', 'celpy', 'requests', 'jsonschema', 'http.client'} & set(sys.modules), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    own, others = result.stderr.splitlines()
+    assert own == "forewarn forewarn.cli forewarn.cli.console forewarn.cli.main forewarn.errors"
+    assert others == ""
+
+
+def test_a_command_that_is_not_installed_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a VM, where the runner alone is installed."""
+    monkeypatch.setitem(entry.COMMANDS, "probe", ("no_such_file", "do what a test says"))
+    assert entry.main(["probe"]) == 2
+    text = capsys.readouterr().err
+    assert (
+        "error: the command probe is not part of this installation: it has no module forewarn.cli.no_such_file." in text
+    )
+    assert "pip install forewarn" in text
+
+
+def test_a_double_dash_does_no_harm(command: Callable[[Command], None]) -> None:
+    """Newer Pythons drop it, older ones refuse it: either way the command's file is what is asked for."""
+    command(lambda args: 0)
+    with contextlib.suppress(SystemExit):
+        assert entry.main(["--", "probe"]) == 0
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    program = (
+        "import sys, types\nfrom forewarn.cli import main as entry\n"
+        "module = types.ModuleType('forewarn.cli.probe')\n"
+        "module.add_arguments = lambda parser: None\n"
+        "module.run = lambda args: [print('x' * 1000) for _ in range(10000)] and 0\n"
+        "sys.modules['forewarn.cli.probe'] = module\nentry.COMMANDS['probe'] = ('probe', 'p')\n"
+        "sys.exit(entry.main(['probe']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    with process.stderr as stream:
+        errors = stream.read()
+    assert process.wait(timeout=30) == 0
+    assert errors == b""
+
+
+def test_a_locale_that_cannot_write_a_character_ends_no_command() -> None:
+    program = (
+        "import sys, types\nfrom forewarn.cli import main as entry\n"
+        "module = types.ModuleType('forewarn.cli.probe')\n"
+        "module.add_arguments = lambda parser: None\n"
+        "module.run = lambda args: print('a – b') or 0\n"
+        "sys.modules['forewarn.cli.probe'] = module\nentry.COMMANDS['probe'] = ('probe', 'p')\n"
+        "sys.exit(entry.main(['probe']))"
+    )
+    environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environ)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "a \\u2013 b\n", "")
+
+
+def test_the_module_runs_as_a_program() -> None:
+    assert forewarn_process("--version").stdout == f"forewarn {forewarn.__version__}\n"
+    assert forewarn_process("nonsense").returncode == 2
