@@ -31,7 +31,7 @@ class EmulatorClient:
 
     def vm_endpoint(self, name: str) -> str:
         """Return the endpoint at which a VM finds its service."""
-        return f"{self.base_url}/vm/{quote(name)}"
+        return f"{self.base_url}/vm/{quote(name, safe='')}"
 
     def schedule(
         self,

@@ -72,6 +72,7 @@ class Model:
         self._deployments = {vm.deployment: Deployment(vm.deployment) for vm in vms}
         self._agenda: list[tuple[float, int, Callable[[], object]]] = []
         self._planned = 0
+        self._playing = False
         self._new_id = new_id
         self._on_transition = on_transition
         self._time = clock.now()  # up to here everything due has been played
@@ -86,14 +87,20 @@ class Model:
 
     def settle(self) -> None:
         """Play everything that has fallen due."""
+        if self._playing:  # a planned call comes here too: what is due after it waits for its turn
+            return
         now = self.clock.now()
-        while True:
-            due, play = self._next()
-            if due > now:
-                break
-            self._time = max(self._time, due)
-            play()
-            self._refresh()
+        self._playing = True
+        try:
+            while True:
+                due, play = self._next()
+                if due > now:
+                    break
+                self._time = max(self._time, due)
+                play()
+                self._refresh()
+        finally:
+            self._playing = False
         self._time = max(self._time, now)
 
     def next_due(self) -> float | None:
@@ -301,7 +308,8 @@ class Model:
             raise InputError(f"the EventId {spec.event_id} is not a GUID, or is taken.")
         if spec.name is not None and any(life.spec.name == spec.name for life in self.events.values()):
             raise InputError(f"an event named {spec.name!r} exists already.")
-        for what, seconds in (("notice", spec.notice), ("impact", spec.impact), ("gone_after", spec.gone_after)):
+        for what in ("notice", "impact", "gone_after", "start_delay"):
+            seconds = getattr(spec, what)
             if seconds is not None and not 0 <= seconds < math.inf:
                 raise InputError(f"{what} is {seconds}: give seconds, 0 or more.")
         return replace(spec, resources=names)

@@ -90,7 +90,7 @@ class EmulatorServer:
         with self.emulation.lock:
             name = self.emulation.model.vm(name).name
         own = self._own.get(name.lower())
-        return own.url if own else f"{self.url}/vm/{quote(name)}"
+        return own.url if own else f"{self.url}/vm/{quote(name, safe='')}"
 
     def start(self) -> None:
         """Begin to serve, in threads of its own."""

@@ -157,7 +157,7 @@ def parse_duration(value: object, what: str = "duration") -> float:
     """Read ``15m``, ``1h30m``, ``2.5s``, ``7d`` or a number of seconds. Raises InputError."""
     seconds = -1.0
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        seconds = float(value)
+        seconds = float(value) if 0 <= value <= _LONGEST else -1.0  # an int may be too large for a float
     elif isinstance(value, str):
         match = _DURATION.fullmatch(value.strip())
         if match:
