@@ -65,14 +65,14 @@ def instance(name: str, **compute: Any) -> Answer:
 class ScriptedServer:
     """Serves the answers in turn, whatever is asked and on whichever connection; the last one over and over."""
 
-    def __init__(self, *answers: Answer, listener: socket.socket | None = None) -> None:
+    def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.requests: list[Request] = []
         self._lock = threading.Lock()
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
-        self._listener = listener or socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.imds import errors, wire
+from forewarn.imds import errors, transport
 from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
 from hypothesis import HealthCheck, given, settings
@@ -160,7 +160,7 @@ def test_an_error_answer_does_not_cost_the_connection() -> None:
 def test_a_connection_closed_while_idle_is_replaced_unnoticed(end: str) -> None:
     with ScriptedServer(document(end=end), document(EVENT)) as server, client_of(server) as client:
         client.read_once()
-        assert _comes_true(lambda: client._transport._wire is None or not client._transport._wire.idle())
+        assert _comes_true(lambda: not client._transport._socket or not client._transport._socket.idle())
         assert len(client.read_once().events) == 1
     assert [request.connection for request in server.requests] == [0, 1]
 
@@ -192,7 +192,7 @@ def test_what_a_server_sends_unasked_is_never_taken_for_an_answer() -> None:
     both = Answer((document().pieces[0], unasked.pieces[0]), pause=0.05)
     with ScriptedServer(both, document()) as server, client_of(server) as client:
         client.read_once()
-        assert _comes_true(lambda: client._transport._wire is None or not client._transport._wire.idle())
+        assert _comes_true(lambda: client._transport._socket is None or not client._transport._socket.idle())
         assert client.read_once().events == ()
 
 
@@ -311,15 +311,15 @@ def test_whatever_arrives_ends_in_a_document_or_a_fault(data: bytes) -> None:
 
 
 def test_an_announced_size_beyond_the_cap_is_refused_unread() -> None:
-    size = wire.MAX_BODY_BYTES + 1
+    size = transport.MAX_BODY_BYTES + 1
     fault = fault_of(raw(OK + b"Content-Length: %d\r\n\r\n" % size))
     assert (type(fault), fault.kind) == (PassingFault, errors.GARBAGE)
-    assert str(wire.MAX_BODY_BYTES) in str(fault)
+    assert str(transport.MAX_BODY_BYTES) in str(fault)
 
 
 @pytest.mark.parametrize("head", [OK + b"\r\n", OK + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n"])
 def test_an_unannounced_size_beyond_the_cap_is_refused(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_BODY_BYTES", 100_000)
+    monkeypatch.setattr(transport, "MAX_BODY_BYTES", 100_000)
     fault = fault_of(raw(head + b" " * 300_000, "close"))
     assert (type(fault), fault.kind) == (PassingFault, errors.GARBAGE)
     assert "more than 100000 bytes" in str(fault)
@@ -572,13 +572,3 @@ def test_an_unreadable_identity_is_a_passing_fault(body: bytes) -> None:
     with ScriptedServer(status(200, body)) as server, client_of(server) as client, pytest.raises(PassingFault) as info:
         client.instance()
     assert info.value.kind == errors.GARBAGE
-
-
-def test_an_ipv6_endpoint() -> None:
-    try:
-        listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
-    except OSError:
-        pytest.skip("no IPv6 here")
-    with ScriptedServer(document(), listener=listener) as server, Client(f"http://[::1]:{server.port}") as client:
-        client.read_once()
-    assert server.requests[0].headers["host"] == f"[::1]:{server.port}"

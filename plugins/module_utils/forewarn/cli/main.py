@@ -72,7 +72,8 @@ def _add_commands(
 ) -> None:
     names = [argument for argument in arguments if not argument.startswith("-")]
     wanted = names[depth] if len(names) > depth else None
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    # Given a prog, argparse need not format one, for which it would import shutil and all compression modules.
+    subparsers = parser.add_subparsers(prog=parser.prog, metavar="COMMAND", required=True)
     for name, (module_name, help_text) in commands.items():
         subparser = subparsers.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
         if name != wanted:

@@ -20,8 +20,7 @@ from .errors import API_VERSION, CONNECTION, GARBAGE, HTTP, REDIRECT, TIMEOUT, F
 from .identity import INSTANCE_API_VERSION, parse_instance
 from .limiter import READ_RESERVE, Limiter
 from .retry import ErrorLog, RetryPolicy
-from .transport import Transport
-from .wire import Response
+from .transport import Response, Transport
 
 # The address is on the host: a connection takes milliseconds, or there is nobody.
 CONNECT_TIMEOUT_SECONDS = 5.0

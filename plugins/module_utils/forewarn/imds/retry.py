@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 import time
 from collections.abc import Callable
 
@@ -21,11 +21,6 @@ LASTING_DELAY_SECONDS = 60.0
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 
 
-def chance() -> float:
-    """Return a random number in [0, 1). Importing ``random`` for it would cost the runner milliseconds at start."""
-    return int.from_bytes(os.urandom(4), "big") / 2**32
-
-
 class RetryPolicy:
     """Tells after each failure when the next attempt is due: exponential backoff with jitter, Retry-After honoured.
 
@@ -38,7 +33,7 @@ class RetryPolicy:
         deadline: float | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = chance,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self.deadline = deadline
         self.failures = 0  # in a row

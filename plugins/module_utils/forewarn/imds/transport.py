@@ -1,31 +1,84 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to one host over one kept connection: never through a proxy (SE-07), no redirect followed."""
+"""HTTP to one host over one kept connection: bounded in time and size, and never through a proxy (SE-07)."""
 
 from __future__ import annotations
 
+import http.client
 import socket
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
-from .wire import AnswerError, ClosedError, Response, Wire
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+_PIECE_BYTES = 65536
+
+
+@dataclass(frozen=True)
+class Response:
+    """A whole answer. Header names are in lower case; the values of a repeated header are joined."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _ClosedError(Exception):
+    """The server closed a kept connection before it answered: it dropped the connection for being idle."""
+
+
+class _TimedSocket(socket.socket):
+    """A socket whose reads share one deadline, so that an answer that trickles in cannot hold us for ever."""
+
+    deadline = 0.0
+
+    def start(self, seconds: float) -> None:
+        self.deadline = time.monotonic() + seconds
+        self.settimeout(seconds)
+
+    def recv_into(self, *args: Any) -> int:
+        remaining = self.deadline - time.monotonic()
+        if remaining <= 0:
+            raise socket.timeout("timed out")
+        self.settimeout(remaining)
+        return super().recv_into(*args)
+
+    def idle(self) -> bool:
+        """Whether the connection is open with nothing to read, as one without a request under way has to be."""
+        self.setblocking(False)
+        try:
+            self.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
 
 class Transport:
-    """Requests to one host and port. The connection is kept between them. Not for several threads at once."""
+    """Requests to one host and port. The connection is kept between them; no redirect is followed.
+
+    http.client reads no proxy settings from the environment. Not for several threads at once.
+    """
 
     def __init__(self, host: str, port: int, connect_timeout: float) -> None:
         self._host = host
         self._port = port
         self._connect_timeout = connect_timeout
-        self._wire: Wire | None = None
+        self._socket: _TimedSocket | None = None
+        self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
         """Close the connection, if there is one; the next request opens another."""
-        if self._wire is not None:
-            self._wire.close()
-            self._wire = None
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+        self._socket = None
 
     def exchange(
         self,
@@ -39,61 +92,106 @@ class Transport:
         """Send a request, return the whole answer, whatever its status. ``timeout`` (seconds) is for both together.
 
         When the server turns out to have dropped a kept connection, the request goes out once more on a new one.
-        That is safe for an approval too (SE-31). ``admit`` is called before each sending. Raises PassingFault.
+        ``admit`` is called before each sending. Raises PassingFault.
         """
-        request = self._request(method, target, headers, body)
-        if self._wire is not None and not self._wire.idle():
+        if self._socket is not None and not self._socket.idle():
             self.close()
-        kept = self._wire is not None
-        admit()
+        if self._connection is not None:
+            try:
+                return self._send(method, target, headers, body, timeout, admit)
+            except _ClosedError:
+                self.close()
         try:
-            return self._send(request, timeout)
-        except ClosedError as error:
-            if not kept:
-                raise self._unanswered() from error
-        admit()
-        try:
-            return self._send(request, timeout)
-        except ClosedError as error:
-            raise self._unanswered() from error
+            return self._send(method, target, headers, body, timeout, admit)
+        except _ClosedError as error:
+            self.close()
+            raise PassingFault(
+                f"{self._where} closed the connection without an answer.", kind=CONNECTION
+            ) from error.__cause__
 
     @property
     def _where(self) -> str:
         return f"{self._host} port {self._port}"
 
-    def _request(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        lines = {"Host": host if self._port == 80 else f"{host}:{self._port}", **headers}
-        if body is not None:
-            lines["Content-Length"] = str(len(body))
-        head = f"{method} {target} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-        return head.encode("ascii") + b"\r\n" + (body or b"")
+    def _open(self) -> tuple[http.client.HTTPConnection, _TimedSocket]:
+        if self._connection is None or self._socket is None:
+            try:
+                plain = socket.create_connection((self._host, self._port), self._connect_timeout)
+            except OSError as error:
+                raise self._fault(error, "connecting", self._connect_timeout) from error
+            timed = _TimedSocket(fileno=plain.detach())
+            timed.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._connection = http.client.HTTPConnection(self._host, self._port)
+            self._connection.sock = self._socket = timed
+        return self._connection, self._socket
 
-    def _send(self, request: bytes, timeout: float) -> Response:
-        wire = self._wire = self._wire or self._open()
+    def _send(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout: float,
+        admit: Callable[[], None],
+    ) -> Response:
+        admit()
+        connection, timed = self._open()
         complete = False
         try:
-            response = wire.exchange(request, timeout)
-            complete = wire.usable
-            return response
-        except AnswerError as error:
-            raise PassingFault(f"the answer of {self._where} {error}.", kind=GARBAGE) from error
+            timed.start(timeout)
+            try:
+                connection.request(method, target, body, dict(headers))
+                response = connection.getresponse()
+            except ConnectionError as error:
+                raise _ClosedError from error
+            answer = self._read(response)
+            complete = not response.will_close
+            return answer
+        except http.client.HTTPException as error:
+            raise PassingFault(
+                f"the answer of {self._where} is not HTTP, or is cut short: {type(error).__name__}: {error}",
+                kind=GARBAGE,
+            ) from error
         except OSError as error:
             raise self._fault(error, "answering", timeout) from error
         finally:
             if not complete:
                 self.close()
 
-    def _open(self) -> Wire:
-        try:
-            connection = socket.create_connection((self._host, self._port), self._connect_timeout)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError as error:
-            raise self._fault(error, "connecting", self._connect_timeout) from error
-        return Wire(connection)
+    def _read(self, response: http.client.HTTPResponse) -> Response:
+        headers: dict[str, str] = {}
+        for name, value in response.getheaders():
+            name = name.lower()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        declared = headers.get("content-length")
+        coding = headers.get("transfer-encoding", "").lower()
+        chunked = coding == "chunked"
+        if coding and not chunked:
+            raise self._garbage(f"has the Transfer-Encoding {coding[:40]!r}")
+        if declared is not None and not chunked:
+            if not (declared.isascii() and declared.isdigit()):
+                raise self._garbage(f"has the Content-Length {declared[:40]!r}")
+            if len(declared) > 18 or int(declared) > MAX_BODY_BYTES:
+                raise self._garbage(f"is too long: {declared[:40]} bytes announced, {MAX_BODY_BYTES} are the limit")
+        pieces = []
+        size = 0
+        while True:
+            piece = response.read(_PIECE_BYTES)
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_BODY_BYTES:
+                raise self._garbage(f"is too long: more than {MAX_BODY_BYTES} bytes")
+        if declared is not None and not chunked and size < int(declared):
+            raise self._garbage(f"is cut short: {size} of {declared} bytes")
+        if not size and declared is None and not chunked:
+            # Nothing tells an empty answer from one that was lost on the way.
+            raise self._garbage("ended before its body, whose length it did not announce")
+        return Response(response.status, response.reason, headers, b"".join(pieces))
 
-    def _unanswered(self) -> PassingFault:
-        return PassingFault(f"{self._where} closed the connection without an answer.", kind=CONNECTION)
+    def _garbage(self, what: str) -> PassingFault:
+        return PassingFault(f"the answer of {self._where} {what}.", kind=GARBAGE)
 
     def _fault(self, error: OSError, doing: str, timeout: float) -> PassingFault:
         if isinstance(error, (socket.timeout, TimeoutError)):
