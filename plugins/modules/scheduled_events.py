@@ -41,7 +41,8 @@ options:
   endpoint:
     description:
       - Address of the service, without C(/metadata).
-      - V(auto) looks for a host endpoint in the DHCP leases of the VM (option 245) and falls back to the usual address.
+      - V(auto) looks into the DHCP leases of the VM (option 245), as VMs outside a virtual network need it, and takes
+        the usual address where they name no other.
       - Without this option the environment variable E(FOREWARN_ENDPOINT) of the VM counts, and without that
         V(http://169.254.169.254).
     type: str
@@ -75,7 +76,8 @@ options:
       - Ids of events to approve, in either case. An approval starts the event for all of its resources, not only for
         this VM.
       - An id that is not listed is an error, and then nothing is approved. An event that has started is left alone.
-      - It is the operator's own decision. No policy is asked, and an event with RV(events[].problems) is approved too.
+      - It is the operator's own decision. No policy is asked, and an event with RV(events[].problems) is approved too,
+        with a warning.
     type: list
     elements: str
     default: []
@@ -301,6 +303,19 @@ fault:
       description: Whether it may pass by itself.
       type: bool
       sample: false
+findings:
+  description:
+    - The mistakes in the policy files, each with C(path), C(line), C(column), C(code), C(message) and C(suggestion).
+  returned: when there are any
+  type: list
+  elements: dict
+  sample:
+    - path: /srv/policies/web-tier.yml
+      line: 14
+      column: 18
+      code: unknown-field
+      message: "'event' has no field 'EventTyp'"
+      suggestion: "did you mean 'EventType'?"
 decisions:
   description: What the policies decided, one entry for each of RV(events), in their order.
   returned: with O(policies), when the document was read
@@ -332,10 +347,9 @@ decisions:
       type: str
       sample: a freeze of 5 s goes unnoticed here
     values:
-      description: The parts of the rule's conditions, each with C(expression) as written and the C(value) it had.
-      type: list
-      elements: dict
-      sample: [{expression: event.DurationInSeconds, value: "5"}]
+      description: The parts of the rule's condition, as written, and what each was for this event.
+      type: dict
+      sample: {event.DurationInSeconds: "5", params.tolerable_freeze: "9"}
     approver:
       description: Which VM may send the approval, V(leader), V(any) or V(witness).
       type: str
@@ -377,6 +391,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import (
     API_VERSIONS,
+    EVENT_STATUSES,
     LATEST_API_VERSION,
     Document,
     Event,
@@ -418,6 +433,14 @@ def select(document: Document, event_ids: list[str]) -> tuple[list[Event], list[
     listed = {event.key: event for event in document.events}
     wanted = list(dict.fromkeys(event_id.strip().lower() for event_id in event_ids))
     return [listed[key] for key in wanted if key in listed], [key for key in wanted if key not in listed]
+
+
+def doubts(event: Event) -> list[str]:
+    """Return why no policy would have approved an event; who names it by hand has the last word."""
+    texts = list(event.problems)
+    if event.event_status is not None and event.event_status not in EVENT_STATUSES:
+        texts.append(f"EventStatus {event.event_status!r} is not known")
+    return texts
 
 
 def identify(client: Client, override: str | None, patience: float) -> tuple[Vm, list[str]]:
@@ -473,6 +496,9 @@ def approve(module: AnsibleModule, client: Client, document: Document, patience:
         )
     waiting = [event.event_id for event in events if event.event_status != "Started"]
     started = [event.event_id for event in events if event.event_status == "Started"]
+    for event in events:
+        for text in doubts(event) if event.event_id in waiting else ():
+            module.warn(f"event {event.event_id}: {text}; approving it all the same")
     if waiting and not module.check_mode:
         try:
             client.approve(waiting, document.incarnation, patience)

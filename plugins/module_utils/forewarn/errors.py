@@ -20,7 +20,10 @@ class ForewarnError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}".rstrip()
+        if not self.hint:
+            return self.message
+        stop = "" if self.message.endswith((".", ":", "!", "?")) else "."
+        return f"{self.message}{stop} {self.hint}"
 
 
 class InputError(ForewarnError):
