@@ -1,0 +1,296 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn run`` as a process, against the emulator."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+
+POLICY = """
+name: web-tier
+params:
+  - {name: tolerable_freeze, type: int, default: 9}
+rule:
+  match:
+    - id: brief-freeze
+      condition: >-
+        event.EventType == "Freeze" && event.DurationInSeconds >= 0
+        && event.DurationInSeconds < params.tolerable_freeze
+      output: approve
+"""
+HOOKS = """
+name: drains
+rule:
+  match:
+    - output: approve
+      prepare:
+        - {run: [/usr/local/bin/drain]}
+"""
+
+
+class Process:
+    """A runner that logs JSON."""
+
+    def __init__(self, *arguments: str, endpoint: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "forewarn.cli.main", "run", "--log-format", "json", *arguments],
+            env={**os.environ, "FOREWARN_ENDPOINT": endpoint},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.lines: list[dict[str, Any]] = []
+        self._news = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            with self._news:
+                self.lines.append(json.loads(line))
+                self._news.notify_all()
+
+    def wait_for(self, name: str, timeout: float = 20, **fields: Any) -> dict[str, Any]:
+        """Return the first line of that name and with these fields, waiting for it."""
+
+        def found() -> dict[str, Any] | None:
+            wanted = {"line": name, **fields}
+            return next((line for line in self.lines if wanted.items() <= line.items()), None)
+
+        with self._news:
+            line = self._news.wait_for(found, timeout)
+        assert line, f"no {name} {fields} in {self.lines}"
+        return line
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the process; return its exit code and what it wrote to stderr."""
+        assert self.process.stderr
+        code = self.process.wait(30)
+        self._reader.join(10)
+        return code, self.process.stderr.read()
+
+
+@pytest.fixture
+def server() -> Iterator[EmulatorServer]:
+    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.2, gone_after=1)) as running:
+        yield running
+
+
+@pytest.fixture
+def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
+    with EmulatorClient(server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def start(server: EmulatorServer) -> Iterator[Callable[..., Process]]:
+    """Return a function that starts a runner for web_0, or the VM named."""
+    started: list[Process] = []
+
+    def starter(*arguments: str, vm: str = "web_0") -> Process:
+        started.append(Process(*arguments, endpoint=server.vm_endpoint(vm)))
+        return started[-1]
+
+    yield starter
+    for runner in started:
+        if runner.process.poll() is None:
+            runner.process.kill()
+        runner.end()
+        for stream in (runner.process.stdout, runner.process.stderr):
+            assert stream
+            stream.close()
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    path = tmp_path / "web-tier.yml"
+    path.write_text(POLICY)
+    return path
+
+
+@pytest.fixture
+def artifact(policy: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(compile_policies([policy]).artifact))
+    return path
+
+
+def approvals(emulator: EmulatorClient) -> list[list[str]]:
+    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
+
+
+def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
+    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path
+) -> None:
+    runner = start("--artifact", str(artifact))
+    assert runner.wait_for("started")["interval_seconds"] == 1
+    assert runner.wait_for("identity")["vm"] == "web_0"
+    runner.wait_for("document")
+    scheduled = time.monotonic()
+    event_id = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5, impact_seconds=0.5)
+    runner.wait_for("approved", event_ids=[event_id])
+    assert time.monotonic() - scheduled < 2.5, "loose, for a busy machine; a benchmark measures it"
+    decision = runner.wait_for("decision", event_id=event_id)
+    assert decision["rule"] == "brief-freeze"
+    assert decision["values"]["event.DurationInSeconds"] == "5"
+    runner.wait_for("event-gone", event_id=event_id, outcome="finished")
+    runner.process.send_signal(signal.SIGTERM)
+    assert runner.end() == (0, "")
+    assert approvals(emulator) == [[event_id]]
+    assert runner.lines[-1]["line"] == "stopped"
+
+
+def test_a_dry_run_sends_nothing(start: Callable[..., Process], emulator: EmulatorClient, artifact: Path) -> None:
+    event_id = emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    runner = start("--artifact", str(artifact), "--dry-run")
+    runner.wait_for("would-approve", event_ids=[event_id])
+    runner.process.send_signal(signal.SIGINT)
+    assert runner.end() == (0, "")
+    assert approvals(emulator) == []
+
+
+def test_once_from_policy_files_with_a_parameter(
+    start: Callable[..., Process], emulator: EmulatorClient, policy: Path
+) -> None:
+    emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    stricter = start("--policy", str(policy), "--once", "--param", "tolerable_freeze=5")
+    assert stricter.end() == (0, "")
+    assert approvals(emulator) == []
+    usual = start("--policy", str(policy.parent), "--once")
+    assert usual.end() == (0, "")
+    assert len(approvals(emulator)) == 1
+    assert [line["line"] for line in usual.lines] == ["started", "identity", "document", "decision", "approved"]
+
+
+def test_once_ends_with_3_when_the_service_refuses(
+    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path
+) -> None:
+    emulator.inject_fault(403)
+    code, error = start("--artifact", str(artifact), "--once").end()
+    assert code == 3
+    assert "403" in error
+
+
+def test_a_name_given_is_this_vm_s_name(
+    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path
+) -> None:
+    emulator.schedule("Freeze", ["web_1"], duration_seconds=5)
+    runner = start("--artifact", str(artifact), "--once", "--vm-name", "WEB_1")
+    assert runner.end() == (0, "")
+    assert len(approvals(emulator)) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_waits_neither_for_the_next_tick_nor_for_a_slow_answer(
+    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path, number: signal.Signals
+) -> None:
+    emulator.inject_fault("latency", latency_seconds=20, requests="get")
+    runner = start("--artifact", str(artifact))
+    runner.wait_for("started")
+    deadline = time.monotonic() + 10
+    while not emulator.requests() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    sent = time.monotonic()
+    runner.process.send_signal(number)
+    assert runner.end() == (0, "")
+    assert time.monotonic() - sent < 2
+    assert runner.lines[-1] == {**runner.lines[-1], "line": "stopped", "signal": number.name}
+
+
+def test_an_idle_runner_stops_at_once(start: Callable[..., Process], artifact: Path) -> None:
+    runner = start("--artifact", str(artifact), "--interval", "60s")
+    runner.wait_for("document")
+    sent = time.monotonic()
+    runner.process.send_signal(signal.SIGTERM)
+    assert runner.end() == (0, "")
+    assert time.monotonic() - sent < 2
+
+
+def test_faults_end_nothing(start: Callable[..., Process], emulator: EmulatorClient, artifact: Path) -> None:
+    emulator.inject_fault(410, times=1)
+    runner = start("--artifact", str(artifact))
+    assert runner.wait_for("poll-failed")["status"] == 410
+    runner.wait_for("poll-recovered")
+    runner.wait_for("document")
+
+
+def test_hooks_are_refused_not_ignored(start: Callable[..., Process], tmp_path: Path) -> None:
+    (tmp_path / "drains.yml").write_text(HOOKS)
+    code, error = start("--policy", str(tmp_path / "drains.yml")).end()
+    assert code == 2
+    assert "hooks" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "one of the arguments --policy --artifact is required"),
+        (("--artifact", "missing.json"), "missing.json: No such file or directory"),
+        (("--artifact", "ARTIFACT", "--param", "tolerable_freeze"), "there is no '='"),
+        (("--artifact", "ARTIFACT", "--param", "tolerable=3"), "tolerable_freeze"),
+        (("--artifact", "ARTIFACT", "--param", "tolerable_freeze=soon"), "tolerable_freeze=soon"),
+        (("--artifact", "ARTIFACT", "--api-version", "2019-08-01"), "compiled for api-version 2020-07-01"),
+        (("--artifact", "ARTIFACT", "--interval", "0.5s"), "between 1s"),
+        (("--artifact", "ARTIFACT", "--interval", "1h"), "between 1s"),
+        (("--artifact", "ARTIFACT", "--vm-name", " "), "--vm-name is empty"),
+        (("--artifact", "ARTIFACT", "--endpoint", "https://127.0.0.1"), "http only"),
+        (("--artifact", "POLICY"), "web-tier.yml"),
+        (("--policy", "ARTIFACT_DIR/none"), "none"),
+    ],
+)
+def test_bad_usage_ends_with_2_and_says_what_is_wrong(
+    start: Callable[..., Process], artifact: Path, policy: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    places = {"ARTIFACT_DIR/none": str(artifact.parent / "none"), "ARTIFACT": str(artifact), "POLICY": str(policy)}
+    code, error = start(*[places.get(argument, argument) for argument in arguments]).end()
+    assert code == 2
+    assert said in error
+    assert "Traceback" not in error
+
+
+def test_a_damaged_artifact_is_not_run(start: Callable[..., Process], artifact: Path) -> None:
+    artifact.write_text(artifact.read_text().replace('"approve"', '"hold"'))
+    code, error = start("--artifact", str(artifact)).end()
+    assert code == 2
+    assert str(artifact) in error
+    assert "digest" in error
+
+
+def test_an_artifact_needs_the_standard_library_alone(
+    server: EmulatorServer, artifact: Path, policy: Path, package: Path
+) -> None:
+    """A Python without site-packages runs an artifact, and says what to do about policy files."""
+
+    def run(option: str, path: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-S", "-m", "forewarn.cli.main", "run", option, str(path), "--once"],
+            env={"PYTHONPATH": str(package.parent), "FOREWARN_ENDPOINT": server.url},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    done = run("--artifact", artifact)
+    assert (done.returncode, done.stderr) == (0, "")
+    refused = run("--policy", policy)
+    assert refused.returncode == 2
+    assert "--artifact" in refused.stderr
+    assert "Traceback" not in refused.stderr
