@@ -64,6 +64,10 @@ class SourceText:
         line = bisect.bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
+    def start_of(self, number: int) -> int:
+        """Return the offset at which a line, counted from 1, begins."""
+        return self._starts[number - 1]
+
     def line(self, number: int) -> str:
         """Return the text of a line, counted from 1, without its line break."""
         start = self._starts[number - 1]

@@ -230,10 +230,11 @@ class _Teller:
         value = error.value
         refused = error.schema.get("x-refused", {})
         if isinstance(value, str) and value in refused:
-            self.file.add("not-supported", refused[value], node, f"use {' or '.join(error.expected)}")
+            self.file.add("not-supported", refused[value], node, f"use {' or '.join(map(str, error.expected))}")
             return
-        words = ", ".join(str(word) for word in error.expected)
-        meant = closest(str(value), error.expected)
+        allowed = [str(word) for word in error.expected if not isinstance(word, dict)]
+        words = ", ".join(allowed)
+        meant = closest(str(value), allowed)
         suggestion = f"did you mean {meant}?" if meant else f"use one of {words}"
         self.file.add("wrong-value", f"{label} is one of {words}, not {shown(value)}", node, suggestion)
 

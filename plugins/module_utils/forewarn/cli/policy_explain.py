@@ -1,0 +1,245 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy explain``: every rule tried on one event, with the values it read, and what comes of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from ..compiler.policyfile import load_policies
+from ..errors import InputError
+from ..events import Document, DocumentError, Vm, parse_document, parse_time
+from ..policy.approval import Standing, standing
+from ..policy.decision import Decision, Facts
+from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
+from ..policy.params import parse_text
+from .console import Console
+from .policy_common import add_api_version, write_json
+
+_VM_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
+_STYLES = {"true": "green", "false": "dim", "error": "red", "not reached": "dim", "approve": "green", "hold": "yellow"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "--policy", nargs="+", required=True, type=Path, metavar="PATH", help="policy files, or directories of them"
+    )
+    parser.add_argument(
+        "--event", required=True, metavar="FILE", help="an event or a document, as the service writes it; '-': stdin"
+    )
+    parser.add_argument("--event-id", metavar="ID", help="of a document, explain this event alone")
+    parser.add_argument(
+        "--vm-name", metavar="NAME", help="the VM that decides (resource name); short for --vm name=NAME"
+    )
+    parser.add_argument(
+        "--vm",
+        action="append",
+        default=[],
+        metavar="FACT=VALUE",
+        help=f"a fact about the VM: {', '.join(_VM_FACTS)}, tags.KEY; repeatable",
+    )
+    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
+    parser.add_argument("--now", metavar="TIME", help="the time to decide at, as 2026-01-31T15:04:05Z (default: now)")
+    parser.add_argument("--first-seen", metavar="TIME", help="when the event was first seen (default: at --now)")
+    add_api_version(parser)
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explain the decisions."""
+    artifact = load_policies(args.policy, args.api_version)
+    declared = {entry["name"]: entry["type"] for policy in artifact.data["policies"] for entry in policy["params"]}
+    policies = PolicySet(artifact, _params(args.param, declared))
+    document = _document(args.event, args.api_version)
+    now = _time("--now", args.now) if args.now else datetime.now(timezone.utc)
+    first_seen = _time("--first-seen", args.first_seen) if args.first_seen else now
+    vm = _vm(args.vm, args.vm_name)
+    facts = Facts(now, vm, {event.key: first_seen for event in document.events})
+    chosen = [
+        (decision, policies.explain(decision.event, document, facts))
+        for decision in policies.decide(document, facts)
+        if args.event_id is None or decision.event.key == args.event_id.lower()
+    ]
+    if not chosen:
+        listed = ", ".join(event.event_id for event in document.events) or "none"
+        wanted = f"event {args.event_id}" if args.event_id else "event"
+        raise InputError(f"{args.event}: the document has no {wanted}", f"Its events: {listed}.")
+    if args.json:
+        write_json("explanation", _as_json(chosen, document, facts))
+        return 0
+    console = Console(sys.stdout)
+    for problem in document.problems:
+        console.line(console.style("warning:", "bold", "yellow") + " " + console.style(problem))
+    for number, (decision, traces) in enumerate(chosen):
+        if number:
+            console.line()
+        _show(console, decision, traces, standing(decision, vm.name, now))
+    return 0
+
+
+# Input
+
+
+def _params(given: list[str], declared: Mapping[str, str]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for item in given:
+        name, value = _pair("--param", item)
+        try:
+            result[name] = parse_text(value, declared.get(name, "string"))
+        except ValueError as error:
+            raise InputError(f"--param {name}: {error}") from error
+    return result
+
+
+def _vm(given: list[str], vm_name: str | None) -> Vm:
+    facts: dict[str, str] = {} if vm_name is None else {"name": vm_name}
+    tags: dict[str, str] = {}
+    for item in given:
+        fact, value = _pair("--vm", item)
+        if fact.startswith("tags."):
+            tags[fact[len("tags.") :]] = value
+        elif fact in _VM_FACTS:
+            facts[fact] = value
+        else:
+            raise InputError(f"--vm {fact}: there is no such fact", f"Use one of {', '.join(_VM_FACTS)}, tags.KEY.")
+    return Vm(**facts, tags=tags or None)
+
+
+def _pair(option: str, item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not equals or not name:
+        raise InputError(f"{option} {item}: this is not NAME=VALUE")
+    return name, value
+
+
+def _time(option: str, text: str) -> datetime:
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise InputError(f"{option} {text}: no time: {error}") from error
+
+
+def _document(source: str, api_version: str) -> Document:
+    """Read an event, a list of events or a document."""
+    try:
+        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise InputError(f"{source}: {error.strerror or error}") from error
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{source}: not JSON: {error}", "Save what 'forewarn events --json' or the service says."
+        ) from error
+    if isinstance(data, dict) and "Events" not in data:
+        data = [data]
+    if isinstance(data, list):
+        data = {"DocumentIncarnation": 1, "Events": data}
+    try:
+        return parse_document(json.dumps(data), api_version)
+    except DocumentError as error:
+        raise InputError(
+            f"{source}: {error.message}", "It takes an event, or a document with an array Events."
+        ) from error
+
+
+# Output
+
+
+def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...], answer: Standing) -> None:
+    event = decision.event
+    facts = (event.event_type, event.event_status, f"for {', '.join(event.resources)}" if event.resources else None)
+    described = " ".join(fact for fact in facts if fact)
+    console.line(console.style(f"event {event.event_id}", "bold") + console.style(f"  {described}"))
+    for trace in traces:
+        console.line()
+        console.line(console.style(f"policy {trace.policy}", "bold"))
+        width = max((len(rule.rule) for rule in trace.rules), default=0)
+        for rule in trace.rules:
+            _show_rule(console, rule, width)
+        verdict = trace.verdict
+        said = console.style(verdict.output, "bold", *([_STYLES[verdict.output]] if verdict.output in _STYLES else []))
+        console.line(f"  → {said}" + console.style(f"  {verdict.reason}"))
+    console.line()
+    output = console.style(decision.output, "bold", _STYLES[decision.output])
+    by = f" by {decision.policy}/{decision.rule}" if decision.rule else ""
+    console.line(f"{console.style('decision', 'bold')}  {output}{console.style(by)}")
+    console.line(console.style(f"reason    {decision.reason}"))
+    for name, hooks in (("prepare", decision.prepare), ("recover", decision.recover), ("notify", decision.notify)):
+        for hook in hooks:
+            console.line(console.style(f"{name:<10}{_hook(hook)}"))
+    sends = "this VM, now" if answer.send else f"not this VM now ({answer.code}): {answer.reason}"
+    console.line(console.style(f"approval  {sends}"))
+
+
+def _show_rule(console: Console, rule: RuleTrace, width: int) -> None:
+    result = console.style(f"{rule.result:<11}", _STYLES[rule.result])
+    name = console.style(f"{rule.rule:<{width}}")
+    console.line(f"  {result} {name}  " + console.style(rule.source or "always", "dim"))
+    indent = " " * (width + 16)
+    for value in rule.values:
+        console.line(console.style(f"{indent}{value.expression} = {value.value}"))
+    if rule.error is not None:
+        console.line(indent + console.style(f"error: {rule.error} ({rule.where})", "red"))
+
+
+def _hook(hook: Mapping[str, Any]) -> str:
+    if "run" in hook:
+        return " ".join(hook["run"])
+    return f"{hook['action']} {hook['unit']}" if "unit" in hook else f"POST {hook['http']}"
+
+
+def _as_json(
+    chosen: list[tuple[Decision, tuple[PolicyTrace, ...]]], document: Document, facts: Facts
+) -> dict[str, Any]:
+    return {
+        "now": facts.now.isoformat(),
+        "problems": list(document.problems),
+        "explanations": [
+            {
+                "event": decision.event.as_dict(),
+                "policies": [_trace_json(trace) for trace in traces],
+                "decision": {
+                    "output": decision.output,
+                    "policy": decision.policy,
+                    "rule": decision.rule,
+                    "reason": decision.reason,
+                    "approver": decision.approver,
+                    "group": decision.group,
+                    "prepare": [dict(hook) for hook in decision.prepare],
+                    "recover": [dict(hook) for hook in decision.recover],
+                    "notify": [dict(hook) for hook in decision.notify],
+                },
+                "approval": vars(standing(decision, facts.vm.name, facts.now)),
+            }
+            for decision, traces in chosen
+        ],
+    }
+
+
+def _trace_json(trace: PolicyTrace) -> dict[str, Any]:
+    return {
+        "policy": trace.policy,
+        "output": trace.verdict.output,
+        "rule": trace.verdict.rule,
+        "reason": trace.verdict.reason,
+        "rules": [
+            {
+                "rule": rule.rule,
+                "where": rule.where,
+                "condition": rule.source,
+                "result": rule.result,
+                "values": [vars(value) for value in rule.values],
+                "error": rule.error,
+            }
+            for rule in trace.rules
+        ],
+    }

@@ -1,0 +1,177 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy test``: runs the tests beside the policies, and tells which rules they have not seen decide."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from ..compiler.paths import find_tests
+from ..compiler.policytest import Coverage, Mismatch, Result, Run, run_tests
+from ..errors import InputError
+from .console import Console
+from .policy_common import plural, show_findings, write_json
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="test files, policies with tests beside them, directories"
+    )
+    parser.add_argument("--require-coverage", action="store_true", help="fail if some rule decides in no test")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML as well")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name the tests that pass, too")
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the tests; 1 if one fails or a file has mistakes."""
+    outcome = run_tests(find_tests(args.paths))
+    if args.junit:
+        _write_junit(outcome, args.junit)
+    if args.json:
+        write_json("policy-test", _as_json(outcome))
+    else:
+        _show(outcome, Console(sys.stdout), args.verbose)
+    uncovered = args.require_coverage and any(covered.missing for covered in outcome.coverage)
+    return 1 if outcome.failed or outcome.findings or uncovered else 0
+
+
+def _show(outcome: Run, console: Console, verbose: bool) -> None:
+    if outcome.findings:
+        show_findings(outcome.findings, console)
+        console.line()
+    for result in outcome.results:
+        if not result.passed:
+            _show_failure(result, console)
+        elif verbose:
+            console.line(f"{console.style('ok', 'green')}    {console.style(_title(result))}")
+    if outcome.coverage:
+        rows = [_coverage_row(covered) for covered in outcome.coverage]
+        console.line()
+        console.table(("POLICY", "RULES", "DECIDED", "NEVER DECIDED"), rows)
+        console.line()
+    failed, total = len(outcome.failed), len(outcome.results)
+    summary = f"{plural(total, 'test')} in {plural(len(outcome.files), 'file')}, "
+    console.line(summary + (console.style(f"{failed} failed", "bold", "red") if failed else "none failed"))
+
+
+def _title(result: Result) -> str:
+    return f"{result.path}:{result.line}  {result.section} / {result.name}"
+
+
+def _show_failure(result: Result, console: Console) -> None:
+    console.line(f"{console.style('FAIL', 'bold', 'red')}  {console.style(_title(result), 'bold')}")
+    for mismatch in result.mismatches:
+        for line in _mismatch_lines(result, mismatch):
+            console.line("      " + console.style(line))
+    console.line()
+
+
+def _mismatch_lines(result: Result, mismatch: Mismatch) -> Iterator[str]:
+    at = f" at {mismatch.at}" if mismatch.at else ""
+    event = f" of event {mismatch.event}" if mismatch.event else ""
+    yield f"{result.path}:{mismatch.line}: {mismatch.what}{event}{at}"
+    yield f"  expected  {mismatch.expected}"
+    yield f"  got       {mismatch.got}"
+    if mismatch.why:
+        yield f"  because   {mismatch.why}"
+
+
+def _coverage_row(covered: Coverage) -> tuple[str, str, str, str]:
+    rules = [rule for rule in covered.rules if rule.decides]
+    decided = sum(1 for rule in rules if rule.decided)
+    never = ", ".join(
+        f"{rule.rule} ({'tried, never true' if rule.reached else 'never tried'})" for rule in covered.missing
+    )
+    return covered.policy, str(len(rules)), f"{decided} ({100 * decided // max(1, len(rules))} %)", never or "-"
+
+
+def _as_json(outcome: Run) -> dict[str, Any]:
+    return {
+        "tests": [
+            {
+                "path": result.path,
+                "line": result.line,
+                "section": result.section,
+                "name": result.name,
+                "passed": result.passed,
+                "seconds": round(result.seconds, 6),
+                "mismatches": [vars(mismatch) for mismatch in result.mismatches],
+            }
+            for result in outcome.results
+        ],
+        "coverage": [
+            {
+                "policy": covered.policy,
+                "path": covered.path,
+                "rules": [
+                    {"rule": rule.rule, "where": rule.where, "reached": rule.reached, "decided": rule.decided}
+                    for rule in covered.rules
+                    if rule.decides
+                ],
+            }
+            for covered in outcome.coverage
+        ],
+        "findings": [finding.as_dict() for finding in outcome.findings],
+    }
+
+
+def _write_junit(outcome: Run, path: Path) -> None:
+    suites = ElementTree.Element("testsuites", _counts(outcome.results, len(outcome.findings)))
+    for file in outcome.files:
+        results = [result for result in outcome.results if result.path == file]
+        suite = ElementTree.SubElement(suites, "testsuite", {"name": _xml(file), **_counts(results, 0)})
+        for result in results:
+            case = ElementTree.SubElement(
+                suite,
+                "testcase",
+                {
+                    "classname": _xml(f"{Path(file).stem}.{result.section}"),
+                    "name": _xml(result.name),
+                    "file": _xml(file),
+                    "line": str(result.line),
+                    "time": f"{result.seconds:.6f}",
+                },
+            )
+            for mismatch in result.mismatches:
+                message = f"{mismatch.what}: expected {mismatch.expected}, got {mismatch.got}"
+                failure = ElementTree.SubElement(case, "failure", {"message": _xml(message)})
+                failure.text = _xml("\n".join(_mismatch_lines(result, mismatch)))
+    if outcome.findings:
+        counts = {"tests": str(len(outcome.findings)), "failures": "0", "errors": str(len(outcome.findings))}
+        suite = ElementTree.SubElement(suites, "testsuite", {"name": "files", **counts})
+        for finding in outcome.findings:
+            case = ElementTree.SubElement(
+                suite, "testcase", {"classname": "files", "name": _xml(finding.where), "file": _xml(finding.path)}
+            )
+            ElementTree.SubElement(case, "error", {"message": _xml(f"{finding.code}: {finding.message}")})
+    try:
+        ElementTree.ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _counts(results: list[Result], errors: int) -> dict[str, str]:
+    failed = sum(1 for result in results if not result.passed)
+    seconds = sum(result.seconds for result in results)
+    return {
+        "tests": str(len(results) + errors),
+        "failures": str(failed),
+        "errors": str(errors),
+        "time": f"{seconds:.6f}",
+    }
+
+
+def _xml(text: str) -> str:
+    """Return the text without the characters that XML cannot hold."""
+    return _NOT_XML.sub("�", text)

@@ -1,0 +1,287 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the tests of policies: what was decided against what was stated, and which rules the tests have seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..policy.approval import standing
+from ..policy.artifact import Artifact, load
+from ..policy.decision import APPROVE, Decision, Facts
+from ..policy.engine import PolicySet
+from .findings import Finding, blocks, in_order
+from .policyfile import compile_policies
+from .testfile import ABSTAIN, Case, Expectation, Step, TestFile, read_tests
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Something that was decided otherwise than stated; ``line`` is that of the statement, ``at`` its step's time.
+
+    ``event`` is the EventId, empty where the document has one event.
+    """
+
+    line: int
+    event: str
+    what: str
+    expected: str
+    got: str
+    why: str = ""
+    at: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one test."""
+
+    path: str
+    section: str
+    name: str
+    line: int
+    mismatches: tuple[Mismatch, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether all was as stated."""
+        return not self.mismatches
+
+
+@dataclass
+class Rule:
+    """A rule of a policy, and in how many decisions it was tried and it decided."""
+
+    rule: str
+    where: str
+    reached: int = 0
+    decided: int = 0
+    decides: bool = True  # False for a match with a nested rule, which only leads on
+
+
+@dataclass
+class Coverage:
+    """The rules of one policy, in order."""
+
+    policy: str
+    path: str
+    rules: list[Rule]
+
+    @property
+    def missing(self) -> list[Rule]:
+        """The rules that decided in no test."""
+        return [rule for rule in self.rules if rule.decides and not rule.decided]
+
+
+@dataclass
+class Run:
+    """All that a run of tests found out. ``findings`` are mistakes in policies and test files, not failed tests."""
+
+    results: list[Result] = field(default_factory=list)
+    coverage: list[Coverage] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[Result]:
+        """The tests that failed."""
+        return [result for result in self.results if not result.passed]
+
+
+def run_tests(paths: Sequence[Path]) -> Run:
+    """Run test files. Raises InputError for files that do not exist; all other mistakes are findings of the run."""
+    run = Run()
+    coverage: dict[Path, Coverage] = {}
+    findings: list[Finding] = []
+    for path in paths:
+        tests = read_tests(path)
+        run.files.append(str(path))
+        artifact = _compile(tests, findings)
+        if artifact is not None:
+            covered = [
+                _coverage(coverage, file, data)
+                for file, data in zip(tests.policies, artifact.data["policies"], strict=True)
+            ]
+            runner = _Runner(tests, artifact, covered)
+            run.results.extend(runner.run())
+        findings.extend(tests.file.report.findings)
+    run.findings = in_order(dict.fromkeys(findings))
+    run.coverage = list(coverage.values())
+    return run
+
+
+def _compile(tests: TestFile, findings: list[Finding]) -> Artifact | None:
+    """Compile the tested policies; None where they or the tests have mistakes, so that nothing can be run."""
+    if not tests.policies:
+        return None
+    compilation = compile_policies(tests.policies, tests.api_version)
+    findings.extend(finding for finding in compilation.findings if blocks(finding))
+    if compilation.artifact is None or tests.file.report.findings:
+        return None
+    return load(compilation.artifact)
+
+
+def _coverage(known: dict[Path, Coverage], path: Path, policy: Mapping[str, Any]) -> Coverage:
+    key = path.resolve()
+    if key not in known:
+        rules = [
+            Rule(rule, f"{path}:{match['line']}", decides="output" in match)
+            for rule, match in _rules(policy["rule"], "")
+        ]
+        known[key] = Coverage(policy["name"], str(path), rules)
+    return known[key]
+
+
+def _rules(block: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for match in block["match"]:
+        path = prefix + match["id"]
+        yield path, match
+        if "rule" in match:
+            yield from _rules(match["rule"], path + ".")
+
+
+class _Runner:
+    """Runs the tests of one file."""
+
+    def __init__(self, tests: TestFile, artifact: Artifact, coverage: list[Coverage]) -> None:
+        self.tests = tests
+        self.artifact = artifact
+        self.coverage = {covered.policy: covered for covered in coverage}
+        self.policy_sets: dict[str, PolicySet] = {}
+
+    def run(self) -> Iterator[Result]:
+        path = self.tests.file.source.path
+        for case in self.tests.cases:
+            began = time.perf_counter()
+            try:
+                policies = self._policies(case.params)
+            except InputError as error:
+                self._report(case, error)
+                continue
+            self._check_rules(case)
+            mismatches = tuple(self._mismatches(case, policies))
+            yield Result(path, case.section, case.name, case.line, mismatches, time.perf_counter() - began)
+
+    def _policies(self, params: Mapping[str, Any]) -> PolicySet:
+        key = json.dumps(params, sort_keys=True)
+        if key not in self.policy_sets:
+            self.policy_sets[key] = PolicySet(self.artifact, params)
+        return self.policy_sets[key]
+
+    def _report(self, case: Case, error: InputError) -> None:
+        start = self._offset(case.line)
+        self.tests.file.report.add("test-input", error.message, start, start + 1, error.hint)
+
+    def _offset(self, line: int) -> int:
+        source = self.tests.file.source
+        text = source.line(line)
+        return source.start_of(line) + len(text) - len(text.lstrip(" -"))
+
+    def _check_rules(self, case: Case) -> None:
+        """Report rules and policies that a test names and that do not exist: it could never pass."""
+        for step in case.steps:
+            for expected in step.expectations:
+                if expected.policy is not None and expected.policy not in self.coverage:
+                    self._unknown(expected, "policy", expected.policy, sorted(self.coverage))
+                rules = [rule.rule for covered in self.coverage.values() for rule in covered.rules]
+                if expected.rule is not None and expected.rule not in rules:
+                    self._unknown(expected, "rule", expected.rule, rules)
+
+    def _unknown(self, expected: Expectation, what: str, name: str, known: list[str]) -> None:
+        start = self._offset(expected.line)
+        message = f"the tested policies have no {what} {name}"
+        self.tests.file.report.add("test-rule", message, start, start + 1, f"there is {', '.join(known)}")
+
+    def _mismatches(self, case: Case, policies: PolicySet) -> Iterator[Mismatch]:
+        approvable_since: dict[str, datetime] = {}
+        for step in case.steps:
+            first_seen = {event.key: case.first_seen for event in step.document.events}
+            facts = Facts(step.now, step.vm, first_seen)
+            decisions = policies.decide(step.document, facts)
+            self._cover(policies, decisions, step, facts)
+            asserted: set[str] = set()
+            for expected in step.expectations:
+                for decision in decisions:
+                    key = decision.event.key
+                    if expected.event is not None and expected.event.lower() != key:
+                        continue
+                    if expected.event is None and decision is not decisions[0]:
+                        continue
+                    asserted.add(key)
+                    if decision.output == APPROVE:
+                        approvable_since.setdefault(key, step.now)
+                    else:
+                        approvable_since.pop(key, None)
+                    waited = (step.now - approvable_since.get(key, step.now)).total_seconds()
+                    yield from _compare(case, step, expected, decision, waited)
+            for decision in decisions:
+                if decision.event.key not in asserted:
+                    event = decision.event.event_id
+                    yield Mismatch(
+                        case.line,
+                        event,
+                        "output",
+                        "(nothing stated)",
+                        decision.output,
+                        "state a decision for every event of the document, in 'decisions'",
+                        _at(case, step),
+                    )
+
+    def _cover(self, policies: PolicySet, decisions: Sequence[Decision], step: Step, facts: Facts) -> None:
+        for decision in decisions:
+            if not decision.verdicts:  # an event in doubt: no rule was asked
+                continue
+            for trace in policies.explain(decision.event, step.document, facts):
+                rules = {rule.rule: rule for rule in self.coverage[trace.policy].rules}
+                for tried in trace.rules:
+                    rules[tried.rule].reached += tried.result != "not reached"
+                if trace.verdict.rule is not None and trace.verdict.error is None:
+                    rules[trace.verdict.rule].decided += 1
+
+
+def _compare(case: Case, step: Step, expected: Expectation, decision: Decision, waited: float) -> Iterator[Mismatch]:
+    def differs(what: str, wanted: str, got: str, why: str = "") -> Mismatch:
+        event = decision.event.event_id if expected.event is not None else ""
+        return Mismatch(expected.line, event, what, wanted, got, why, _at(case, step))
+
+    output = decision.output
+    if expected.output == ABSTAIN and decision.policy is None and decision.verdicts:
+        output = ABSTAIN
+    if output != expected.output:
+        yield differs("output", expected.output, output, _why(decision))
+    for what, wanted, got in (
+        ("rule", expected.rule, decision.rule),
+        ("policy", expected.policy, decision.policy),
+        ("approver", expected.approver, decision.approver),
+        ("group", expected.group, decision.group),
+    ):
+        if wanted is not None and wanted != got:
+            yield differs(what, wanted, got or "none", _why(decision))
+    if expected.reason is not None and expected.reason not in decision.reason:
+        yield differs("reason", f"… {expected.reason} …", decision.reason)
+    read = {value.expression: value.value for value in decision.values}
+    for expression, wanted in expected.values.items():
+        got = read.get(expression, "not read")
+        if got not in (wanted, json.dumps(wanted, ensure_ascii=False)):
+            yield differs(expression, wanted, got, _why(decision))
+    if expected.standing is not None:
+        found = standing(decision, step.vm.name, step.now, waited)
+        if found.code != expected.standing:
+            yield differs("standing", expected.standing, found.code, found.reason)
+
+
+def _why(decision: Decision) -> str:
+    rule = f"{decision.policy}/{decision.rule}: " if decision.rule else ""
+    return rule + decision.reason
+
+
+def _at(case: Case, step: Step) -> str | None:
+    return step.at if len(case.steps) > 1 else None
