@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,11 +61,20 @@ def parse_scenario(text: str, source: str = "scenario") -> Scenario:
         raise ScenarioError(source, flaws)
     data = tree.data
     vms = tuple(vm_spec(vm) for vm in data.get("vms", ())) or (DEFAULT_VM,)
-    timeline = [_step(step) for step in data.get("timeline", ())]
-    flaws = _rehearse(vms, settings(data.get("settings", {})), timeline, tree)
+    setup, timeline = Settings(), []
+    try:
+        setup = settings(data.get("settings", {}))
+    except InputError as error:  # a duration longer than anybody lives for, which the schema cannot tell
+        flaws.append(tree.flaw(("settings",), str(error)))
+    for index, step in enumerate(data.get("timeline", ())):
+        try:
+            timeline.append(_step(step))
+        except InputError as error:  # noqa: PERF203 - each step's flaw is wanted
+            flaws.append(tree.flaw(("timeline", index, "at"), str(error)))
+    flaws = flaws or _rehearse(vms, setup, timeline, tree)
     if flaws:
         raise ScenarioError(source, flaws)
-    return Scenario(vms, settings(data.get("settings", {})), tuple(timeline), data.get("name", source))
+    return Scenario(vms, setup, tuple(timeline), data.get("name", source))
 
 
 def _step(data: Mapping[str, Any]) -> Step:
@@ -196,9 +206,12 @@ class _Tree:
 
     def _scalar(self, node: Any) -> Any:
         try:
-            return self._loader.construct_object(node, deep=True)
+            value = self._loader.construct_object(node, deep=True)
         except (ValueError, TypeError) as error:
             raise self._error(node, f"{str(node.value)[:40]!r} cannot be read: {error}") from error
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._error(node, f"{node.value} is not a number to reckon with")
+        return value
 
     def _error(self, node: Any, message: str) -> ScenarioError:
         mark = node.start_mark

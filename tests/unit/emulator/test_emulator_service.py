@@ -1,0 +1,456 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the service answers, without sockets: versions, headers, validation, faults, the log."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from forewarn.emulator.clock import ManualClock
+from forewarn.emulator.emulation import Emulation, Scenario
+from forewarn.emulator.faults import Fault
+from forewarn.emulator.service import Request, Response, Service
+from forewarn.emulator.spec import EventSpec, Settings, VmSpec
+from forewarn.events import API_VERSIONS, FIELD_SINCE, parse_document
+
+VMS = (
+    VmSpec("web_0", scale_set="web", zone="2", fault_domain="1", tags={"role": "front", "env": "test"}),
+    VmSpec("web_1"),
+)
+GUID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+HEADERS = {"metadata": "true"}
+
+
+class Site:
+    """A service on a clock moved by hand."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.clock = ManualClock()
+        self.real = 0.0
+        scenario = Scenario(VMS, Settings(**{"requests_per_second": 0, "start_delay": 0.0, **settings}))
+        self.emulation = Emulation(scenario, self.clock)
+        self.service = Service(self.emulation, lambda: self.real)
+
+    def ask(
+        self,
+        target: str = "/metadata/scheduledevents?api-version=2020-07-01",
+        method: str = "GET",
+        body: object = b"",
+        headers: dict[str, str] = HEADERS,
+        vm: str | None = None,
+    ) -> Response:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.service.handle(Request(method, target, headers, raw, vm))
+
+    def events(self, version: str = API_VERSIONS[-1], prefix: str = "") -> list[dict[str, Any]]:
+        response = self.ask(f"{prefix}/metadata/scheduledevents?api-version={version}")
+        assert response.status == 200
+        listed: list[dict[str, Any]] = json.loads(response.body)["Events"]
+        return listed
+
+    def approve(self, *ids: str, **more: Any) -> int:
+        body = {"StartRequests": [{"EventId": event} for event in ids], **more}
+        return self.ask(method="POST", body=body).status
+
+    def schedule(self, event_type: str = "Reboot", **values: Any) -> str:
+        spec = EventSpec(event_type, **{"resources": ("web_0", "web_1"), **values})
+        return self.emulation.model.schedule(spec)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    site.ask()
+    yield site
+    site.emulation.close()
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", API_VERSIONS)
+def test_each_version_has_its_fields_and_types(site: Site, version: str) -> None:
+    """SE-03, "What each version added"."""
+    for event_type in ("Freeze", "Preempt", "Terminate"):
+        site.schedule(event_type, resources=("web_0",))
+    found = {event["EventType"]: event for event in site.events(version)}
+    expected = {"Freeze"}
+    expected |= {"Preempt"} if version >= "2017-11-01" else set()
+    expected |= {"Terminate"} if version >= "2019-01-01" else set()
+    assert set(found) == expected
+    assert set(found["Freeze"]) == {name for name, since in FIELD_SINCE.items() if since <= version}
+    assert found["Freeze"]["Resources"] == (["_web_0"] if version == "2017-03-01" else ["web_0"])
+
+
+@pytest.mark.parametrize("version", API_VERSIONS)
+def test_our_own_parser_has_no_doubt_about_any_version(site: Site, version: str) -> None:
+    site.schedule("Freeze")
+    site.clock.advance(1000)
+    site.schedule("Freeze", source="User", description="")
+    document = parse_document(site.ask(f"/metadata/scheduledevents?api-version={version}").body, version)
+    assert document.problems == ()
+    assert [event.problems for event in document.events] == [(), ()]
+    assert document.events[0].not_before is None
+    assert [event.resources for event in document.events] == [("web_0", "web_1")] * 2
+
+
+def test_the_recorded_document() -> None:
+    """The document of the recorded sequence, field by field and in that order."""
+    site = Site()
+    site.clock = site.emulation.clock = ManualClock(1649715118.0)
+    site.emulation.model.clock = site.clock
+    site.ask()
+    site.schedule("Freeze", event_id=GUID, notice=900.0, duration=5)
+    assert site.ask().body.decode() == (
+        '{"DocumentIncarnation": 2, "Events": [{"EventId": "C7061BAC-AFDC-4513-B24B-AA5F13A16123", '
+        '"EventStatus": "Scheduled", "EventType": "Freeze", "ResourceType": "VirtualMachine", '
+        '"Resources": ["web_0", "web_1"], "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT", "Description": '
+        '"Virtual machine is being paused because of a memory-preserving Live Migration operation.", '
+        '"EventSource": "Platform", "DurationInSeconds": 5}]}'
+    )
+
+
+def test_se16_both_spellings_of_not_before() -> None:
+    for spelling, text in (("rfc1123", "Fri, 15 Jan 2027 08:15:00 GMT"), ("iso8601", "2027-01-15T08:15:00Z")):
+        site = Site(not_before_format=spelling)
+        site.schedule()
+        assert site.events()[0]["NotBefore"] == text
+        site.clock.advance(900)
+        assert site.events()[0]["NotBefore"] == ""
+
+
+def test_fields_can_be_made_wrong(site: Site) -> None:
+    site.schedule(fields={"DurationInSeconds": "30", "Description": None, "Shiny": [1]})
+    (event,) = site.events()
+    assert event["DurationInSeconds"] == "30"
+    assert "Description" not in event
+    assert event["Shiny"] == [1]
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("headers", [{}, {"metadata": ""}, {"metadata": "false"}, {"metadata": "1"}])
+def test_se02_without_the_header_400(site: Site, method: str, headers: dict[str, str]) -> None:
+    event = site.schedule()
+    body = {"StartRequests": [{"EventId": event}]}
+    assert site.ask(method=method, headers=headers, body=body).status == 400
+    assert site.events()[0]["EventStatus"] == "Scheduled"
+
+
+def test_se02_the_preview_does_not_ask_for_the_header(site: Site) -> None:
+    assert site.ask("/metadata/scheduledevents?api-version=2017-03-01", headers={}).status == 200
+    assert site.ask("/metadata/scheduledevents?api-version=2017-08-01", headers={}).status == 400
+    assert site.ask(headers={"metadata": "True"}).status == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?",
+        "?api-version=",
+        "?api-version={latest}",
+        "?api-version=2021-01-01",
+        "?api-version=2020-07-01&api-version=2020-07-01",
+        "?API-VERSION=2020-07-01",
+    ],
+)
+def test_se03_an_api_version_missing_unknown_or_twice_400(site: Site, query: str) -> None:
+    response = site.ask("/metadata/scheduledevents" + query)
+    assert response.status == 400
+    assert "api-version" in json.loads(response.body)["error"]
+
+
+def test_an_unknown_api_version_can_be_404() -> None:
+    site = Site(unknown_version_status=404)
+    assert site.ask("/metadata/scheduledevents?api-version=2031-01-01").status == 404
+    assert site.ask("/metadata/scheduledevents").status == 400
+
+
+def test_se07_x_forwarded_for_is_refused(site: Site) -> None:
+    forwarded = {**HEADERS, "x-forwarded-for": "10.0.0.1"}
+    for target in ("/metadata/scheduledevents?api-version=2020-07-01", "/metadata/instance?api-version=2021-02-01"):
+        assert site.ask(target, headers=forwarded).status == 400
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/metadata", "/metadata/scheduledevents/", "/metadata/scheduledevent", "/vm", "/vm/web_0", "//["]
+)
+def test_other_paths_404(site: Site, path: str) -> None:
+    assert site.ask(path + "?api-version=2020-07-01").status == 404
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "HEAD", "PATCH", "OPTIONS"])
+def test_other_methods_405(site: Site, method: str) -> None:
+    response = site.ask(method=method)
+    assert (response.status, response.headers["Allow"]) == (405, "GET, POST")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"StartRequests": []}',
+        b'{"StartRequests": {}}',
+        b'{"StartRequests": ["x"]}',
+        b'{"StartRequests": [{}]}',
+        b'{"StartRequests": [{"EventId": 1}]}',
+        b'{"StartRequests": [{"EventId": ""}]}',
+        b'{"startRequests": [{"EventId": "%s"}]}' % GUID.encode(),
+        b'{"DocumentIncarnation": null, "StartRequests": [{"EventId": "%s"}]}' % GUID.encode(),
+        b"[" * 100_000,
+    ],
+)
+def test_se31_a_malformed_body_400(site: Site, body: bytes) -> None:
+    site.schedule(event_id=GUID)
+    assert site.ask(method="POST", body=body).status == 400
+    assert site.events()[0]["EventStatus"] == "Scheduled"
+
+
+# -- approving ---------------------------------------------------------------------------------------------------------
+
+
+def test_se31_200_for_a_valid_id_also_when_approved_and_started(site: Site) -> None:
+    event = site.schedule()
+    assert site.approve(event) == 200
+    assert site.events()[0]["EventStatus"] == "Started"
+    assert site.approve(event) == 200
+
+
+def test_se31_an_id_that_does_not_exist_or_no_longer_400(site: Site) -> None:
+    event = site.schedule()
+    assert site.approve(event, GUID) == 400
+    assert site.events()[0]["EventStatus"] == "Scheduled"
+    site.emulation.model.cancel(event)
+    assert site.approve(event) == 400
+
+
+@pytest.mark.parametrize("incarnation", [2, "2", 99, "an old one"])
+def test_se30_the_incarnation_in_a_body_is_a_number_or_a_text_and_does_not_matter(
+    site: Site, incarnation: object
+) -> None:
+    assert site.approve(site.schedule(), DocumentIncarnation=incarnation) == 200
+    assert site.events()[0]["EventStatus"] == "Started"
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "nonsense", None])
+def test_se30_any_content_type(site: Site, content_type: str | None) -> None:
+    event = site.schedule()
+    headers = HEADERS if content_type is None else {**HEADERS, "content-type": content_type}
+    body = {"StartRequests": [{"EventId": event.lower()}, {"EventId": event}]}
+    assert site.ask(method="POST", body=body, headers=headers).status == 200
+    assert len(site.emulation.model.find(event).approvals) == 1
+
+
+# -- who asks ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_path_or_the_port_tells_who_asks(site: Site) -> None:
+    event = site.schedule("Terminate", resources=("web_1",))
+    query = "/metadata/scheduledevents?api-version=2020-07-01"
+    assert site.events() == []
+    assert len(site.events(prefix="/vm/web_1")) == 1
+    assert len(site.events(prefix="/vm/WEB%5F1")) == 1
+    assert len(json.loads(site.ask(query, vm="web_1").body)["Events"]) == 1
+    assert site.ask("/vm/web_9" + query).status == 404
+    body = {"StartRequests": [{"EventId": event}]}
+    assert site.ask(query, "POST", body).status == 400
+    assert site.ask("/vm/web_1" + query, "POST", body).status == 200
+
+
+# -- etag, rate, first call --------------------------------------------------------------------------------------------
+
+
+def test_if_none_match_304(site: Site) -> None:
+    tag = site.ask().headers["ETag"]
+    for header in (tag, f'"x", W/{tag}', "*"):
+        response = site.ask(headers={**HEADERS, "if-none-match": header})
+        assert (response.status, response.body) == (304, b"")
+    site.schedule()
+    response = site.ask(headers={**HEADERS, "if-none-match": tag})
+    assert response.status == 200
+    assert response.headers["ETag"] != tag
+
+
+def test_the_etag_tells_documents_of_one_number_apart(site: Site) -> None:
+    """A day of silence resets DocumentIncarnation: the same number then means another content."""
+    event = site.schedule()
+    site.emulation.model.switch_off()
+    first = site.ask()
+    site.emulation.model.cancel(event)
+    site.emulation.model.switch_off()
+    site.schedule()
+    second = site.ask()
+    assert json.loads(first.body)["DocumentIncarnation"] == json.loads(second.body)["DocumentIncarnation"] == 2
+    assert first.headers["ETag"] != second.headers["ETag"]
+    assert "ETag" not in Site(etag=False).ask().headers
+
+
+def test_more_than_five_requests_a_second_429() -> None:
+    site = Site(requests_per_second=5)
+    assert [site.ask().status for _ in range(6)] == [200] * 5 + [429]
+    assert site.ask("/vm/web_1/metadata/scheduledevents?api-version=2020-07-01").status == 200, "each VM has its own"
+    assert site.ask("/metadata/instance?api-version=2021-02-01").status == 429, "shared with all other metadata"
+    site.real = 0.999
+    assert site.ask().status == 429
+    site.real = 1.0
+    assert site.ask().status == 200
+    assert [entry.status for entry in site.emulation.log.since()].count(429) == 3
+
+
+def test_se05_the_first_answer_takes_its_time() -> None:
+    site = Site(first_response=120.0, first_events=300.0)
+    answers: list[Response] = []
+    thread = threading.Thread(target=lambda: answers.append(site.ask()))
+    thread.start()
+    while not site.emulation.model.transitions:  # enabled
+        thread.join(0.001)
+    assert answers == []
+    with site.emulation.lock:
+        site.clock.advance(120)
+        site.emulation.lock.notify_all()
+    thread.join(10)
+    assert [answer.status for answer in answers] == [200]
+    site.schedule()
+    assert site.events() == []
+    site.clock.advance(180)
+    assert len(site.events()) == 1
+
+
+# -- instance ----------------------------------------------------------------------------------------------------------
+
+
+def instance(site: Site, path: str = "", query: str = "?api-version=2021-02-01") -> Any:
+    response = site.ask("/metadata/instance" + path + query)
+    assert response.status == 200
+    return json.loads(response.body)
+
+
+def test_se14_the_instance_says_who_the_vm_is(site: Site) -> None:
+    compute = instance(site)["compute"]
+    expected = {
+        "name": "web_0",
+        "location": "westeurope",
+        "zone": "2",
+        "vmSize": "Standard_D2s_v5",
+        "vmScaleSetName": "web",
+        "platformFaultDomain": "1",
+        "tags": "env:test;role:front",
+        "tagsList": [{"name": "env", "value": "test"}, {"name": "role", "value": "front"}],
+    }
+    assert {name: compute[name] for name in expected} == expected
+    assert json.loads(site.ask("/vm/web_1/metadata/instance?api-version=2021-02-01").body)["compute"]["name"] == "web_1"
+
+
+def test_parts_of_the_instance(site: Site) -> None:
+    assert instance(site, "/compute")["zone"] == "2"
+    assert instance(site, "/compute/name") == "web_0"
+    response = site.ask("/metadata/instance/compute/name?api-version=2021-02-01&format=text")
+    assert response.body == b"web_0"
+    assert site.ask("/metadata/instance/compute?api-version=2021-02-01&format=text").status == 400
+    assert site.ask("/metadata/instance/compute/nothing?api-version=2021-02-01").status == 404
+    assert "tagsList" not in instance(site, "/compute", "?api-version=2017-12-01")
+
+
+@pytest.mark.parametrize("query", ["", "?api-version=latest", "?api-version=2016-01-01"])
+def test_the_instance_wants_header_version_and_get(site: Site, query: str) -> None:
+    assert site.ask("/metadata/instance" + query).status == 400
+    assert site.ask("/metadata/instance?api-version=2021-02-01", headers={}).status == 400
+    assert site.ask("/metadata/instance?api-version=2021-02-01", "POST").status == 405
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [403, 404, 410, 429, 500, 502, 503, 504])
+def test_a_fault_of_any_status_for_n_requests(site: Site, status: int) -> None:
+    site.emulation.faults.add(Fault("status", status=status, left=2, retry_after=7.0))
+    answers = [site.ask() for _ in range(3)]
+    assert [answer.status for answer in answers] == [status, status, 200]
+    assert answers[0].headers["Retry-After"] == "7"
+
+
+def test_a_fault_for_a_while_for_one_vm_and_one_kind_of_request(site: Site) -> None:
+    event = site.schedule()
+    fault = Fault("status", until=10.0, vms=("WEB_0",), requests=("post",))
+    site.emulation.faults.add(fault)
+    assert site.ask().status == 200
+    assert site.ask("/metadata/instance?api-version=2021-02-01").status == 200
+    body = {"StartRequests": [{"EventId": event}]}
+    assert site.ask(method="POST", body=body).status == 503
+    assert site.events()[0]["EventStatus"] == "Scheduled", "a refused approval has no effect"
+    site.clock.advance(10)
+    assert site.ask(method="POST", body=body).status == 200
+
+
+def test_an_approval_that_took_effect_though_its_answer_was_lost(site: Site) -> None:
+    event = site.schedule()
+    site.emulation.faults.add(Fault("drop", left=1, processed=True))
+    assert site.ask(method="POST", body={"StartRequests": [{"EventId": event}]}).drop
+    assert site.events()[0]["EventStatus"] == "Started"
+    assert site.approve(event) == 200
+
+
+def test_faults_of_the_body(site: Site) -> None:
+    site.schedule()
+    whole = site.ask().body
+    bodies = {}
+    for kind in ("empty", "truncated", "garbage", "wrong_json"):
+        site.emulation.faults.add(Fault(kind, left=1))
+        response = site.ask()
+        assert (response.status, "ETag" in response.headers) == (200, False)
+        bodies[kind] = response.body
+    assert bodies["empty"] == b""
+    assert whole.startswith(bodies["truncated"])
+    assert 0 < len(bodies["truncated"]) < len(whole)
+    for kind in ("truncated", "garbage"):
+        with pytest.raises(ValueError, match=r"."):
+            json.loads(bodies[kind])
+    assert isinstance(json.loads(bodies["wrong_json"]), list)
+    site.emulation.faults.add(Fault("cut_off", left=1))
+    assert site.ask().cut_off
+
+
+def test_latencies_add_up_and_go_with_another_fault(site: Site) -> None:
+    for fault in (Fault("latency", latency=3.0), Fault("latency", latency=4.0), Fault("status"), Fault("drop")):
+        site.emulation.faults.add(fault)
+    assert site.emulation.faults.take("web_0", "get", 0.0)[0] == 7.0
+    waits: list[float] = []
+    site.emulation.wait_until = waits.append  # type: ignore[method-assign]
+    assert site.ask().status == 503
+    assert waits == [7.0]
+    site.emulation.faults.clear()
+    assert site.ask().status == 200
+
+
+# -- the log -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_log_has_what_came_when_and_what_was_answered(site: Site) -> None:
+    site.clock.advance(5)
+    event = site.schedule()
+    site.clock.advance(2)
+    site.events()
+    site.clock.advance(3)
+    assert site.approve(event) == 200
+    site.ask("/nowhere", headers={"user-agent": "curl"})
+    _first, get, post, lost = site.emulation.log.since()
+    assert (get.method, get.vm, get.status, get.incarnation, get.api_version) == ("GET", "web_0", 200, 2, "2020-07-01")
+    assert (get.received.moment, get.received.monotonic, get.received.wall) == (7.0, 7.0, 1_800_000_007.0)
+    assert (post.event_ids, post.status, post.received.moment) == ([event], 200, 10.0)
+    assert (lost.status, lost.user_agent, lost.path) == (404, "curl", "/nowhere")
+    life = site.emulation.model.find(event)
+    assert life.visible_since["web_0"].moment == 5.0
+    assert life.approvals[0].at.moment == 10.0
