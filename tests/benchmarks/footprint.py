@@ -1,0 +1,84 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner costs a VM, beside a loop of requests.get and sleep(1) on the same document."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from benchmarks.processes import PYTHON, RUNNER, artifact_of, emulator, started
+from benchmarks.report import AT_MOST, Goal, Quantity, Report
+from benchmarks.rules import POLICY
+from forewarn.emulator.client import EmulatorClient
+
+WARM_UP_SECONDS = 4.0
+SECONDS = 30.0
+LOOP = Path(__file__).with_name("requests_loop.py")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Where a process stands: CPU time used (seconds), resident memory (MiB), polls that arrived."""
+
+    cpu: float
+    memory: float
+    polls: int
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A process, and the VM as which the emulator knows it."""
+
+    pid: int
+    vm: str
+
+    def read(self, client: EmulatorClient) -> Reading:
+        """Read where it stands now."""
+        # In nanoseconds, of the main thread; neither process has another. The usual counters tick by 10 ms.
+        cpu = int(Path(f"/proc/{self.pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+        memory = psutil.Process(self.pid).memory_info().rss / 2**20
+        polls = [entry for entry in client.requests() if entry["vm"] == self.vm and entry["path"].endswith("events")]
+        return Reading(cpu, memory, len(polls))
+
+
+def run() -> Report:
+    """Let both poll side by side and compare what they used between two readings."""
+    with artifact_of(POLICY) as artifact, emulator(["runner", "loop"]) as client:
+        # Both see both events. The runner decides them at every poll: a rule of the policy looks at the notice.
+        client.schedule("Freeze", ["loop"], duration_seconds=30, notice_seconds=3600)
+        client.schedule("Freeze", ["runner", "loop"], duration_seconds=-1, notice_seconds=3600)
+        runner_command = [*RUNNER, str(artifact), "--endpoint", client.vm_endpoint("runner")]
+        loop_command = [*PYTHON, str(LOOP), client.vm_endpoint("loop")]
+        with started(runner_command) as runner, started(loop_command) as loop:
+            subjects = (Subject(runner.pid, "runner"), Subject(loop.pid, "loop"))
+            time.sleep(WARM_UP_SECONDS)
+            before = [subject.read(client) for subject in subjects]
+            time.sleep(SECONDS)
+            after = [subject.read(client) for subject in subjects]
+            if runner.poll() is not None or loop.poll() is not None:
+                raise AssertionError("one of the two ended by itself")
+    polls = [late.polls - early.polls for early, late in zip(before, after)]
+    cpu = [(late.cpu - early.cpu) / count * 1e3 for early, late, count in zip(before, after, polls)]
+    memory = [late.memory for late in after]
+    return Report(
+        "Memory and CPU of the runner",
+        [
+            Quantity("resident memory, runner", memory[0], "MiB"),
+            Quantity("resident memory, requests loop", memory[1], "MiB"),
+            Quantity("CPU per poll, runner", cpu[0], "ms"),
+            Quantity("CPU per poll, requests loop", cpu[1], "ms"),
+        ],
+        [
+            Goal("memory", memory[0] / memory[1], "a loop of requests.get and sleep(1)", AT_MOST, 0.75),
+            Goal("CPU per poll", cpu[0] / cpu[1], "a loop of requests.get and sleep(1)", AT_MOST, 0.5),
+        ],
+        [
+            f"Two processes of this Python, side by side for {SECONDS:g} s: {polls[0]} and {polls[1]} polls.",
+            "CPU is the difference of two readings after the warm-up: starting is not in it.",
+            "The runner decided two events by five rules at each poll; the loop did little more than read them.",
+        ],
+    )

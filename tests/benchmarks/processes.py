@@ -1,0 +1,61 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Processes to be measured: the emulator and the runner, as a user starts them. All of them end with the context."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from forewarn.emulator.client import EmulatorClient
+
+# As a service is started: nothing of PYTHON* in the environment counts, nor does the directory it is started in.
+PYTHON = (sys.executable, "-I")
+RUNNER = (*PYTHON, "-m", "forewarn.cli.main", "run", "--artifact")
+_PATIENCE = 20.0
+
+
+@contextlib.contextmanager
+def emulator(vms: Sequence[str]) -> Iterator[EmulatorClient]:
+    """Run an emulator whose VMs are of one group; the first one is the default."""
+    with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as directory:
+        ready = Path(directory) / "url"
+        options = ["--port", "0", "--ready-file", str(ready), *(part for vm in vms for part in ("--vm", vm))]
+        with started([*PYTHON, "-m", "forewarn.cli.main", "emulate", *options]) as process:
+            deadline = time.monotonic() + _PATIENCE
+            while not ready.exists():
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError("the emulator did not start")
+                time.sleep(0.02)
+            with EmulatorClient(ready.read_text(encoding="utf-8").strip()) as client:
+                yield client
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process that says nothing but its errors."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+@contextlib.contextmanager
+def artifact_of(policy: Path) -> Iterator[Path]:
+    """Compile a policy to a file."""
+    with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as directory:
+        artifact = Path(directory) / "policy.json"
+        command = [sys.executable, "-m", "forewarn.cli.main", "policy", "compile", "-o", str(artifact), str(policy)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        yield artifact
