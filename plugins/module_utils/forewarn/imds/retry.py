@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 
@@ -33,13 +32,13 @@ class RetryPolicy:
         deadline: float | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] | None = None,
     ) -> None:
         self.deadline = deadline
         self.failures = 0  # in a row
         self.next_attempt_at: float | None = None  # None while nothing has failed: at once
         self._clock = clock
-        self._chance = chance
+        self._chance = chance or _chance
 
     def failed(self, fault: Fault) -> float:
         """Count a failed attempt; return (and keep) the time at which the next one is due."""
@@ -65,6 +64,12 @@ class RetryPolicy:
         if isinstance(fault, LastingFault):
             return True
         return self.deadline is not None and self.next_attempt_at is not None and self.next_attempt_at > self.deadline
+
+
+def _chance() -> float:
+    import random  # here: most processes never have to wait, and all want to start fast
+
+    return random.random()  # noqa: S311  # it spreads retries, it protects nothing
 
 
 class ErrorLog:
