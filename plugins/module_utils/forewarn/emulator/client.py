@@ -26,6 +26,7 @@ class EmulatorClient:
 
         self.base_url = base_url.rstrip("/")
         self._unreachable = requests.RequestException
+        self._not_json = requests.exceptions.InvalidJSONError
         self._session = requests.Session()
         self._session.trust_env = False  # never through the environment's proxy
 
@@ -181,6 +182,8 @@ class EmulatorClient:
             data = {name: value for name, value in (body or {}).items() if value is not None}
         try:
             response = self._session.request(method, url, json=data, timeout=_TIMEOUT)
+        except self._not_json as error:  # NaN, say
+            raise InputError(f"{body} cannot be sent: {error}.") from error
         except self._unreachable as error:
             raise ServiceError(f"the emulator at {self.base_url} does not answer: {error}") from error
         if response.status_code == 204:
