@@ -77,14 +77,16 @@ class ActionModule(ActionBase):
                 raise AnsibleActionFail(
                     f"{name} and policies exclude each other: either you decide, or the policies do (with apply: true)."
                 )
+        paths = [Path(self._find_needle("policies", path)).resolve() for path in options["policies"]]
         try:
-            artifact = self._artifact(options["policies"], args.get("api_version"))
+            artifact = find_artifact(paths, args.get("api_version"))
             policy_set = PolicySet(artifact, _plain(options["params"], "params"))
         except ForewarnError as error:
             findings = [finding.as_dict() for finding in getattr(error, "findings", ())]
             return {"failed": True, "msg": str(error), **({"findings": findings} if findings else {})}
         args["api_version"] = artifact.api_version
-        return self._decide(policy_set, options["apply"], args, task_vars)
+        result = self._decide(policy_set, options["apply"], args, task_vars)
+        return {**result, "policy_paths": [str(path) for path in paths]}
 
     def _decide(
         self, policy_set: PolicySet, apply: bool, args: dict[str, Any], task_vars: dict[str, Any] | None
@@ -116,26 +118,27 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=dict(args), task_vars=task_vars)
         return result
 
-    def _artifact(self, policies: Sequence[str], api_version: str | None) -> Artifact:
-        paths = [Path(self._find_needle("policies", path)) for path in policies]
-        artifacts = [path for path in paths if path.suffix == ".json"]
-        if not artifacts:
-            return compile_policies(paths, api_version or LATEST_API_VERSION)
-        if len(paths) > 1:
-            raise InputError(
-                f"{artifacts[0]} is an artifact, which has all its policies in it.",
-                "Give one artifact, or YAML files and directories.",
-            )
-        try:
-            artifact = load(artifacts[0].read_bytes())
-        except InputError as error:
-            raise InputError(f"{artifacts[0]}: {error.message}", error.hint) from error
-        if api_version not in (None, artifact.api_version):
-            raise InputError(
-                f"{artifacts[0]} was compiled for api-version {artifact.api_version}, api_version is {api_version}.",
-                "Leave api_version out, or compile the policies again for it.",
-            )
-        return artifact
+
+def find_artifact(paths: Sequence[Path], api_version: str | None) -> Artifact:
+    """Return what an artifact holds, or policy files compile to. Raises InputError."""
+    artifacts = [path for path in paths if path.suffix == ".json"]
+    if not artifacts:
+        return compile_policies(paths, api_version or LATEST_API_VERSION)
+    if len(paths) > 1:
+        raise InputError(
+            f"{artifacts[0]} is an artifact, which has all its policies in it.",
+            "Give one artifact, or YAML files and directories.",
+        )
+    try:
+        artifact = load(artifacts[0].read_bytes())
+    except InputError as error:
+        raise InputError(f"{artifacts[0]}: {error.message}", error.hint) from error
+    if api_version not in (None, artifact.api_version):
+        raise InputError(
+            f"{artifacts[0]} was compiled for api-version {artifact.api_version}, api_version is {api_version}.",
+            "Leave api_version out, or compile the policies again for it.",
+        )
+    return artifact
 
 
 def compile_policies(paths: Sequence[Path], api_version: str) -> Artifact:

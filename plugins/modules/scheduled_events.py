@@ -303,6 +303,12 @@ fault:
       description: Whether it may pass by itself.
       type: bool
       sample: false
+policy_paths:
+  description: Which policy files, directories or artifact decided, as they were found on the control node.
+  returned: with O(policies), unless they have mistakes
+  type: list
+  elements: str
+  sample: [/srv/policies/web-tier.yml]
 findings:
   description:
     - The mistakes in the policy files, each with C(path), C(line), C(column), C(code), C(message) and C(suggestion).

@@ -189,16 +189,15 @@ def test_what_reaches_a_vm_is_the_client_and_nothing_else(adhoc: AdHoc, emulator
     assert {name for name in others if not name.endswith("__init__.py")} == {"plugins/modules/scheduled_events.py"}
 
 
-def test_the_short_name_needs_two_settings(adhoc: AdHoc, emulator: EmulatorClient, collections_path: Path) -> None:
-    """As docs/adhoc.md tells it."""
+def test_the_short_name_needs_the_settings_that_the_documentation_gives(
+    adhoc: AdHoc, emulator: EmulatorClient, collections_path: Path, repository: Path
+) -> None:
     emulator.schedule("Freeze", ["web_0"])
-    collection = collections_path / "ansible_collections/forewarn/azure"
-    (adhoc.directory / "ansible.cfg").write_text(
-        f"[defaults]\ncollections_path = {collections_path}\nplaybook_dir = {collection}\n"
-    )
-    outcome = adhoc.vm(
-        emulator.vm_endpoint("web_0"), {}, module="scheduled_events", environ={"ANSIBLE_COLLECTIONS_PATH": None}
-    )
+    documented = (repository / "docs/adhoc.md").read_text().partition("```ini\n")[2].partition("```")[0]
+    settings = documented.replace("~/.ansible/collections", str(collections_path))
+    (adhoc.directory / "ansible.cfg").write_text(settings)
+    environ = {"ANSIBLE_COLLECTIONS_PATH": None}
+    outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {}, module="scheduled_events", environ=environ)
     assert outcome.status == {"vm": "SUCCESS"}, outcome.stderr
     assert outcome.only()["events"][0]["event_type"] == "Freeze"
     (adhoc.directory / "ansible.cfg").write_text("[defaults]\n")

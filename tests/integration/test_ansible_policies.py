@@ -76,6 +76,7 @@ def test_each_vm_reads_the_control_node_decides_and_the_leader_approves(adhoc: A
     args = {"endpoint": "{{ endpoint }}", "policies": "web-tier.yml"}
     asked = adhoc.run(hosts, args)
     assert asked.status == dict.fromkeys(hosts, "SUCCESS"), asked.stderr
+    assert asked.results["web_0"]["policy_paths"] == [str(adhoc.directory / "policies" / "web-tier.yml")]
     (decision,) = asked.results["web_0"]["decisions"]
     reason = "a freeze of 5 s goes unnoticed here"
     values = decision.pop("values")
