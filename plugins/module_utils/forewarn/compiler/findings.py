@@ -14,6 +14,50 @@ from typing import Any, Literal, Protocol
 
 Severity = Literal["error", "warning"]
 
+# Every code of a finding about a file, and what it means; those about expressions are expression.CODES.
+CODES = {
+    # the file as YAML
+    "encoding": "The file is not UTF-8, or has a character that does not belong into a text file.",
+    "too-large": "The file is larger, or nested deeper, than anybody reviews.",
+    "empty-file": "The file holds nothing.",
+    "yaml-syntax": "The file is not YAML.",
+    "tab": "A tab indents a line.",
+    "duplicate-key": "A key stands twice in one mapping.",
+    "several-documents": "The file has more than one YAML document.",
+    "yaml-tag": "A YAML tag, often an expression that begins with ! and has no quotes.",
+    "yaml-alias": "A YAML alias without an anchor, or within it.",
+    "yaml-key": "A key that is no plain text.",
+    # the file against its schema
+    "unknown-key": "A key that does not exist here.",
+    "missing-key": "A key that must be here.",
+    "missing-value": "A key without a value.",
+    "wrong-type": "A value of the wrong type.",
+    "wrong-value": "A value that is not among those allowed.",
+    "malformed": "A name, duration, unit or URL that is not written as it must be.",
+    "too-short": "An empty list or text where something is needed.",
+    "alternatives": "Two keys that exclude each other.",
+    "not-here": "A key that has no place beside a nested rule.",
+    "not-supported": "A value that is planned, and refused until it works.",
+    # the policy
+    "duplicate-name": "Two parameters, variables, invariants or tests of one name.",
+    "duplicate-id": "Two rules of one id beside each other.",
+    "duplicate-policy": "Two policies of one name.",
+    "unreachable": "A rule after one that always decides.",
+    "never-applies": "A rule whose condition is false.",
+    "known-value": "An extra value that is known already, declared twice, or differs from a known one in case only.",
+    "param-value": "A default or limit that does not fit the parameter's type, or its other limits.",
+    "param-conflict": "A parameter that two policies declare with different types.",
+    "command": "A command that the system cannot run as written.",
+    "timeout-range": "A timeout of nothing, or of more than a day.",
+    "no-effect": "A key that changes nothing here.",
+    # tests
+    "test-policy": "A test file whose policy cannot be found.",
+    "test-input": "An input that is no event, time, duration or parameter.",
+    "test-steps": "Steps out of order.",
+    "test-decision": "A decision for an event that the document does not have, or for one event twice.",
+    "test-rule": "A rule or policy that the tested policies do not have.",
+}
+
 _LINE_BREAK = re.compile("\r\n|\r|\n")
 
 

@@ -83,10 +83,10 @@ def _validator(schema: str) -> Draft202012Validator:
 
 @dataclass(frozen=True)
 class _Complaint:
-    """An error of jsonschema: the keyword (None for the schema ``false``) of ``schema`` that ``value`` offends."""
+    """An error of jsonschema: the keyword of ``schema`` that ``value`` offends, and what the keyword expects."""
 
     path: list[str | int]
-    keyword: str | None
+    keyword: str
     expected: Any
     value: Any
     schema: Any
@@ -105,7 +105,7 @@ class _Teller:
                 self._unknown_keys(error, node)
             elif isinstance(node, Mapping) and error.keyword in ("required", "oneOf", "dependentRequired"):
                 self._keys(error, node, label)
-            elif error.keyword is None:
+            elif error.keyword == "not":
                 self._not_here(error)
             elif isinstance(node, Scalar) and node.empty:
                 self._at_key(error, "missing-value", f"{label} has no value", "")
