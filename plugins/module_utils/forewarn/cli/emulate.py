@@ -145,7 +145,7 @@ class _Signals:
 
     def came(self, timeout: float) -> bool:
         """Wait that many seconds; tell whether it is time to stop. Raises BrokenPipeError if nobody listens."""
-        ready, _, _ = select.select([self._reader], [], [], timeout)
+        ready, _writable, _failed = select.select([self._reader], [], [], timeout)
         if self.broken_pipe:
             raise BrokenPipeError
         return bool(ready)

@@ -81,9 +81,9 @@ def parse_dhclient(text: str, now: datetime) -> Lease | None:
         options = {}
         expired = False
         for statement in statements:
-            word, _, rest = statement.partition(" ")
+            word, _space, rest = statement.partition(" ")
             if word == "option":
-                name, _, value = rest.partition(" ")
+                name, _space, value = rest.partition(" ")
                 options[name] = value.strip()
             elif word == "expire":
                 expired = _expired(rest.strip(), now)
@@ -185,7 +185,7 @@ def _expired(text: str, now: datetime) -> bool:
     """Tell whether an ``expire`` time (UTC) has come; one that cannot be read counts as past."""
     if text == "never":
         return False
-    word, _, seconds = text.partition(" ")
+    word, _space, seconds = text.partition(" ")
     try:
         if word == "epoch":
             return float(seconds) <= now.timestamp()

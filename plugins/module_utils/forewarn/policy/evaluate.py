@@ -164,7 +164,7 @@ class Builder:
                 except EvaluationError as error:
                     env[slot] = Failed(error)
                     raise
-            elif type(value) is Failed:
+            elif isinstance(value, Failed):
                 raise value.error
             return value
 
@@ -250,14 +250,9 @@ class Builder:
         if shortcut is not None:
             return shortcut
         function, closures = FUNCTIONS[name], [self.build(argument) for argument in arguments]
-        if len(closures) == 1:
-            (first,) = closures
-            invoke: Closure = lambda env: function(first(env))  # noqa: E731  # one of three shapes, all local
-        elif len(closures) == 2:
-            first, second = closures
-            invoke = lambda env: function(first(env), second(env))  # noqa: E731
-        else:
-            invoke = lambda env: function(*[closure(env) for closure in closures])  # noqa: E731
+        invoke = _invoke(function, closures)
+        if name in _INFALLIBLE:
+            return invoke
 
         def call(env: Env) -> Any:
             try:
@@ -265,7 +260,7 @@ class Builder:
             except EvaluationError as error:
                 raise self._placed(error, form) from None
 
-        return call if name not in _INFALLIBLE else invoke
+        return call
 
     def _shortcut(self, name: str, arguments: list[Form]) -> Closure | None:
         """Return a closure for ``x OP literal`` and ``x in [literals]``, which make most of a policy."""
@@ -386,6 +381,17 @@ class Builder:
         if error.expression is None:
             error.expression, error.start, error.end = self.expression, form[2], form[3]
         return error
+
+
+def _invoke(function: Callable[..., Any], arguments: list[Closure]) -> Closure:
+    """Return the call of a function; nearly all have one or two arguments."""
+    if len(arguments) == 1:
+        (only,) = arguments
+        return lambda env: function(only(env))
+    if len(arguments) == 2:
+        first, second = arguments
+        return lambda env: function(first(env), second(env))
+    return lambda env: function(*[argument(env) for argument in arguments])
 
 
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
