@@ -79,11 +79,11 @@ venv: .venv/.installed-all
 	$(PYTHON) -m venv .venv
 
 .venv/.installed: .venv/pyvenv.cfg pyproject.toml
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable .
+	$(PY) -m pip install -qq --disable-pip-version-check --editable .
 	@touch $@
 
 .venv/.installed-all: .venv/pyvenv.cfg pyproject.toml
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[ansible,test,lint]'
+	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[ansible,test,lint]'
 	@touch .venv/.installed $@
 
 clean:

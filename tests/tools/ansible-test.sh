@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Runs `ansible-test ARGUMENT…` on this checkout, without a container engine.
 #
-# The checkout need not lie below ansible_collections/forewarn/azure: ansible-test works on a copy in
-# .cache/ansible-test. PYTHON names the interpreter whose environment holds ansible-core.
+# The checkout need not lie below ansible_collections/forewarn/azure: a copy in .cache/ansible-test does.
 set -euo pipefail
 
 tools=$(cd "$(dirname "$0")" && pwd)
 repository=$(cd "$tools/../.." && pwd)
-python=${PYTHON:-$repository/.venv/bin/python}
-bin=$(cd "$(dirname "$python")" && pwd)
+bin=$repository/.venv/bin
 work=$repository/.cache/ansible-test
 tree=$work/ansible_collections/forewarn/azure
 
@@ -33,7 +31,7 @@ export PATH=$bin$interpreters:/usr/local/bin:/usr/bin:/bin
 export HOME=$work/home
 cache=$HOME/.ansible/test/cache
 mkdir -p "$cache"
-versions=$("$python" -c '
+versions=$("$bin/python" -c '
 import pathlib, re
 import ansible_test._internal.python_requirements as requirements
 print(*sorted(set(re.findall(r"\bpip=.([\d.]+)", pathlib.Path(requirements.__file__).read_text()))))')

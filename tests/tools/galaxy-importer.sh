@@ -1,19 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Builds the collection from what git would commit, and puts the tarball through Galaxy's importer.
-# PYTHON names the interpreter whose environment holds ansible-core. The importer gets an environment of its own in
-# .cache: it pins an attrs older than our other tools take.
+# The importer gets an environment of its own in .cache: it pins an attrs older than our other tools take.
 set -euo pipefail
 
 tools=$(cd "$(dirname "$0")" && pwd)
 repository=$(cd "$tools/../.." && pwd)
-python=${PYTHON:-$repository/.venv/bin/python}
-bin=$(cd "$(dirname "$python")" && pwd)
+bin=$repository/.venv/bin
 work=$repository/.cache/galaxy-importer
 
 if ! [ -e "$work/venv/.installed" ]; then
   rm -rf "$work/venv"
-  "$python" -m venv "$work/venv"
+  "$bin/python" -m venv "$work/venv"
   "$work/venv/bin/pip" install -qq "galaxy-importer>=0.4.30"
   touch "$work/venv/.installed"
 fi

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Type-checks the package, the tests, and the plugins beside the package. PYTHON names an interpreter with mypy.
-set -euo pipefail
+# Type-checks the package, the tests, and the plugins beside the package: all three, whatever the first says.
+set -uo pipefail
 
-tools=$(cd "$(dirname "$0")" && pwd)
-cd "$tools/../.."
-python=${PYTHON:-.venv/bin/python}
+cd "$(dirname "$0")/../.." || exit
+python=.venv/bin/python
+status=0
 
-"$python" -m mypy --package forewarn
-"$python" -m mypy tests
+"$python" -m mypy --package forewarn || status=1
+"$python" -m mypy tests || status=1
 
 # Plugins import the package by its name within Ansible, which a checkout has only by links.
-"$python" tests/tools/link_collection.py .cache/collections
+"$python" tests/tools/link_collection.py .cache/collections || exit
 packages=()
 for directory in plugins/*/; do
   kind=$(basename "$directory")
@@ -19,4 +19,7 @@ for directory in plugins/*/; do
     packages+=(--package "ansible_collections.forewarn.azure.plugins.$kind")
   fi
 done
-if [ ${#packages[@]} -gt 0 ]; then MYPYPATH=.cache/collections "$python" -m mypy --config-file pyproject.toml "${packages[@]}"; fi
+if [ ${#packages[@]} -gt 0 ]; then
+  MYPYPATH=.cache/collections "$python" -m mypy --config-file pyproject.toml "${packages[@]}" || status=1
+fi
+exit "$status"
