@@ -61,6 +61,9 @@ def _show(outcome: Run, console: Console, verbose: bool) -> None:
         console.table(("POLICY", "RULES", "DECIDED", "NEVER DECIDED"), rows)
         console.line()
     failed, total = len(outcome.failed), len(outcome.results)
+    if outcome.findings and not total:
+        console.line("no test was run")
+        return
     summary = f"{plural(total, 'test')} in {plural(len(outcome.files), 'file')}, "
     console.line(summary + (console.style(f"{failed} failed", "bold", "red") if failed else "none failed"))
 

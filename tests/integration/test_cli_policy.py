@@ -1,0 +1,356 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy …`` as a process: exit codes, texts for people, JSON for programs, files written."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from forewarn.cli.main import main
+
+EVENT = {
+    "EventId": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
+    "EventStatus": "Scheduled",
+    "EventType": "Freeze",
+    "ResourceType": "VirtualMachine",
+    "Resources": ["WestNO_0", "WestNO_1"],
+    "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT",
+    "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
+    "EventSource": "Platform",
+    "DurationInSeconds": 5,
+}
+GOOD = "name: p\nrule:\n  match:\n    - output: hold\n"
+BAD = """\
+nmae: web
+params:
+  - {name: limit, type: int, default: nine}
+extra_values: {EventTypes: [X]}
+rule:
+  match:
+    - id: first rule
+      condition: evnt.EventStatus == "Started"
+      output: hold
+    - condition: >-
+        event.EventType == "Freeze" // brief
+        && event.DurationInSecond < 9
+      output: aprove
+    - output: hold
+    - condition: '!affects_me'
+      prepare:
+        - {run: [/usr/local/bin/drain], timeout: 1d}
+      group: ready
+      output: approve
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def policy(
+    *arguments: object, cwd: Path | None = None, stdin: str = "", environ: dict[str, str] | None = None
+) -> Outcome:
+    """Run the command in this process: a process each would take most of the time that these tests take."""
+    output, problems = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd or Path.cwd())
+        patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        for name, value in (environ or {}).items():
+            patch.setenv(name, value)
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(problems):
+            try:
+                code = main(["policy", *map(str, arguments)])
+            except SystemExit as end:  # argparse
+                code = int(end.code or 0)
+    return Outcome(code, output.getvalue(), problems.getvalue())
+
+
+def process(*arguments: object, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "forewarn.cli.main", "policy", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, input=stdin, timeout=60, check=False)
+
+
+def written(directory: Path, text: str, name: str = "p.yml") -> Path:
+    path = directory / name
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+class TestCheck:
+    def test_ten_mistakes_are_told_at_once_each_at_its_place(self, tmp_path: Path) -> None:
+        written(tmp_path, BAD)
+        result = process("check", "p.yml", cwd=tmp_path)
+        assert result.returncode == 1
+        assert result.stderr == ""
+        assert re.findall(r"^p\.yml:(\d+:\d+): error (\S+) ", result.stdout, re.MULTILINE) == [
+            ("1:1", "unknown-key"),
+            ("3:39", "param-value"),
+            ("4:16", "unknown-key"),
+            ("7:11", "malformed"),
+            ("8:18", "undeclared-name"),
+            ("12:12", "unknown-field"),
+            ("13:15", "wrong-value"),
+            ("15:7", "unreachable"),
+            ("17:49", "malformed"),
+            ("18:14", "not-supported"),
+        ]
+        assert "  |         && event.DurationInSecond < 9\n  |            ^^^^^^^^^^^^^^^^^^^^^^\n" in result.stdout
+        assert "hint: did you mean 'name'?" in result.stdout
+        assert result.stdout.endswith("10 errors\n")
+
+    def test_json_says_the_same(self, tmp_path: Path) -> None:
+        path = written(tmp_path, BAD)
+        result = policy("check", path, "--json")
+        data = json.loads(result.stdout)
+        assert result.returncode == 1
+        assert data["forewarn"] == {"schema": "findings", "version": 1}
+        assert data["files"] == [str(path)]
+        assert len(data["findings"]) == 10
+        assert data["findings"][4] == {
+            "path": str(path),
+            "line": 8,
+            "column": 18,
+            "end_column": 22,
+            "severity": "error",
+            "code": "undeclared-name",
+            "message": "there is no variable evnt",
+            "suggestion": "did you mean event?",
+            "source_line": '      condition: evnt.EventStatus == "Started"',
+        }
+
+    def test_nothing_found(self, tmp_path: Path) -> None:
+        result = policy("check", written(tmp_path, GOOD))
+        assert (result.returncode, result.stdout) == (0, "1 policy checked, nothing found\n")
+        data = json.loads(policy("check", tmp_path, "--json").stdout)
+        assert data["findings"] == []
+
+    def test_a_warning_counts(self, tmp_path: Path) -> None:
+        result = policy("check", written(tmp_path, GOOD + "      approver: any\n"))
+        assert result.returncode == 1
+        assert result.stdout.endswith("1 warning\n")
+
+    @pytest.mark.parametrize("arguments", [["none.yml"], [], ["p.yml", "--api-version", "2018"], ["."]])
+    def test_bad_usage(self, tmp_path: Path, arguments: list[str]) -> None:
+        result = policy("check", *arguments, cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert "error" in result.stderr
+        assert "Traceback" not in result.stderr
+
+    def test_colour_where_it_is_wanted_and_nothing_obeyed(self, tmp_path: Path) -> None:
+        path = written(tmp_path, 'name: p\nrule: {match: [{output: "h\\u009bold"}]}\n')
+        assert "\x1b[" not in policy("check", path).stdout
+        coloured = policy("check", path, environ={"FORCE_COLOR": "1"}).stdout
+        assert "\x1b[1;31merror\x1b[0m" in coloured
+        assert "\x9b" not in coloured
+
+
+class TestCompile:
+    def test_writes_an_artifact_that_loads(self, tmp_path: Path) -> None:
+        from forewarn.policy.artifact import load
+
+        target = tmp_path / "policy.json"
+        target.write_text("old")
+        target.chmod(0o640)
+        result = process("compile", written(tmp_path, GOOD), "-o", target, cwd=tmp_path)
+        assert (result.returncode, result.stderr) == (0, "")
+        artifact = load(target.read_bytes())
+        assert result.stdout == f"{target}: 1 policy, {artifact.digest}\n"
+        assert target.stat().st_mode & 0o777 == 0o640
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["p.yml", "policy.json"]
+        again = policy("compile", tmp_path, "-o", "-", cwd=tmp_path)
+        assert again.stdout.encode() == target.read_bytes()
+
+    def test_mistakes_leave_the_old_artifact(self, tmp_path: Path) -> None:
+        target = tmp_path / "policy.json"
+        target.write_text("old")
+        result = policy("compile", written(tmp_path, BAD), "-o", target)
+        assert (result.returncode, result.stdout, target.read_text()) == (1, "", "old")
+        assert "10 errors" in result.stderr
+
+    def test_warnings_are_told_and_do_not_stop_it(self, tmp_path: Path) -> None:
+        result = policy("compile", written(tmp_path, GOOD + "      approver: any\n"), "-o", tmp_path / "policy.json")
+        assert result.returncode == 0
+        assert "1 warning" in result.stderr
+        assert (tmp_path / "policy.json").exists()
+
+    def test_a_place_that_cannot_be_written(self, tmp_path: Path) -> None:
+        result = policy("compile", written(tmp_path, GOOD), "-o", tmp_path / "none" / "policy.json")
+        assert result.returncode == 2
+        assert "cannot be written" in result.stderr
+
+
+TESTS = """\
+section:
+  - name: s
+    tests:
+      - {name: right, input: {event: {EventType: Reboot}}, output: hold}
+      - {name: wrong, input: {event: {EventType: Reboot}}, output: approve}
+"""
+
+
+class TestTest:
+    def test_the_policies_of_the_repository(self, repository: Path) -> None:
+        """Every rule decides in some test."""
+        result = process("test", "policies", "--require-coverage", cwd=repository)
+        assert result.returncode == 0, result.stdout
+        assert "none failed" in result.stdout
+        assert policy("check", "policies", cwd=repository).returncode == 0
+
+    def test_a_wrong_decision_is_told_with_its_line(self, tmp_path: Path) -> None:
+        written(tmp_path, GOOD)
+        written(tmp_path, TESTS, "p.test.yml")
+        result = policy("test", "p.yml", "--junit", "junit.xml", cwd=tmp_path)
+        assert result.returncode == 1
+        assert result.stdout == textwrap.dedent(
+            """\
+            FAIL  p.test.yml:5  s / wrong
+                  p.test.yml:5: output
+                    expected  approve
+                    got       hold
+                    because   p/match-1: rule match-1 applies
+
+
+            POLICY  RULES  DECIDED    NEVER DECIDED
+            p       1      1 (100 %)  -
+
+            2 tests in 1 file, 1 failed
+            """
+        )
+        root = ElementTree.parse(tmp_path / "junit.xml").getroot()
+        assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("2", "1", "0")
+        wrong = root.findall("./testsuite/testcase")[1]
+        assert (wrong.get("name"), wrong.get("file"), wrong.get("line")) == ("wrong", "p.test.yml", "5")
+        failure = wrong.find("failure")
+        assert failure is not None
+        assert failure.get("message") == "output: expected approve, got hold"
+
+    def test_json(self, tmp_path: Path) -> None:
+        written(tmp_path, GOOD)
+        written(tmp_path, TESTS, "p.test.yml")
+        data = json.loads(policy("test", tmp_path, "--json").stdout)
+        assert data["forewarn"] == {"schema": "policy-test", "version": 1}
+        assert [test["passed"] for test in data["tests"]] == [True, False]
+        assert data["coverage"][0]["rules"][0]["decided"] == 2
+
+    def test_coverage_can_be_required(self, tmp_path: Path) -> None:
+        written(tmp_path, "name: p\nrule: {match: [{condition: leader, output: approve}, {output: hold}]}\n")
+        written(tmp_path, TESTS.replace("output: hold", "output: approve"), "p.test.yml")
+        assert policy("test", tmp_path).returncode == 0
+        result = policy("test", tmp_path, "--require-coverage")
+        assert result.returncode == 1
+        assert "match-2 (never tried)" in result.stdout
+
+    def test_a_mistake_in_a_test_file_has_its_place(self, tmp_path: Path) -> None:
+        written(tmp_path, GOOD)
+        written(tmp_path, TESTS.replace("EventType: Reboot", "EvenType: Reboot", 1), "p.test.yml")
+        result = policy("test", "p.yml", "--junit", "junit.xml", cwd=tmp_path)
+        assert result.returncode == 1
+        assert "p.test.yml:4:39: error unknown-key 'EvenType' is no key here" in result.stdout
+        assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("errors") == "1"
+
+    def test_bad_usage(self, tmp_path: Path) -> None:
+        for path in (tmp_path, tmp_path / "none.yml", written(tmp_path, GOOD)):
+            result = policy("test", path)
+            assert (result.returncode, result.stdout) == (2, "")
+
+
+class TestExplain:
+    SAMPLE = "policies/azure-sample.yml"
+
+    def explained(self, repository: Path, event: Any, *more: str) -> Outcome:
+        return policy(
+            "explain", "--policy", self.SAMPLE, "--event", "-", "--now", "2022-04-11T22:20:00Z", *more,
+            cwd=repository, stdin=event if isinstance(event, str) else json.dumps(event),
+        )  # fmt: skip
+
+    def test_every_rule_tried_with_values_and_who_approves(self, repository: Path) -> None:
+        result = self.explained(repository, EVENT, "--vm-name", "westno_1")
+        assert result.returncode == 0
+        for line in (
+            'false       started       event.EventStatus == "Started"',
+            'event.EventStatus = "Scheduled"',
+            'true        brief-freeze  event.EventType == "Freeze"',
+            "event.DurationInSeconds = 5",
+            "not reached otherwise     always",
+            "decision  approve by azure-sample/brief-freeze",
+            "reason    a freeze of 5 s",
+            "approval  not this VM now (not-the-leader): WestNO_0 leads",
+        ):
+            assert line in result.stdout, result.stdout
+
+    def test_an_event_a_list_and_a_document(self, repository: Path) -> None:
+        other = {**EVENT, "EventId": "B", "EventSource": "User"}
+        for given in (EVENT, [EVENT], {"DocumentIncarnation": 2, "Events": [EVENT]}):
+            data = json.loads(self.explained(repository, given, "--vm", "name=WestNO_0", "--json").stdout)
+            (explanation,) = data["explanations"]
+            assert explanation["decision"]["output"] == "approve"
+            assert explanation["approval"]["code"] == "approve"
+            assert [rule["result"] for rule in explanation["policies"][0]["rules"]] == [
+                "false", "false", "true", "not reached",
+            ]  # fmt: skip
+        document = {"DocumentIncarnation": 2, "Events": [EVENT, other]}
+        both = json.loads(self.explained(repository, document, "--json").stdout)
+        assert [item["decision"]["rule"] for item in both["explanations"]] == ["brief-freeze", "user"]
+        one = json.loads(self.explained(repository, document, "--json", "--event-id", "b").stdout)
+        assert [item["event"]["EventId"] for item in one["explanations"]] == ["B"]
+
+    def test_facts_and_parameters(self, repository: Path) -> None:
+        arguments = (
+            "--policy", "policies/database-primary.yml", "--vm-name", "WestNO_0", "--vm", "tags.role=primary",
+            "--param", "max_pause=9", "--param", "failover_takes=10m",
+        )  # fmt: skip
+        brief = self.explained(repository, EVENT, *arguments).stdout
+        assert "decision  approve by database-primary/brief-freeze" in brief
+        late = self.explained(repository, {**EVENT, "DurationInSeconds": 9}, *arguments).stdout
+        assert "decision  hold by database-primary/primary.too-late" in late
+        in_time = self.explained(repository, {**EVENT, "DurationInSeconds": 9}, *arguments[:-2]).stdout
+        assert "prepare   /usr/local/bin/failover" in in_time
+
+    @pytest.mark.parametrize(
+        ("event", "more", "says"),
+        [
+            ("nonsense", [], "not JSON"),
+            ("5", [], "not a"),
+            ("[]", [], "no event"),
+            (EVENT, ["--event-id", "x"], "no event x"),
+            (EVENT, ["--now", "today"], "--now today"),
+            (EVENT, ["--vm", "nam=x"], "no such fact"),
+            (EVENT, ["--vm", "name"], "NAME=VALUE"),
+            (EVENT, ["--param", "limit=5"], "no policy declares"),
+        ],
+    )
+    def test_bad_usage(self, repository: Path, event: Any, more: list[str], says: str) -> None:
+        result = self.explained(repository, event, *more)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert says in result.stderr
+
+    def test_mistakes_in_the_policy_are_all_told(self, tmp_path: Path) -> None:
+        result = policy("explain", "--policy", written(tmp_path, BAD), "--event", "-", stdin=json.dumps(EVENT))
+        assert result.returncode == 2
+        assert result.stderr.count(": error ") == 10
+
+
+def test_the_runner_of_a_policy_without_mistakes_needs_no_library(tmp_path: Path) -> None:
+    """What a VM loads is read with the standard library alone."""
+    target = tmp_path / "policy.json"
+    assert policy("compile", written(tmp_path, GOOD), "-o", target).returncode == 0
+    code = (
+        "import sys; from forewarn.policy.artifact import load; load(open(sys.argv[1], 'rb').read());"
+        "sys.exit(bool({'yaml', 'celpy', 'jsonschema'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, target], check=False, timeout=60).returncode == 0
