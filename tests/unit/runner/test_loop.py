@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from forewarn.errors import ServiceError
 from forewarn.events import Document, Event, Vm
+from forewarn.imds.client import Client
 from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
 from forewarn.imds.limiter import READ_RESERVE, Limiter
 from forewarn.policy.decision import APPROVE, HOLD, Decision, Facts
 from forewarn.runner.log import Log
 from forewarn.runner.loop import Runner
-from forewarn.runner.poller import Identity
+from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity, identity_client
 from forewarn.runner.signals import Interrupted
 from forewarn.runner.tracker import LONGEST_GAP_SECONDS, REPEAT_SECONDS
 
@@ -109,6 +110,7 @@ class Bench:
 
     def approve(self, ids: Sequence[str], incarnation: int | str | None = None, patience_seconds: float = 0.0) -> None:
         assert ids
+        assert self.limiter.delay() == 0, "by the time the budget allows it, the document is stale"
         assert incarnation == self.document.incarnation
         self._take(0.0)
         self.posts.append((self.elapsed, list(ids)))
@@ -258,6 +260,23 @@ def test_without_identity_a_witness_approves(bench: Bench) -> None:
     bench.document = listing(event())
     bench.run(5)
     assert len(bench.posts) == 1
+
+
+def test_what_is_learned_of_the_vm_is_decided_upon_at_once(bench: Bench) -> None:
+    bench.instance_answer = http_fault(500)
+    bench.document = listing(event())
+    bench.rule = lambda listed, facts: APPROVE if facts.vm.zone == "2" else HOLD
+    bench.then(5, instance_answer=Vm(name="web_0", zone="2"))
+    bench.run(20)
+    assert len(bench.posts) == 1
+
+
+def test_asking_who_it_is_is_brief_and_counts_in_the_same_budget() -> None:
+    client = Client("http://127.0.0.1:9/vm/web_0")
+    asking = identity_client(client, lambda seconds: None)
+    assert asking.endpoint == client.endpoint
+    assert asking.limiter is client.limiter
+    assert asking._timeout() == IDENTITY_TIMEOUT_SECONDS
 
 
 def test_a_given_name_overrides_and_the_rest_is_still_learned(bench: Bench) -> None:
@@ -456,6 +475,13 @@ def test_one_refused_event_does_not_keep_the_others_from_being_approved(bench: B
     bench.run(30)
     assert [ids for _, ids in bench.posts] == [["A", "B", "C"], ["A"], ["B"], ["C"]]
     assert [line["event_ids"] for line in bench.lines("approved")] == [["A"], ["C"]]
+
+
+def test_after_a_passing_fault_the_document_is_read_before_the_next_approval(bench: Bench) -> None:
+    bench.document = listing(event("A"), event("B"))
+    bench.approval_fault = lambda ids: http_fault(400 if len(ids) > 1 else 503)
+    bench.run(0.5)
+    assert [ids for _, ids in bench.posts] == [["A", "B"], ["A"]]
 
 
 def test_the_budget_outlasts_many_single_approvals(bench: Bench) -> None:

@@ -23,7 +23,7 @@ from ..policy.engine import PolicySet
 from ..policy.params import parse_text
 from ..runner.log import FORMATS, Log
 from ..runner.loop import Runner
-from ..runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
+from ..runner.poller import Identity, identity_client
 from ..runner.signals import StopSignals
 
 # The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
@@ -88,15 +88,7 @@ def run(args: argparse.Namespace) -> int:
         client = Client(
             endpoint, policies.api_version, sleep=stop.sleep, log=lambda text: log.warning("waiting", reason=text)
         )
-        asking = Client(
-            endpoint,
-            policies.api_version,
-            read_timeout=IDENTITY_TIMEOUT_SECONDS,
-            connect_timeout=IDENTITY_TIMEOUT_SECONDS,
-            first_read_timeout=IDENTITY_TIMEOUT_SECONDS,
-            sleep=stop.sleep,
-        )
-        asking.limiter = client.limiter  # one budget for the VM
+        asking = identity_client(client, stop.sleep)
         with client, asking:
             identity = Identity(asking, args.vm_name, log, time.monotonic)
             runner = Runner(client, identity, policies, log, stop, dry_run=args.dry_run)

@@ -86,6 +86,20 @@ class Poller:
         return document
 
 
+def identity_client(client: Client, sleep: Callable[[float], None]) -> Client:
+    """Return a client that asks the same service, briefly, within the same request budget."""
+    asking = Client(
+        client.endpoint.url,
+        client.api_version,
+        connect_timeout=IDENTITY_TIMEOUT_SECONDS,
+        read_timeout=IDENTITY_TIMEOUT_SECONDS,
+        first_read_timeout=IDENTITY_TIMEOUT_SECONDS,
+        sleep=sleep,
+    )
+    asking.limiter = client.limiter
+    return asking
+
+
 class Identity:
     """Who this VM is. A name given by the operator stands; everything else comes from the instance metadata."""
 
