@@ -106,7 +106,7 @@ class TestCheck:
             ("12:12", "unknown-field"),
             ("13:15", "wrong-value"),
             ("15:7", "unreachable"),
-            ("17:49", "malformed"),
+            ("17:50", "malformed"),
             ("18:14", "not-supported"),
         ]
         assert "  |         && event.DurationInSecond < 9\n  |            ^^^^^^^^^^^^^^^^^^^^^^\n" in result.stdout
