@@ -325,6 +325,21 @@ def test_time_can_be_advanced_and_scaled(server: EmulatorServer, client: Emulato
         client.advance(-1)
 
 
+def test_advancing_running_time_brings_not_before_closer() -> None:
+    with EmulatorServer() as server, EmulatorClient(server.url) as client:
+        get(server.url)
+        event = client.schedule("Reboot")
+        client.advance(600)
+        document = get(server.url).json()
+        assert document["DocumentIncarnation"] == 3
+        left = parsedate_to_datetime(document["Events"][0]["NotBefore"]).timestamp() - time.time()
+        assert 290 < left <= 301
+        before = time.monotonic()
+        client.advance(302)
+        assert statuses(server.url) == ["Started"]
+        assert client.event(event)["started"]["monotonic"] >= before, "for the real world it began at the jump"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [

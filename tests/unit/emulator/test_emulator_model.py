@@ -222,6 +222,7 @@ def test_se24_a_cancelled_domain_ends_the_row() -> None:
     model, clock = make()
     model.cancel(model.schedule_fault_domains(EventSpec("Reboot", ("a", "b"))))
     clock.advance(86400 * 0.5)
+    model.settle()
     assert len(model.events) == 1
 
 
