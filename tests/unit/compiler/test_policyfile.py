@@ -15,6 +15,7 @@ from forewarn.compiler import expression, policyfile
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.findings import CODES, Finding, render
 from forewarn.compiler.policyfile import Compilation, PolicyError, compile_policies, load_policies
+from forewarn.compiler.policytest import run_tests
 from forewarn.compiler.schema import load as load_schema
 from forewarn.compiler.types import BOOL
 from forewarn.errors import InputError
@@ -442,3 +443,23 @@ def test_the_documented_examples_of_expressions_have_the_code(repository: Path) 
             assert code in [finding.code for finding in found], example
             tried += 1
     assert tried > 10
+
+
+def test_the_examples_of_the_documentation_work(tmp_path: Path, repository: Path) -> None:
+    """The first two YAML blocks of docs/policies.md are a policy and its tests."""
+    policy, tests = (repository / "docs" / "policies.md").read_text().split("```yaml\n")[1:3]
+    (tmp_path / "web-tier.yml").write_text(policy.split("```")[0])
+    (tmp_path / "web-tier.test.yml").write_text(tests.split("```")[0])
+    outcome = run_tests([tmp_path / "web-tier.test.yml"])
+    assert (outcome.findings, [result.mismatches for result in outcome.failed]) == ([], [])
+    assert not outcome.coverage[0].missing
+
+
+def test_the_documentation_names_every_key(repository: Path) -> None:
+    text = (repository / "docs" / "policies.md").read_text()
+    schema = load_schema("policy.schema.json")
+    tests = load_schema("policy-test.schema.json")["$defs"]
+    places = [schema, *(schema["$defs"][name] for name in ("param", "match", "hook")), tests["test"], tests["input"]]
+    for place in places:
+        for key in place["properties"]:
+            assert key in text, key
