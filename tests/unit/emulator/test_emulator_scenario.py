@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 from textwrap import dedent
 
@@ -43,6 +44,11 @@ def test_the_samples_in_the_documentation_load(repository: Path) -> None:
         clock.advance(86400)
         emulation.model.settle()
         assert "failed" not in {entry.kind for entry in emulation.model.transitions}, sample
+
+
+def test_the_example_in_the_documentation_loads(repository: Path) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", (repository / "docs" / "emulator.md").read_text(), re.DOTALL)
+    assert [step.action for step in parse_scenario(example).timeline] == ["schedule", "fault", "cancel"]
 
 
 def test_the_recorded_sequence(repository: Path) -> None:
