@@ -54,7 +54,7 @@ class Checker:
         return [op, str(type_), node.start, node.end, *rest], type_
 
     def _unknown(self, node: Node) -> Typed:
-        return self._made("lit", t.UNKNOWN, node, None)
+        return self._made("unknown", t.UNKNOWN, node)
 
     # Names and fields
 
@@ -427,6 +427,8 @@ class Checker:
         if len(arguments) not in counts or arguments[0].kind != "name":
             self.report(node, "bad-macro", f"{node.value}() takes a name and an expression, as in x.{node.value}(e, …)")
             return self._unknown(node)
+        if arguments[0].value == "__result__":
+            self.report(arguments[0], "reserved-word", "CEL's loops keep __result__ for themselves", "call it another")
         range_form, range_type = self.check(range_node, present)
         if range_type.kind not in ("list", "map", "unknown"):
             self.report(

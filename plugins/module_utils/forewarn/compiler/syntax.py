@@ -104,7 +104,7 @@ def _grammar_tree(source: str) -> Any:
         if start is None or getattr(token, "type", "") == "$END":
             end = len(source)
             raise CelSyntaxError("syntax", "the expression ends too early", len(source.rstrip()), end) from error
-        found = re.match(r"\w+|\S", source[start:])
+        found = re.match(r"\w+|.", source[start:], re.DOTALL)
         text = found.group() if found else ""
         raise CelSyntaxError(
             "syntax", f"CEL does not allow {text!r} here", start, start + len(text), _syntax_hint(source, start, text)
@@ -197,6 +197,10 @@ def _literal_end(source: str, opening: re.Match[str]) -> int:
     )
 
 
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else text[:40] + "…"
+
+
 def _disagreement(start: int, end: int) -> CelSyntaxError:
     return CelSyntaxError(
         "engines-disagree",
@@ -245,6 +249,10 @@ class _Converter:
 
     def _binary(self, tree: Any, start: int, end: int, depth: int) -> Node:
         left, right = tree.children
+        after = left.meta.end_pos
+        if left.data == "relation_in" and re.match(r"\w", self.source[after : after + 1]):
+            # The grammar's tokens find the operator in 'a' inside, too.
+            raise CelSyntaxError("syntax", "CEL does not allow a word here that begins with in", after - 2, after + 1)
         operands = [self.convert(left.children[0], depth), self.convert(right, depth)]
         return Node("operator", start, end, _OPERATORS[left.data], operands)
 
@@ -257,12 +265,19 @@ class _Converter:
         )
 
     def _member_dot(self, tree: Any, start: int, end: int, depth: int) -> Node:
-        return Node("select", start, end, str(tree.children[1]), [self.convert(tree.children[0], depth)])
+        return Node("select", start, end, self._selector(tree.children[1]), [self.convert(tree.children[0], depth)])
+
+    def _selector(self, token: Any) -> str:
+        """Return a name after a dot: reserved words may stand there, the words of the grammar itself may not."""
+        name = str(token)
+        if name in ("in", "null"):
+            raise CelSyntaxError("syntax", f"CEL does not allow {name!r} here", token.start_pos, token.end_pos)
+        return name
 
     def _member_dot_arg(self, tree: Any, start: int, end: int, depth: int) -> Node:
         receiver, name, *arguments = tree.children
         children = [self.convert(receiver, depth), *self._arguments(arguments, depth)]
-        return Node("method", start, end, str(name), children)
+        return Node("method", start, end, self._selector(name), children)
 
     def _arguments(self, lists: list[Any], depth: int) -> list[Node]:
         return [self.convert(child, depth) for part in lists for child in part.children]
@@ -317,13 +332,21 @@ class _Converter:
         if kind == "FLOAT_LIT":
             value = float(text)
             if not _DOUBLE.fullmatch(text) or value in (float("inf"), float("-inf")):
-                raise CelSyntaxError("bad-number", f"{text} is not a double of CEL", start, end, "write 1.0, say")
+                raise CelSyntaxError(
+                    "bad-number", f"{_shortened(text)} is not a double of CEL", start, end, "write 1.0, say"
+                )
             return Node("literal", start, end, value, type=DOUBLE)
         unsigned = kind == "UINT_LIT"
-        number = int(text.rstrip("uU"), 16 if "x" in text else 10)
         low, high = (0, 2**64 - 1) if unsigned else _INT64
+        digits = text.rstrip("uU").lstrip("-0x") or "0"
+        # Python refuses to read thousands of digits; no number that fits has more than 20.
+        number = int(digits, 16 if "x" in text else 10) if len(digits) <= 20 else high + 1
+        if text.startswith("-"):
+            number = -number
         if not low <= number <= high or (unsigned and text.startswith("-")):
-            raise CelSyntaxError("bad-number", f"{text} does not fit {'a uint' if unsigned else 'an int'}", start, end)
+            raise CelSyntaxError(
+                "bad-number", f"{_shortened(text)} does not fit {'a uint' if unsigned else 'an int'}", start, end
+            )
         return Node("literal", start, end, number, type=UINT if unsigned else INT)
 
     def _text(self, text: str, start: int, end: int) -> Node:
@@ -341,6 +364,8 @@ class _Converter:
                 "use single quotes",
             )
         if "r" in prefix:
+            if body.endswith("\\"):
+                raise _disagreement(start, end)
             data = body.encode()
         elif "b" in prefix:
             data = self._unescape(body, start + opening.end(), for_bytes=True).encode("utf-8", "surrogateescape")
@@ -389,4 +414,6 @@ class _Converter:
 
 
 # Rules that mean something even around a single subtree.
-_OWN_RULES = frozenset(("paren_expr", "list_lit", "map_lit", "ident_arg", "member_dot_arg", "dot_ident_arg"))
+_OWN_RULES = frozenset(
+    ("paren_expr", "list_lit", "map_lit", "ident_arg", "member_dot_arg", "dot_ident_arg", "member_object")
+)

@@ -1,0 +1,384 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Random CEL expressions over a policy's variables, and random values for these, from a seed.
+
+Most expressions have a type; the few that do not show that engines refuse the same ones.
+"""
+
+# ruff: noqa: SIM905  # a list of short texts reads better as one
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from forewarn.compiler import types as t
+from forewarn.compiler.environment import policy_declarations
+from forewarn.compiler.types import Declarations, Type
+from forewarn.policy import timevalues as tv
+
+from .cel_oracles import MISSING
+
+PARAMS: Mapping[str, Type] = {
+    "flag": t.BOOL,
+    "n": t.INT,
+    "ratio": t.DOUBLE,
+    "label": t.STRING,
+    "wait": t.DURATION,
+    "since": t.TIMESTAMP,
+    "names": t.list_of(t.STRING),
+    "sizes": t.list_of(t.INT),
+    "roles": t.map_of(t.STRING, t.STRING),
+}
+DECLARATIONS: Declarations = policy_declarations("2020-07-01", PARAMS, {}, {})
+RESULTS = ("bool", "bool", "bool", "bool", "int", "string", "double", "timestamp", "duration", "uint", "bytes", "texts")
+
+INTS = (
+    "0 1 2 3 9 -1 -2 10 60 900 9223372036854775807 -9223372036854775808 9223372036854775806 4611686018427387904 "
+    "3037000500 -9223372036854775807 0x1F 253402300799 -62135596800"
+).split()
+UINTS = "0u 1u 2u 7u 18446744073709551615u 18446744073709551614u 9223372036854775808u".split()
+DOUBLES = (
+    "0.0 1.0 -1.0 0.5 1.5 -2.5 1e3 1e308 1e-308 9223372036854775807.0 -9223372036854775808.0 18446744073709551616.0 "
+    "double('nan') double('inf') double('-inf') -0.0"
+).split()
+TEXTS = (
+    "",
+    "a",
+    "b",
+    "ab",
+    "web_0",
+    "WEB_1",
+    "é",
+    "日本",
+    "a,b,c",
+    " x ",
+    "\U0001f600",
+    "10",
+    "-7",
+    "true",
+    "1.5",
+    "60s",
+)
+DURATIONS = "0s 1s 9s 30s 5m 15m 1h -1s 90m 1h30m 1.5s -0.5s 250ms 1us 1ns 2562047h -2562047h 24h".split()
+TIMES = (
+    "2026-01-31T12:00:00Z 2026-01-31T12:10:00Z 2024-02-29T23:59:59Z 1970-01-01T00:00:00Z 0001-01-01T00:00:00Z "
+    "9999-12-31T23:59:59Z 2026-03-29T01:30:00+02:00 2026-10-25T00:30:00Z 1969-12-31T23:59:59.5Z "
+    "2026-01-31T12:00:00.123456789Z"
+).split()
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "+02:00", "-08:30", "05:45", "Australia/Lord_Howe")
+PATTERNS = ("^web", "_[0-9]+$", "a|b", "[^a]", "^$", "(?i)web", ".", "é", "^.{2}$", "x*", r"\bb\b", r"\d")
+KNOWN_VALUES = {
+    "EventType": ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"),
+    "EventStatus": ("Scheduled", "Started"),
+    "EventSource": ("Platform", "User"),
+    "ResourceType": ("VirtualMachine",),
+}
+_ACCESSORS = ("FullYear", "Month", "Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "Hours", "Minutes", "Seconds")
+
+
+class Generator:
+    """Writes expressions. ``plain`` keeps to what cel-python evaluates as the definition says (docs/cel.md)."""
+
+    def __init__(self, random: Random, plain: bool = False) -> None:
+        self.random = random
+        self.plain = plain
+        self.locals: list[tuple[str, str]] = []
+        self._counter = 0
+
+    def expression(self) -> str:
+        """Return an expression of a random type."""
+        kind = "bool" if self.plain else self.random.choice(RESULTS)
+        return self.make(kind, self.random.randint(1, 4))
+
+    def make(self, kind: str, depth: int) -> str:
+        """Return an expression of a kind: a CEL type, or texts, ints, roles for lists and maps."""
+        if depth <= 0 or self.random.random() < 0.12:
+            return self._leaf(kind)
+        if self.random.random() < 0.06:
+            condition = self.make("bool", depth - 1)
+            return f"({condition} ? {self.make(kind, depth - 1)} : {self.make(kind, depth - 1)})"
+        method: Callable[[int], str] = getattr(self, f"_{kind}")
+        return method(depth - 1)
+
+    def _pick(self, *options: str) -> str:
+        return self.random.choice(options)
+
+    def _text(self, text: str) -> str:
+        return f"'{text}'" if self.random.random() < 0.7 else f'"{text}"'
+
+    def _operand(self, kind: str, depth: int) -> str:
+        text = self.make(kind, depth)
+        return text if self.random.random() < 0.1 else f"({text})"
+
+    def _event(self) -> str:
+        return self._local("event") or "event"
+
+    def _local(self, kind: str) -> str | None:
+        found = [name for name, local in self.locals if local == kind]
+        return self.random.choice(found) if found and self.random.random() < 0.7 else None
+
+    def _leaf(self, kind: str) -> str:
+        local = self._local(kind)
+        if local:
+            return local
+        pick, event = self._pick, self._event()
+        if kind == "bool":
+            field = pick("NotBefore", "Description", "EventSource", "DurationInSeconds", "ResourceType")
+            return pick("true", "false", "affects_me", "leader", "params.flag", f"has({event}.{field})")
+        if kind == "int":
+            return pick(pick(*INTS), pick(*INTS), f"{event}.DurationInSeconds", "params.n")
+        if kind == "uint":
+            return pick(*UINTS)
+        if kind == "double":
+            return pick("params.ratio", pick(*(DOUBLES[:8] if self.plain else DOUBLES)))
+        if kind == "string":
+            event_field = f"{event}.{pick('EventType', 'EventStatus', 'EventSource', 'Description', 'EventId')}"
+            return pick(self._text(pick(*TEXTS)), event_field, "vm.name", "vm.zone", "params.label", "vm.tags.role")
+        if kind == "bytes":
+            return pick("b'a'", "b''", "b'\\xff'", "b'é'")
+        if kind == "timestamp":
+            times = [time for time in TIMES if not self.plain or "." not in time]
+            return pick("now", f"{event}.NotBefore", "params.since", f"timestamp('{pick(*times)}')")
+        if kind == "duration":
+            whole = [d for d in DURATIONS if not self.plain or (not any(c in d for c in ".un") and "ms" not in d)]
+            return pick("notice", "age", "params.wait", f"duration('{pick(*whole)}')")
+        if kind == "texts":
+            some = ", ".join(self._text(pick(*TEXTS)) for _ in range(self.random.randint(0, 3)))
+            return pick(f"{event}.Resources", "params.names", f"[{some}]")
+        if kind == "ints":
+            return pick("params.sizes", f"[{', '.join(pick(*INTS) for _ in range(self.random.randint(0, 3)))}]")
+        return pick("params.roles", "vm.tags", "{'role': 'web', 'a': 'b'}", "{'a': 'x'}")
+
+    def _loop(self, kind: str, source: str, macro: str, body: str, depth: int) -> str:
+        self._counter += 1
+        # Now and then a name that hides something else.
+        name = self._pick("now", "notice", "vm") if self.random.random() < 0.05 else f"x{self._counter % 3}"
+        hidden = [local for local in self.locals if local[0] == name]
+        self.locals = [local for local in self.locals if local[0] != name]
+        self.locals.append((name, kind))
+        inner = self.make(body, depth)
+        self.locals.pop()
+        self.locals += hidden
+        return f"{source}.{macro}({name}, {inner})"
+
+    def _range(self, depth: int) -> tuple[str, str]:
+        kind = self._pick("event", "event", "string", "int")
+        if kind == "event":
+            return "event", "events"
+        source = self.make("texts" if kind == "string" else "ints", depth)
+        return kind, source if source.startswith(("[", "params", "event.")) else f"({source})"
+
+    def _bool(self, depth: int) -> str:
+        random, event = self.random, self._event()
+        choice = random.randrange(16)
+        if choice < 4:
+            operator = self._pick(" && ", " || ")
+            return operator.join(self._operand("bool", depth) for _ in range(random.randint(2, 3)))
+        if choice == 4:
+            return f"!{self._operand('bool', depth)}"
+        if choice < 8:
+            kinds = ["int", "string", "timestamp", "duration", "double", "bool"]
+            kind = self._pick(*kinds, *([] if self.plain else ["uint", "bytes"]))
+            operator = self._pick("==", "!=", "<", "<=", ">", ">=")
+            return f"{self._operand(kind, depth)} {operator} {self._operand(kind, depth)}"
+        if choice == 8:
+            name = self._pick(*KNOWN_VALUES)
+            values = KNOWN_VALUES[name]
+            if random.random() < 0.5:
+                return f"{event}.{name} {self._pick('==', '!=')} '{self._pick(*values)}'"
+            return f"{event}.{name} in [{', '.join(repr(self._pick(*values)) for _ in range(random.randint(1, 3)))}]"
+        if choice == 9:
+            kind, collection = self._pick("string texts", "int ints", "string roles").split()
+            return f"{self._operand(kind, depth)} in {self._operand(collection, depth)}"
+        if choice < 12:
+            kind, source = self._range(depth)
+            return self._loop(kind, source, self._pick("all", "exists", "exists_one"), "bool", depth)
+        if choice == 12:
+            method = self._pick("contains", "startsWith", "endsWith")
+            return f"{self._operand('string', depth)}.{method}({self.make('string', depth)})"
+        if choice == 13:
+            return f"{self._operand('string', depth)}.matches(r'{self._pick(*PATTERNS)}')"
+        if choice == 14 and not self.plain:
+            return self._pick(
+                f"bool({self.make('string', depth)})",
+                f"{self._operand('texts', depth)} == {self._operand('texts', depth)}",
+                f"[{self.make('double', depth)}] == [{self.make('double', depth)}]",
+                f"{self._operand('double', depth)} in [{self.make('double', depth)}, {self.make('double', depth)}]",
+                f"{self._operand('roles', depth)} == {self._operand('roles', depth)}",
+            )
+        return f"{event}.DurationInSeconds {self._pick('>=', '<', '==', '>')} {self._pick('0', '9', '-1', '30')}"
+
+    def _int(self, depth: int) -> str:
+        choice = self.random.randrange(11)
+        if choice < 4:
+            operators = ["+", "-", "*"] if self.plain else ["+", "-", "*", "/", "%"]
+            return f"{self._operand('int', depth)} {self._pick(*operators)} {self._operand('int', depth)}"
+        if choice == 4:
+            return f"-({self.make('int', depth)})"
+        if choice == 5:
+            kind = self._pick("string", "texts", "roles", "ints")
+            text = self._operand(kind, depth)
+            return f"{text}.size()" if self.random.random() < 0.5 else f"size({text})"
+        if choice == 6:
+            accessor = self._pick(*_ACCESSORS, *([] if self.plain else ["Milliseconds"]))
+            zone = "" if self.random.random() < 0.5 or self.plain else f"'{self._pick(*ZONES)}'"
+            return f"{self._operand('timestamp', depth)}.get{accessor}({zone})"
+        if choice == 7:
+            return f"{self._operand('duration', depth)}.get{self._pick('Hours', 'Minutes', 'Seconds')}()"
+        if choice == 8 and not self.plain:
+            kind = self._pick("string", "double", "uint", "timestamp", "int")
+            return f"int({self.make(kind, depth)})"
+        if choice == 9 and not self.plain:
+            start = self._pick("", "", f", {self._small()}")
+            method = self._pick("indexOf", "lastIndexOf")
+            return f"{self._operand('string', depth)}.{method}({self.make('string', depth)}{start})"
+        index = self._pick("0", "1", "2") if self.plain else self._small()
+        return f"{self._operand('ints', depth)}[{index}]"
+
+    def _small(self) -> str:
+        return self._pick("-1", "0", "1", "2", "3", "5", "params.n")
+
+    def _uint(self, depth: int) -> str:
+        if self.random.random() < 0.6:
+            return (
+                f"{self._operand('uint', depth)} {self._pick('+', '-', '*', '/', '%')} {self._operand('uint', depth)}"
+            )
+        return f"uint({self.make(self._pick('int', 'double', 'string', 'uint'), depth)})"
+
+    def _double(self, depth: int) -> str:
+        if self.random.random() < 0.6:
+            operators = ("+", "-", "*") if self.plain else ("+", "-", "*", "/")
+            return f"{self._operand('double', depth)} {self._pick(*operators)} {self._operand('double', depth)}"
+        if self.random.random() < 0.3:
+            return f"-({self.make('double', depth)})"
+        return f"double({self.make(self._pick('int', 'double', *([] if self.plain else ['string', 'uint'])), depth)})"
+
+    def _string(self, depth: int) -> str:
+        choice = self.random.randrange(4 if self.plain else 12)
+        if choice < 2:
+            return f"{self._operand('string', depth)} + {self._operand('string', depth)}"
+        if choice == 2:
+            kinds = ("int", "string") if self.plain else ("int", "string", "bool", "uint", "bytes")
+            return f"string({self.make(self._pick(*kinds), depth)})"
+        if choice == 3:
+            key = self._pick(".role", ".a", "['role']", "['']")
+            return f"{self._operand('roles', depth)}{key}"
+        if choice == 4:
+            return f"string({self.make(self._pick('timestamp', 'duration'), depth)})"
+        if choice == 5:
+            return f"{self._operand('string', depth)}.charAt({self._small()})"
+        if choice == 6:
+            return f"{self._operand('string', depth)}.{self._pick('lowerAscii', 'upperAscii', 'trim', 'reverse')}()"
+        if choice == 7:
+            limit = self._pick("", f", {self._small()}")
+            arguments = f"{self.make('string', depth)}, {self.make('string', depth)}{limit}"
+            return f"{self._operand('string', depth)}.replace({arguments})"
+        if choice == 8:
+            arguments = self._pick(self._small(), f"{self._small()}, {self._small()}")
+            return f"{self._operand('string', depth)}.substring({arguments})"
+        if choice == 9:
+            return f"{self._operand('texts', depth)}.join({self._pick('', self.make('string', depth))})"
+        return f"{self._operand('texts', depth)}[{self._small()}]"
+
+    def _bytes(self, depth: int) -> str:
+        if self.random.random() < 0.5:
+            return f"bytes({self.make('string', depth)})"
+        return f"{self._operand('bytes', depth)} + {self._operand('bytes', depth)}"
+
+    def _timestamp(self, depth: int) -> str:
+        if self.random.random() < 0.2 and not self.plain:
+            return f"timestamp({self.make(self._pick('int', 'timestamp', 'string'), depth)})"
+        if self.random.random() < 0.2:
+            return f"{self._operand('duration', depth)} + {self._operand('timestamp', depth)}"
+        return f"{self._operand('timestamp', depth)} {self._pick('+', '-')} {self._operand('duration', depth)}"
+
+    def _duration(self, depth: int) -> str:
+        if self.random.random() < 0.4:
+            return f"{self._operand('timestamp', depth)} - {self._operand('timestamp', depth)}"
+        if self.random.random() < 0.2 and not self.plain:
+            return f"duration({self.make(self._pick('string', 'duration'), depth)})"
+        return f"{self._operand('duration', depth)} {self._pick('+', '-')} {self._operand('duration', depth)}"
+
+    def _texts(self, depth: int) -> str:
+        choice = self.random.randrange(3 if self.plain else 5)
+        if choice == 0:
+            kind, source = self._range(depth)
+            return self._loop(kind, source, "map", "string", depth)
+        if choice == 1:
+            return self._loop("string", f"({self.make('texts', depth)})", "filter", "bool", depth)
+        if choice == 2:
+            return f"{self._operand('texts', depth)} + {self._operand('texts', depth)}"
+        if choice == 3:
+            limit = self._pick("", f", {self._small()}")
+            return f"{self._operand('string', depth)}.split({self.make('string', depth)}{limit})"
+        body = f"{self.make('bool', depth - 1)}, "
+        return self._loop("string", f"({self.make('texts', depth)})", "map", "string", depth).replace(
+            ", ", f", {body}", 1
+        )
+
+    def _ints(self, depth: int) -> str:
+        if self.random.random() < 0.5:
+            kind, source = self._range(depth)
+            return self._loop(kind, source, "map", "int", depth)
+        return self._loop("int", f"({self.make('ints', depth)})", "filter", "bool", depth)
+
+    def _roles(self, _depth: int) -> str:
+        return self._leaf("roles")
+
+
+def _event(random: Random, plain: bool) -> dict[str, Any]:
+    """Return an event as the view gives it: what the service left out is missing."""
+    values: dict[str, Any] = {
+        "EventId": random.choice(("c7061bac-afdc-4513-b24b-aa5f13a16123", "X")),
+        "EventType": random.choice(KNOWN_VALUES["EventType"]),
+        "EventStatus": random.choice(KNOWN_VALUES["EventStatus"]),
+        "Resources": random.choice((["web_0"], ["web_0", "WEB_1"], ["é"], [], ["a", "b", "ab"])),
+    }
+    if random.random() < 0.7:
+        values["ResourceType"] = "VirtualMachine"
+    if random.random() < 0.7:
+        values["NotBefore"] = _time(random, plain)
+    if random.random() < 0.7:
+        values["Description"] = random.choice(TEXTS)
+    if random.random() < 0.7:
+        values["EventSource"] = random.choice(KNOWN_VALUES["EventSource"])
+    if random.random() < 0.7:
+        values["DurationInSeconds"] = random.choice((-1, 0, 5, 9, 30, 2**63 - 1))
+    return values
+
+
+def _time(random: Random, plain: bool) -> int:
+    seconds = 1_769_860_800 + random.choice((0, 1, -1, 600, 900, 86_400, -86_400 * 400, 15_778_800))
+    return seconds * tv.SECOND + (0 if plain else random.choice((0, 0, 500_000_000, 123_456_000)))
+
+
+def values(random: Random, plain: bool = False) -> dict[str, Any]:
+    """Return a value, or MISSING, for every variable of DECLARATIONS."""
+    event = _event(random, plain)
+    vm = {"name": "web_0", "location": "westeurope", "size": "D2", "scale_set": "web", "fault_domain": "0"}
+    if random.random() < 0.6:
+        vm["zone"] = "1"
+    tags = random.choice(({"role": "web"}, {"a": "b", "role": "é"}, {}))
+    return {
+        "event": event,
+        "events": [event, *(_event(random, plain) for _ in range(random.randint(0, 2)))],
+        "notice": random.choice((MISSING, 0, 900 * tv.SECOND, 30 * tv.SECOND)),
+        "age": random.choice((0, 61 * tv.SECOND)),
+        "now": _time(random, plain),
+        "affects_me": random.choice((MISSING, True, False)),
+        "leader": random.choice((True, False)),
+        "vm": {**vm, "tags": tags} if random.random() < 0.8 else vm,
+        "params": {
+            "flag": random.choice((True, False)),
+            "n": random.choice((-1, 0, 1, 2, 9, 2**63 - 1, -(2**63))),
+            "ratio": random.choice((0.0, 0.5, -1.5)),
+            "label": random.choice(TEXTS),
+            "wait": random.choice((5, 900, -1)) * tv.SECOND,
+            "since": _time(random, plain),
+            "names": random.choice(([], ["a"], ["web_0", "b"])),
+            "sizes": random.choice(([], [0], [1, 2, 9])),
+            "roles": random.choice(({}, {"role": "web", "a": ""})),
+        },
+    }

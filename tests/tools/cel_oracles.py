@@ -1,0 +1,316 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Other CEL engines to compare with: Google's cel-expr-python, and cel-python's interpreter.
+
+Values go in and come out as the evaluator has them: timestamps and durations are nanoseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import celpy
+from cel_expr_python import cel  # type: ignore[import-untyped]  # has types for editors, but does not say so
+from cel_expr_python.ext import ext_strings  # type: ignore[import-untyped]
+from celpy import celtypes
+from celpy.celparser import CELParseError
+from celpy.evaluation import CELEvalError
+from forewarn.compiler import types as t
+from forewarn.compiler.expression import check
+from forewarn.compiler.types import Declarations, Type
+from forewarn.policy import timevalues as tv
+from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.functions import EvaluationError
+
+MISSING = object()  # a variable or field without a value
+
+# Errors of ours where an engine may have a value (docs/cel.md, "Stricter on purpose").
+STRICT = (
+    "duration out of range",
+    "out of range in that time zone",
+    "splitting an empty text by an empty separator",
+    "finer than a nanosecond",
+    "is not an int",
+    "is not a uint",
+    "is not a double",
+    "is not an RFC 3339 time",
+    "out of range: second must be in 0..59",
+    "no time zone",
+    "no offset",
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``kind`` is value, error or refused (at compile time); ``detail`` is the value, or the message."""
+
+    kind: str
+    detail: Any
+
+    def same(self, other: Outcome) -> bool:
+        """Tell whether both are errors, or both the same value: a NaN is one with a NaN, -0.0 differs from 0.0."""
+        if self.kind != other.kind:
+            return False
+        return self.kind != "value" or _identical(self.detail, other.detail)
+
+
+def _identical(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return repr(a) == repr(b)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_identical, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_identical(value, b[key]) for key, value in a.items())
+    return type(a) is type(b) and bool(a == b)
+
+
+def strict(ours: Outcome, other: Outcome) -> bool:
+    """Tell whether we fail on purpose where the other engine has a value."""
+    return ours.kind == "error" and other.kind == "value" and any(text in ours.detail for text in STRICT)
+
+
+class Ours:
+    """One expression, compiled by us. ``type`` is None if it was refused; ``findings`` say why."""
+
+    def __init__(self, source: str, declarations: Declarations) -> None:
+        checked = check(source, declarations)
+        self.source = source
+        self.type = checked.type
+        self.findings = checked.findings
+        self.form = checked.form
+        self._scope = Scope(tuple(declarations.variables))
+        if checked.form is not None:
+            self._closure = Builder(self._scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+
+    def run(self, values: Mapping[str, Any]) -> Outcome:
+        """Evaluate; a variable that is MISSING is left out."""
+        try:
+            given = {name: value for name, value in values.items() if value is not MISSING}
+            return Outcome("value", self._closure(self._scope.environment(given)))
+        except EvaluationError as error:
+            return Outcome("error", str(error))
+
+
+_GOOGLE_TYPES = {
+    "bool": cel.Type.BOOL,
+    "int": cel.Type.INT,
+    "uint": cel.Type.UINT,
+    "double": cel.Type.DOUBLE,
+    "string": cel.Type.STRING,
+    "bytes": cel.Type.BYTES,
+    "null": cel.Type.NULL,
+    "timestamp": cel.Type.TIMESTAMP,
+    "duration": cel.Type.DURATION,
+}
+
+
+def literal(value: Any, type_: Type, declarations: Declarations) -> str:
+    """Write a value as CEL. A record becomes a map."""
+    if type_.kind == "record":
+        fields = declarations.records[type_.name]
+        pairs = (f'"{name}": dyn({literal(item, fields[name].type, declarations)})' for name, item in value.items())
+        return "{" + ", ".join(('"": dyn(0)', *pairs)) + "}"  # never empty, since {} would be of any type
+    if type_.kind == "list":
+        return "[" + ", ".join(literal(item, type_.of[0], declarations) for item in value) + "]"
+    if type_.kind == "map":
+        pairs = (
+            f"{literal(key, type_.of[0], declarations)}: {literal(item, type_.of[1], declarations)}"
+            for key, item in value.items()
+        )
+        return "{" + ", ".join(pairs) + "}"
+    writers: dict[str, Callable[[Any], str]] = {
+        "bool": lambda v: "true" if v else "false",
+        "int": str,
+        "uint": "{}u".format,
+        "double": lambda v: repr(v) if math.isfinite(v) and "." in repr(v) else f"double('{v!r}')",
+        "string": lambda v: "'" + "".join(c if c.isalnum() else f"\\U{ord(c):08x}" for c in v) + "'",
+        "bytes": lambda v: "b'" + "".join(f"\\x{byte:02x}" for byte in v) + "'",
+        "null": lambda v: "null",
+        "timestamp": lambda v: f"timestamp('{tv.format_timestamp(v)}')",
+        "duration": lambda v: f"duration('{tv.format_duration(v)}')",
+    }
+    return writers[type_.kind](value)
+
+
+class Google:
+    """cel-expr-python. Records, which it cannot be given with times in them, are written into the expression."""
+
+    def __init__(self, declarations: Declarations) -> None:
+        self.declarations = declarations
+        self._given = {name: type_ for name, type_ in declarations.variables.items() if not _has_record(type_)}
+        self._written = {name: type_ for name, type_ in declarations.variables.items() if _has_record(type_)}
+        self._env = cel.NewEnv(
+            variables={name: _google_type(type_) for name, type_ in self._given.items()},
+            extensions=[ext_strings.ExtStrings()],
+        )
+
+    def run(self, source: str, values: Mapping[str, Any], type_: Type | None = None) -> Outcome:
+        """Compile and evaluate. ``type_`` is the result's; times come out as nanoseconds only if it is given."""
+        text = source
+        if type_ in (t.TIMESTAMP, t.DURATION):
+            text = f"string({text})"  # its Python values end at microseconds
+        elif type_ in (t.list_of(t.TIMESTAMP), t.list_of(t.DURATION)):
+            text = f"({text}).map(t, string(t))"
+        for name, record in self._written.items():
+            if name in source and values.get(name, MISSING) is not MISSING:
+                text = (
+                    f"[{literal(_mentioned(values[name], source), record, self.declarations)}].map({name}, {text})[0]"
+                )
+        try:
+            expression = self._env.compile(text)
+        except RuntimeError as error:
+            # Without declared records it makes wrong guesses at types; evaluation needs none.
+            if "found no matching overload" not in str(error):
+                return Outcome("refused", str(error))
+            expression = self._env.compile(text, disable_check=True)
+        data = {
+            name: _google_value(values[name], kind)
+            for name, kind in self._given.items()
+            if name in source and values.get(name, MISSING) is not MISSING
+        }
+        try:
+            result = expression.eval(data=data)
+        except RuntimeError as error:  # of some errors it raises an exception
+            return Outcome("error", str(error))
+        if result.type().name() == "ERROR":
+            return Outcome("error", str(result.value()))
+        if result.type().name() == "NULL":  # each None it returns is counted wrongly, and ends the interpreter at last
+            return Outcome("value", None)
+        return Outcome("value", _from_google(result.plain_value(), type_))
+
+
+def _mentioned(value: Any, source: str) -> Any:
+    """Leave out fields of records that an expression does not name: no expression uses a record as a whole."""
+    if isinstance(value, list):
+        return [_mentioned(item, source) for item in value]
+    return {name: item for name, item in value.items() if name in source}
+
+
+def _has_record(type_: Type) -> bool:
+    return t.contains_kind(type_, "record")
+
+
+def _google_type(type_: Type) -> cel.Type:
+    if type_.kind == "list":
+        return cel.Type.List(_google_type(type_.of[0]))
+    if type_.kind == "map":
+        return cel.Type.Map(_google_type(type_.of[0]), _google_type(type_.of[1]))
+    return _GOOGLE_TYPES[type_.kind]
+
+
+def _google_value(value: Any, type_: Type) -> Any:
+    if type_.kind == "list":
+        return [_google_value(item, type_.of[0]) for item in value]
+    if type_.kind == "map":
+        return {key: _google_value(item, type_.of[1]) for key, item in value.items()}
+    if type_.kind == "timestamp":
+        return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=value // 1000)
+    if type_.kind == "duration":
+        return timedelta(microseconds=value // 1000)
+    return value
+
+
+def _from_google(value: Any, type_: Type | None) -> Any:
+    if isinstance(value, list):
+        inner = type_.of[0] if type_ is not None and type_.of else None
+        return [_from_google(item, inner) for item in value]
+    if isinstance(value, dict):
+        return {key: _from_google(item, None) for key, item in value.items()}
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if type_ == t.TIMESTAMP:
+        return tv.parse_timestamp(value)
+    if type_ == t.DURATION:
+        return _seconds(value)
+    return value
+
+
+def _seconds(text: str) -> int:
+    """Read a duration of protobuf's JSON, which may be longer than one of ours."""
+    whole, _point, fraction = text.removesuffix("s").lstrip("-").partition(".")
+    value = int(whole) * tv.SECOND + int(fraction.ljust(9, "0"))
+    return -value if text.startswith("-") else value
+
+
+class CelPython:
+    """cel-python with its interpreter; never with its CompiledRunner, which shares state between threads."""
+
+    def __init__(self, declarations: Declarations) -> None:
+        self.declarations = declarations
+        self._env = celpy.Environment(runner_class=celpy.InterpretedRunner)
+
+    def run(self, source: str, values: Mapping[str, Any], type_: Type | None = None) -> Outcome:
+        """Compile and evaluate; what it raises beside its own errors is an error, too."""
+        try:
+            program = self._env.program(self._env.compile(source))
+        except CELParseError as error:
+            return Outcome("refused", str(error))
+        given = {
+            name: _celpy_value(value, self.declarations.variables[name], self.declarations)
+            for name, value in values.items()
+            if value is not MISSING
+        }
+        try:
+            result = program.evaluate(given)
+        except (CELEvalError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            return Outcome("error", f"{type(error).__name__}: {error.args[:1]}")
+        return Outcome("value", _from_celpy(result))
+
+
+_CELPY_TYPES: Mapping[str, Callable[[Any], Any]] = {
+    "bool": celtypes.BoolType,
+    "int": celtypes.IntType,
+    "uint": celtypes.UintType,
+    "double": celtypes.DoubleType,
+    "string": celtypes.StringType,
+    "bytes": celtypes.BytesType,
+    "null": lambda value: value,
+    "timestamp": lambda value: celtypes.TimestampType(tv.format_timestamp(value)),
+    "duration": lambda value: celtypes.DurationType(timedelta(microseconds=value // 1000)),
+}
+
+
+def _celpy_value(value: Any, type_: Type, declarations: Declarations) -> Any:
+    if type_.kind == "record":
+        fields = declarations.records[type_.name]
+        return celtypes.MapType(
+            {
+                celtypes.StringType(name): _celpy_value(item, fields[name].type, declarations)
+                for name, item in value.items()
+            }
+        )
+    if type_.kind == "list":
+        return celtypes.ListType([_celpy_value(item, type_.of[0], declarations) for item in value])
+    if type_.kind == "map":
+        key, item = type_.of
+        return celtypes.MapType(
+            {_celpy_value(k, key, declarations): _celpy_value(v, item, declarations) for k, v in value.items()}
+        )
+    return _CELPY_TYPES[type_.kind](value)
+
+
+def _from_celpy(value: Any) -> Any:
+    if isinstance(value, celtypes.BoolType):
+        return bool(value)
+    if isinstance(value, (celtypes.TimestampType, datetime)):
+        return tv.from_datetime(value)
+    if isinstance(value, (celtypes.DurationType, timedelta)):
+        return (value.days * 86400 + value.seconds) * tv.SECOND + value.microseconds * 1000
+    if isinstance(value, (celtypes.IntType, celtypes.UintType)):
+        return int(value)
+    if isinstance(value, celtypes.DoubleType):
+        return float(value)
+    if isinstance(value, celtypes.StringType):
+        return str(value)
+    if isinstance(value, celtypes.BytesType):
+        return bytes(value)
+    if isinstance(value, list):
+        return [_from_celpy(item) for item in value]
+    if isinstance(value, dict):
+        return {_from_celpy(key): _from_celpy(item) for key, item in value.items()}
+    return value
