@@ -79,7 +79,7 @@ venv: .venv/.installed-all
 	$(PYTHON) -m venv .venv
 
 .venv/.installed: .venv/pyvenv.cfg pyproject.toml
-	$(PY) -m pip install -qq --disable-pip-version-check --editable .
+	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[ansible]'
 	@touch $@
 
 .venv/.installed-all: .venv/pyvenv.cfg pyproject.toml

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Type-checks the package, the tests, and the plugins beside the package: all three, whatever the first says.
+# Type-checks the package, the tests, the demo, and the plugins beside the package: all four, whatever the first says.
 set -uo pipefail
 
 cd "$(dirname "$0")/../.." || exit
@@ -9,6 +9,7 @@ status=0
 
 "$python" -m mypy --package forewarn || status=1
 "$python" -m mypy tests || status=1
+"$python" -m mypy demo || status=1
 
 # Plugins import the package by its name within Ansible, which a checkout has only by links.
 "$python" tests/tools/link_collection.py .cache/collections || exit

@@ -1,0 +1,152 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether all went as it should: what the emulator recorded, held against what was expected and what runners said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from acts import OUTAGE_SECONDS, Acts, Expectation
+from stage import Stage
+
+HEADER = ("EVENT", "DECISION", "RULE", "REASON", "APPROVED BY", "AFTER", "STARTED BY", "OK")
+
+
+def judge(acts: Acts) -> tuple[list[list[str]], list[str]]:
+    """Return a row of the table for each event, and in words what differs from what should be."""
+    stage = acts.stage
+    events = {event["event_id"]: event for event in stage.emulator.state()["events"]}
+    requests = stage.emulator.requests()
+    rows, differences = [], []
+    for expected in acts.expected:
+        event = events[expected.event_id]
+        decisions = {vm: _decision(acts, expected, vm) for vm in expected.standings}
+        found = [
+            *_check_life(expected, event),
+            *_check_approvals(expected, requests),
+            *_check_decisions(expected, decisions),
+        ]
+        differences += [f"{expected.title}: {text}" for text in found]
+        rows.append(_row(expected, event, decisions, not found))
+    missing = events.keys() - {expected.event_id for expected in acts.expected}
+    differences += [f"the emulator has an event that nobody scheduled: {event_id}" for event_id in missing]
+    differences += [*_check_outage(stage, requests), *_check_endings(acts)]
+    return rows, differences
+
+
+def _check_life(expected: Expectation, event: Mapping[str, Any]) -> list[str]:
+    """Compare the event's life, as the emulator has it."""
+    found = []
+    facts = {
+        "status": (event["status"], expected.status),
+        "started by": (event["started_by"], expected.started_by),
+        "approved by": (sorted({approval["vm"] for approval in event["approvals"]}), _listed(expected.approved_by)),
+    }
+    for what, (was, should_be) in facts.items():
+        if was != should_be:
+            found.append(f"{what} {was}, not {should_be}")
+    seconds = _latency(event)
+    if seconds is not None and seconds > expected.within:
+        found.append(f"approved after {seconds:.1f} s, not within {expected.within:g} s")
+    if event["started"] is not None:
+        early = round(event["started"]["wall"], 3) < event["not_before"]
+        if early != (expected.started_by == "approval"):
+            found.append(f"it started {'before' if early else 'after'} NotBefore")
+    return found
+
+
+def _check_approvals(expected: Expectation, requests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Compare the approvals as they arrived: from one VM, once, and taken."""
+    sent = [(entry["vm"], entry["status"]) for entry in requests if expected.event_id in entry["event_ids"]]
+    should_be = [(vm, 200) for vm in _listed(expected.approved_by)]
+    return [] if sent == should_be else [f"approvals that arrived: {sent}, not {should_be}"]
+
+
+def _check_decisions(expected: Expectation, decisions: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    """Compare what each VM said before the event started."""
+    found = []
+    for vm, decision in decisions.items():
+        if decision is None:
+            found.append(f"{vm} said nothing")
+            continue
+        said = (decision["output"], decision["rule"], decision["standing"])
+        should_be = (expected.output, expected.rule, expected.standings[vm])
+        if said != should_be:
+            found.append(f"{vm} said {', '.join(map(str, said))}, not {', '.join(should_be)}")
+    return found
+
+
+def _check_outage(stage: Stage, requests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """See that nothing was refused but in the outage, and that the runner asked less and less often in it."""
+    found = [
+        f"{entry['method']} of {entry['vm']} was answered {entry['status']}"
+        for entry in requests
+        if entry["status"] not in (200, 304) and (entry["status"], entry["vm"]) != (410, "web_0")
+    ]
+    polls = [entry for entry in requests if entry["vm"] == "web_0" and entry["method"] == "GET"]
+    failed = [place for place, entry in enumerate(polls) if entry["status"] == 410]
+    if not 2 <= len(failed) <= OUTAGE_SECONDS:
+        found.append(f"in the outage web_0 asked {len(failed)} times")
+    else:
+        times = [entry["received"]["monotonic"] for entry in polls[failed[0] : failed[-1] + 2]]
+        pauses = [late - early for early, late in pairwise(times)]
+        if pauses[-1] < pauses[0] + 0.5:
+            found.append(f"in the outage web_0 did not ask less and less often, but after {pauses} s")
+    for name in ("poll-failed", "poll-recovered"):
+        count = len(stage.said("web_0", name))
+        if count != 1:
+            found.append(f"web_0 logged {name} {count} times, not once")
+    return found
+
+
+def _check_endings(acts: Acts) -> list[str]:
+    """See that the runners know how each event ended: a cancelled one has not taken place."""
+    return [
+        f"{expected.title}: {vm} says {gone['outcome']}, not {expected.status.lower()}"
+        for expected in acts.expected
+        for vm in expected.resources
+        for gone in acts.stage.said(vm, "event-gone", expected.event_id)
+        if gone["outcome"] != expected.status.lower()
+    ]
+
+
+def _decision(acts: Acts, expected: Expectation, vm: str) -> dict[str, Any] | None:
+    """Return the first thing a VM said about an event, be it by its runner or ad hoc."""
+    for said in acts.stage.said(vm, "decision", expected.event_id):
+        reason = said.get("policy_reason") or said["reason"]
+        return {"output": said["output"], "rule": said["rule"], "standing": said["standing"], "reason": reason}
+    adhoc = acts.adhoc_decisions.get((expected.event_id, vm))
+    return None if adhoc is None else {**adhoc, "standing": adhoc["standing"]["code"]}
+
+
+def _row(
+    expected: Expectation, event: Mapping[str, Any], decisions: Mapping[str, Mapping[str, Any] | None], good: bool
+) -> list[str]:
+    said: Mapping[str, Any] = next((decision for decision in decisions.values() if decision is not None), {})
+    seconds = _latency(event)
+    return [
+        expected.title,
+        str(said.get("output", "-")),
+        str(said.get("rule", "-")),
+        str(said.get("reason", "-")),
+        ", ".join(sorted({approval["vm"] for approval in event["approvals"]})) or "-",
+        "-" if seconds is None else f"{seconds:.2f} s",
+        event["started_by"] or "-",
+        "yes" if good else "no",
+    ]
+
+
+def _latency(event: Mapping[str, Any]) -> float | None:
+    """Return the real seconds from the event's appearance to the arrival of its approval."""
+    if not event["approvals"]:
+        return None
+    first = event["approvals"][0]
+    visible: float = event["visible_since"][first["vm"]]["monotonic"]
+    return float(first["at"]["monotonic"]) - visible
+
+
+def _listed(vm: str | None) -> list[str]:
+    return [] if vm is None else [vm]
