@@ -70,6 +70,8 @@ def with_param(*fields: str) -> str:
         ("name: p\ndescription:\nrule:\n  match:\n" + HOLD, "missing-value", (2, 1), "'description' has no value"),
         (HEAD + "    - output: Approve\n", "wrong-value", (4, 15), "did you mean approve"),
         (HEAD + "    - output: true\n", "wrong-value", (4, 15), "one of approve, hold"),
+        ('name: "p\\n"\n' + HEAD[8:] + HOLD, "malformed", (1, 7), "letters, digits"),
+        (HEAD + '    - {output: hold, prepare: [{run: [x], timeout: "5m\\n"}]}\n', "malformed", (4, 52), "a duration"),
         (HEAD + "    - {id: a b, output: hold}\n", "malformed", (4, 12), "letters, digits"),
         (HEAD + "    - {output: approve, prepare: [{run: [x]}], parallel: yes}\n", "wrong-type", (4, 58), "write true"),
         (HEAD + "    - {output: hold, prepare: [{run: [x], timeout: 30}]}\n", "wrong-type", (4, 52), "30s"),

@@ -214,6 +214,16 @@ def test_coverage_counts_what_was_tried_and_what_decided(tmp_path: Path) -> None
         ("- {name: t, input: {event: {EventType: Freeze}}}", "missing-key", "'output' or 'decisions' or 'steps'"),
         ("- {name: t, input: {event: {EventType: Freeze}}, output: aprove}", "wrong-value", "approve"),
         ("- {name: t, input: {event: {EventType: Freeze}, now: today}, output: hold}", "test-input", "no time"),
+        (
+            "- {name: t, input: {event: {EventType: Freeze}, now: 9999-12-31T00:00:00Z}, output: hold}",
+            "test-input",
+            "9000",
+        ),
+        (
+            "- {name: t, input: {event: {EventType: Freeze}, age: {expr: duration(string(1))}}, output: hold}",
+            "test-input",
+            "no value",
+        ),
         ("- {name: t, input: {event: {EventType: Freeze}, notice: soon}, output: hold}", "test-input", "no duration"),
         ("- {name: t, input: {event: {EventType: Freeze}, age: -5s}, output: hold}", "test-input", "from 0s"),
         ("- {name: t, input: {event: {EventType: Freeze}, age: {expr: evnt}}, output: hold}", "test-input", "evnt"),

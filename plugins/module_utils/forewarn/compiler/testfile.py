@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..events import API_VERSIONS, LATEST_API_VERSION, Document, Vm, parse_document, parse_time
+from ..policy.functions import EvaluationError
 from ..policy.timevalues import SECOND, format_duration, format_timestamp, parse_duration
 from . import schema
 from .expression import ExpressionError, compile_expression
@@ -245,11 +246,16 @@ class _Reader:
 
     def _time(self, given: AnyMapping[str, Any], place: Node) -> datetime | None:
         value = self._evaluated(given.get("now", _DEFAULT_NOW), place, TIMESTAMP)
+        if value is None:
+            return None
         try:
-            return None if value is None else parse_time(value)
+            moment = parse_time(value)
+            if not 1970 <= moment.year <= 9000:  # so that no duration leads out of the calendar
+                raise ValueError("before 1970 or after 9000")
         except ValueError as error:
             self.file.add("test-input", f"'now' is no time: {error}", place, f"write now: {_DEFAULT_NOW}")
             return None
+        return moment
 
     def _duration(self, value: Any, place: Node, label: str) -> int | None:
         """Return nanoseconds; None after reporting why not."""
@@ -272,7 +278,7 @@ class _Reader:
             return str(value["value"])
         try:
             result = compile_expression(value["expr"], {}, expect)({})
-        except (ExpressionError, ValueError) as error:
+        except (ExpressionError, EvaluationError) as error:
             self.file.add("test-input", f"the expression has no value: {error}", place)
             return None
         return format_timestamp(result) if expect == TIMESTAMP else format_duration(result)

@@ -17,11 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..errors import InputError
 from . import scalars
 from .findings import Report, SourceText
+
+try:
+    import yaml
+except ImportError:  # a module that cannot be imported must not break those beside it
+    HAVE_YAML = False
+else:
+    HAVE_YAML = True
 
 MOST_BYTES = 1024 * 1024
 MOST_NODES = 50_000  # aliases counted as what they stand for
@@ -40,7 +45,7 @@ class Node:
 
     start: int
     end: int
-    size: int = field(default=1, kw_only=True)
+    size: int = field(default=1, init=False)
 
     def data(self) -> Any:
         """Return the value as JSON has it."""
@@ -117,7 +122,9 @@ class YamlFile:
 
     @classmethod
     def from_bytes(cls, path: str, content: bytes) -> YamlFile:
-        """Read the content of a file."""
+        """Read the content of a file. Raises InputError where PyYAML is not installed."""
+        if not HAVE_YAML:
+            raise InputError("PyYAML is not installed, and policy files are YAML.", "Install it: pip install PyYAML")
         try:
             text = content[: MOST_BYTES + 1].decode("utf-8-sig")
         except UnicodeDecodeError as error:
