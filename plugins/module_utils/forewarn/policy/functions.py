@@ -149,6 +149,13 @@ def _bytes_to_text(value: bytes) -> str:
         raise EvaluationError("the bytes are not UTF-8") from error
 
 
+def _text_to_bytes(value: str) -> bytes:
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:  # JSON can carry half a surrogate pair
+        raise EvaluationError("the text is not Unicode") from error
+
+
 def _timed(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of timevalues raise EvaluationError instead of ValueError."""
 
@@ -217,6 +224,8 @@ def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
 def _split(text: str, separator: str, limit: int = -1) -> list[str]:
     if limit == 0:
         return []
+    if not text and not separator:
+        raise EvaluationError("CEL engines do not agree on splitting an empty text by an empty separator")
     if separator:
         return text.split(separator, limit - 1 if limit > 0 else -1)
     if 0 < limit < len(text):
@@ -309,7 +318,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bytes_to_string": _bytes_to_text,
     "timestamp_to_string": tv.format_timestamp,
     "duration_to_string": tv.format_duration,
-    "string_to_bytes": str.encode,
+    "string_to_bytes": _text_to_bytes,
     "string_to_timestamp": _timed(tv.parse_timestamp),
     "int_to_timestamp": _timed(lambda a: tv.check_timestamp(a * tv.SECOND)),
     "string_to_duration": _timed(tv.parse_duration),
