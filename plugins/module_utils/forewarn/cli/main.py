@@ -15,6 +15,7 @@ import os
 import sys
 import types
 from collections.abc import Sequence
+from typing import Any
 
 from .. import __version__
 from ..errors import ForewarnError, InputError
@@ -58,10 +59,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Knows its width: argparse, which makes a formatter for each argument, would import shutil to find it."""
+
+    def __init__(self, prog: str) -> None:
+        try:
+            width = os.get_terminal_size().columns - 2
+        except OSError:  # no terminal
+            width = 78
+        super().__init__(prog, width=width)
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=_Formatter, **options)
+
+
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="forewarn", description="Decides, by policy, what happens to Azure Scheduled Events."
-    )
+    parser = _Parser(prog="forewarn", description="Decides, by policy, what happens to Azure Scheduled Events.")
     parser.add_argument("--version", action="version", version=f"forewarn {__version__}")
     _add_commands(parser, COMMANDS, arguments, 0)
     return parser
@@ -72,8 +87,7 @@ def _add_commands(
 ) -> None:
     names = [argument for argument in arguments if not argument.startswith("-")]
     wanted = names[depth] if len(names) > depth else None
-    # Given a prog, argparse need not format one, for which it would import shutil and all compression modules.
-    subparsers = parser.add_subparsers(prog=parser.prog, metavar="COMMAND", required=True)
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (module_name, help_text) in commands.items():
         subparser = subparsers.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
         if name != wanted:
