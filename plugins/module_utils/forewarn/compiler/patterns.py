@@ -29,7 +29,7 @@ _POSIX: dict[str, Ranges] = {
     "xdigit": [(48, 57), (65, 70), (97, 102)],
 }
 _CONTROL = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
-_COUNT = re.compile(r"\{(\d+)(?:(,)(\d+)?)?\}", re.ASCII)
+_COUNT = re.compile(r"\{0*(\d+)(?:(,)(?:0*(\d+))?)?\}", re.ASCII)
 # Unicode's simple folding gives these two ASCII letters a third form.
 _THIRD_FORM = {0x4B: 0x212A, 0x6B: 0x212A, 0x53: 0x17F, 0x73: 0x17F}
 
@@ -92,6 +92,8 @@ class _Parser:
             if not match:
                 raise PatternError("write \\{ for a brace that is no count", self.position)
             self.position = match.end()
+            if max(len(match.group(1)), len(match.group(3) or "")) > len(str(_MAX_REPEAT)):
+                raise PatternError(f"a count must be in order and at most {_MAX_REPEAT}", start)
             low = int(match.group(1))
             high = low if not match.group(2) else int(match.group(3)) if match.group(3) else None
             if max(low, high or 0) > _MAX_REPEAT or (high is not None and high < low):
@@ -128,7 +130,7 @@ class _Parser:
         if character == "(":
             return self.group(start)
         if character == "[":
-            return [self.characters(self.bracket(start))]
+            return [self.characters(self.bracket(start), fold=False)]  # folded where it was read
         if character == ".":
             return [self.characters([(0, _TOP - 1)] if self.dot_all else [(0, 9), (11, _TOP - 1)], fold=False)]
         if character in "^$":

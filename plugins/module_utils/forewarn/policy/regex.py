@@ -20,7 +20,11 @@ _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def compile_program(program: list[Any]) -> Callable[[str], bool]:
-    """Return a function that tells whether the pattern occurs anywhere in a text."""
+    """Return a function that tells whether the pattern occurs anywhere in a text.
+
+    Raises ValueError, TypeError or LookupError for what is no program.
+    """
+    _check(program)
 
     def follow(starts: list[int], text: str, position: int, states: list[int]) -> bool:
         """Add to ``states`` every character instruction reachable without reading; tell whether ``m`` is."""
@@ -59,6 +63,25 @@ def compile_program(program: list[Any]) -> Callable[[str], bool]:
         return follow([0], text, len(text), states)
 
     return search
+
+
+def _check(program: list[Any]) -> None:
+    """Raise unless the program can be run: every jump lands in it, and nothing runs out of its end."""
+    if not isinstance(program, list) or program[-1] != ["m"]:
+        raise ValueError("a pattern has no end")
+    for at, instruction in enumerate(program):
+        kind, operands = instruction[0], instruction[1:]
+        if kind in ("j", "s"):
+            right = len(operands) == (1 if kind == "j" else 2) and all(
+                type(jump) is int and 0 <= at + jump < len(program) for jump in operands
+            )
+        elif kind == "c":
+            (bounds,) = operands
+            right = len(bounds) % 2 == 0 and all(type(bound) is int for bound in bounds) and bounds == sorted(bounds)
+        else:
+            right = instruction == ["m"] or instruction in (["a", "^"], ["a", "$"], ["a", "b"], ["a", "B"])
+        if not right:
+            raise ValueError(f"instruction {at} of a pattern is damaged")
 
 
 def _holds(kind: str, text: str, position: int) -> bool:
