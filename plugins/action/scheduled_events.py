@@ -150,16 +150,10 @@ def compile_policies(paths: Sequence[Path], api_version: str) -> Artifact:
     kept = Path(C.DEFAULT_LOCAL_TMP) / f"forewarn-{_fingerprint(paths, api_version)}.json"
     with contextlib.suppress(FileNotFoundError):
         return load(kept.read_bytes())
-    try:
-        # Not at the top: an artifact needs none of the compiler's libraries.
-        from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.policyfile import load_policies
+    # Not at the top: an artifact needs none of the compiler.
+    from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.policyfile import load_policies
 
-        artifact = load_policies(paths, api_version)
-    except ImportError as error:
-        raise InputError(
-            f"deciding on YAML policies needs cel-python and jsonschema on the control node, but {error}",
-            "install them for the Python that runs ansible, or use an artifact that forewarn policy compile wrote",
-        ) from error
+    artifact = load_policies(paths, api_version)
     part = kept.with_suffix(f".{os.getpid()}")
     part.write_text(json.dumps(artifact.data), encoding="utf-8")
     part.replace(kept)

@@ -15,7 +15,7 @@ from forewarn.imds.retry import (
     LASTING_DELAY_SECONDS,
     LONGEST_DELAY_SECONDS,
     LONGEST_RETRY_AFTER_SECONDS,
-    ErrorLog,
+    FaultLog,
     RetryPolicy,
 )
 from hypothesis import given
@@ -99,22 +99,26 @@ def test_without_a_deadline_a_passing_fault_is_never_given_up() -> None:
 def test_the_log_has_a_line_per_change_and_one_for_the_end() -> None:
     lines: list[str] = []
     time = Time()
-    log = ErrorLog(lines.append, time)
-    log.recovered()
+
+    def over(failures: int, seconds: float) -> None:
+        lines.append(f"over after {failures} in {seconds:g} s")
+
+    log = FaultLog(lambda fault: lines.append(str(fault)), over, time)
+    log.succeeded()
     faults: list[Fault] = [passing(), passing(), passing(status=404), passing(status=404), passing(), LASTING, LASTING]
     for fault in faults:
         log.failed(fault)
         time.now += 10
-    log.recovered()
-    log.recovered()
+    log.succeeded()
+    log.succeeded()
     assert lines == [
         "answered 503.",
         "answered 404.",
         "answered 503.",
         "answered 403.",
-        "The service answers again, after 7 failures in 70 s.",
+        "over after 7 in 70 s",
     ]
     log.failed(passing())
-    log.recovered()
-    assert lines[-2:] == ["answered 503.", "The service answers again, after 1 failure in 0 s."]
+    log.succeeded()
+    assert lines[-2:] == ["answered 503.", "over after 1 in 0 s"]
     assert all(one != other for one, other in pairwise(lines))

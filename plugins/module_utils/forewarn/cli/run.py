@@ -137,15 +137,18 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
     hint = "Use --artifact with what 'forewarn policy compile' wrote on another machine."
     if sys.version_info < (3, 11):
         raise InputError("--policy compiles, and for that Python 3.11 or newer is needed.", hint)
+    # Only here: on a VM, where an artifact is run, the compiler and its libraries do not exist.
     try:
-        # Only here: on a VM, where an artifact is run, the compiler and its libraries do not exist.
         from pathlib import Path
 
+        from ..compiler.libraries import MissingLibraryError
         from ..compiler.policyfile import load_policies
-
-        return load_policies([Path(path) for path in paths], api_version)
     except ModuleNotFoundError as error:
         raise InputError(f"--policy compiles, and for that the module {error.name} is missing.", hint) from error
+    try:
+        return load_policies([Path(path) for path in paths], api_version)
+    except MissingLibraryError as error:
+        raise InputError(f"--policy: {error.message}.", hint) from error
 
 
 def _params(given: Sequence[str], artifact: Artifact) -> dict[str, Any]:

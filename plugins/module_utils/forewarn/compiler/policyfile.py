@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION
 from ..policy.artifact import FORMAT, FORMAT_VERSION, Artifact, digest_of, load
 from .findings import Finding, blocks, in_order, render
+from .libraries import require_libraries
 from .params import text
 from .paths import find_policies
 from .rules import compile_file
@@ -46,8 +47,10 @@ class Compilation:
 def compile_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) -> Compilation:
     """Compile policy files, and those of directories, into one artifact. The same files make the same bytes.
 
-    Raises InputError for a path that does not exist, a directory without policies, an unknown api-version.
+    Raises InputError for a path that does not exist, a directory without policies, an unknown api-version, a missing
+    library.
     """
+    require_libraries()
     if api_version not in API_VERSIONS:
         raise InputError(f"api-version {api_version} is not known", f"Use one of {', '.join(API_VERSIONS)}.")
     files: list[YamlFile] = []

@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import InputError
+from .libraries import MissingLibraryError, require_libraries
 from .types import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, ExpressionFinding, Type
 
 MAX_SOURCE = 10_000  # characters
@@ -118,12 +118,10 @@ def _parser() -> Any:
     Not its CELParser: the true and false of that have no position, it is one per process for whoever comes first, and
     importing it imports the whole evaluator.
     """
-    spec = importlib.util.find_spec("celpy")
+    require_libraries()
+    spec = importlib.util.find_spec("celpy")  # not imported: its evaluator is not needed
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            "compiling a policy needs the Python package cel-python, which is not installed here",
-            "install it (pip install cel-python), or use an artifact that forewarn policy compile has written",
-        )
+        raise MissingLibraryError("the Python package cel-python has no directory to read its grammar from")
     import lark
 
     def keep_literals(token: lark.Token) -> lark.Token:

@@ -19,7 +19,7 @@ from .endpoint import DEFAULT_ENDPOINT, parse_endpoint
 from .errors import API_VERSION, CONNECTION, GARBAGE, HTTP, REDIRECT, TIMEOUT, Fault, LastingFault, PassingFault
 from .identity import INSTANCE_API_VERSION, parse_instance
 from .limiter import READ_RESERVE, Limiter
-from .retry import ErrorLog, RetryPolicy
+from .retry import FaultLog, RetryPolicy
 from .transport import Response, Transport
 
 # The address is on the host: a connection takes milliseconds, or there is nobody.
@@ -71,7 +71,7 @@ class Client:
         self._first_read_timeout = first_read_timeout
         self._clock = clock
         self._sleep = sleep
-        self._errors = ErrorLog(log or (lambda _: None), clock)
+        self._errors = _fault_log(log or (lambda _text: None), clock)
         self._transport = Transport(self.endpoint.host, self.endpoint.port, connect_timeout)
 
     def __enter__(self) -> Client:
@@ -143,7 +143,7 @@ class Client:
                 self._sleep(max(0.0, due - self._clock()))
                 timeout = min(self._timeout(), max(self._read_timeout, deadline - self._clock()))
             else:
-                self._errors.recovered()
+                self._errors.succeeded()
                 return result
 
     def _read(self, timeout: float) -> Document:
@@ -225,6 +225,14 @@ _HINTS = {
     410: "Usual for some minutes while the host is updated.",
     429: "All agents of a VM share 5 requests a second: another one may be asking too often.",
 }
+
+
+def _fault_log(log: Callable[[str], None], clock: Callable[[], float]) -> FaultLog:
+    def over(failures: int, seconds: float) -> None:
+        times = "1 failure" if failures == 1 else f"{failures} failures"
+        log(f"The service answers again, after {times} in {seconds:.0f} s.")
+
+    return FaultLog(lambda fault: log(str(fault)), over, clock)
 
 
 def _retry_after(response: Response) -> float | None:

@@ -72,34 +72,37 @@ def _chance() -> float:
     return random.random()  # noqa: S311  # it spreads retries, it protects nothing
 
 
-class ErrorLog:
-    """Passes a fault on to ``log`` when it differs in kind or status from the one before, and says when it is over.
+class FaultLog:
+    """Tells of a fault when it differs in kind or status from the one before, and of its end.
 
-    A service that is away for minutes thus leaves two lines, not hundreds.
+    A service that is away for minutes thus leaves two lines, not hundreds. ``over`` gets how many attempts failed, and
+    for how many seconds.
     """
 
-    def __init__(self, log: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._log = log
+    def __init__(
+        self, news: Callable[[Fault], None], over: Callable[[int, float], None], clock: Callable[[], float]
+    ) -> None:
+        self._news = news
+        self._over = over
         self._clock = clock
         self._last: tuple[str, int | None] | None = None
         self._since = 0.0
         self._failures = 0
 
     def failed(self, fault: Fault) -> None:
-        """Log the fault if it is news."""
+        """Count a failure, and tell of it if it is news."""
         if self._last is None:
             self._since = self._clock()
         self._failures += 1
         kind = (fault.kind, fault.status)
         if kind != self._last:
             self._last = kind
-            self._log(str(fault))
+            self._news(fault)
 
-    def recovered(self) -> None:
-        """Log the end of the fault, if there was one."""
+    def succeeded(self) -> None:
+        """Tell of the end of the fault, if there was one."""
         if self._last is None:
             return
-        times = "1 failure" if self._failures == 1 else f"{self._failures} failures"
-        self._log(f"The service answers again, after {times} in {self._clock() - self._since:.0f} s.")
         self._last = None
-        self._failures = 0
+        failures, self._failures = self._failures, 0
+        self._over(failures, self._clock() - self._since)

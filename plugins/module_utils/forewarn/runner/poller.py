@@ -11,40 +11,21 @@ from dataclasses import replace
 from ..events import Document, Vm
 from ..imds.client import Client
 from ..imds.errors import Fault, LastingFault
-from ..imds.retry import RetryPolicy
+from ..imds.retry import FaultLog, RetryPolicy
 from .log import Log
 
 # Polls wait for the question who this VM is, so it may not take long; it is asked again later.
 IDENTITY_TIMEOUT_SECONDS = 2.0
 
 
-class FaultLog:
-    """Logs a fault when it differs in kind or status from the one before, and its end.
+def fault_log(log: Log, what: str, clock: Callable[[], float]) -> FaultLog:
+    """Return a log of the faults of one kind of request; ``what`` names it, as in ``poll-failed``."""
 
-    A service that is away for minutes leaves two lines. ``what`` names what is being asked for, as in
-    ``poll-failed`` and ``poll-recovered``.
-    """
-
-    def __init__(self, log: Log, what: str, clock: Callable[[], float]) -> None:
-        self._log = log
-        self._what = what
-        self._clock = clock
-        self._last: tuple[str, int | None] | None = None
-        self._since = 0.0
-        self._failures = 0
-
-    def failed(self, fault: Fault) -> None:
-        """Count a failure, and log it if it is news."""
-        if self._last is None:
-            self._since = self._clock()
-        self._failures += 1
-        if self._last == (fault.kind, fault.status):
-            return
-        self._last = (fault.kind, fault.status)
+    def news(fault: Fault) -> None:
         lasting = isinstance(fault, LastingFault)
-        write = self._log.error if lasting else self._log.warning
+        write = log.error if lasting else log.warning
         write(
-            f"{self._what}-failed",
+            f"{what}-failed",
             kind=fault.kind,
             status=fault.status,
             lasting=lasting,
@@ -52,14 +33,10 @@ class FaultLog:
             hint=fault.hint or None,
         )
 
-    def succeeded(self) -> None:
-        """Log the end of the fault, if there was one."""
-        if self._last is None:
-            return
-        seconds = round(self._clock() - self._since, 3)
-        self._log.info(f"{self._what}-recovered", failures=self._failures, after_seconds=seconds)
-        self._last = None
-        self._failures = 0
+    def over(failures: int, seconds: float) -> None:
+        log.info(f"{what}-recovered", failures=failures, after_seconds=round(seconds, 3))
+
+    return FaultLog(news, over, clock)
 
 
 class Poller:
@@ -69,7 +46,7 @@ class Poller:
         self._client = client
         self._clock = clock
         self._retry = RetryPolicy(clock=clock)
-        self._faults = FaultLog(log, "poll", clock)
+        self._faults = fault_log(log, "poll", clock)
 
     def poll(self) -> Document | None:
         """Return the document as it is now, None if it is not due or the service did not say."""
@@ -110,7 +87,7 @@ class Identity:
         self._log = log
         self._clock = clock
         self._retry = RetryPolicy(clock=clock)
-        self._faults = FaultLog(log, "identity", clock)
+        self._faults = fault_log(log, "identity", clock)
         self._known = False
 
     def refresh(self, patience_seconds: float = 0.0) -> None:
