@@ -17,10 +17,10 @@ from ..errors import InputError
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
 from .artifact import Artifact
 from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, Decision, Facts, Value, Verdict
-from .evaluate import MAX_STEPS
+from .evaluate import MAX_STEPS, Env
 from .functions import EvaluationError
 from .params import bind
-from .program import Match, Program
+from .program import DAMAGED, Match, Program, damage
 from .trace import TracingBuilder
 from .view import DocumentView
 
@@ -118,7 +118,9 @@ class PolicySet:
         for policy in self._policies:
             verdict = _verdict(policy, event, view)
             rules: list[RuleTrace] = []
-            _try_rules(policy, policy.tracing.matches, view.roots(event, policy.params), rules, True)
+            roots = view.roots(event, policy.params)
+            env = policy.program.environment(MAX_STEPS, None, roots)  # one for all rules, as in the decision
+            _try_rules(policy, policy.program.matches, env, roots, rules, True)
             traces.append(PolicyTrace(policy.name, tuple(rules), verdict))
         return tuple(traces)
 
@@ -169,6 +171,8 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
             reason = str(traced.explanation(env)) if traced.explanation else _default_reason(traced)
     except EvaluationError as failure:
         error = error or failure
+    except DAMAGED as failure:
+        error = error or damage(failure)
     values = tuple(dict.fromkeys(trace))
     if error is not None:
         return _failed(policy, match, error, values)
@@ -204,29 +208,32 @@ def _failed(policy: _Policy, match: Match, error: EvaluationError, values: tuple
 
 
 def _try_rules(
-    policy: _Policy, matches: list[Match], roots: tuple[Any, ...], rules: list[RuleTrace], reached: bool
+    policy: _Policy, matches: list[Match], env: Env, roots: tuple[Any, ...], rules: list[RuleTrace], reached: bool
 ) -> bool:
     """Append a RuleTrace for every match; return whether the decision would go on after them."""
     for match in matches:
-        trace: list[Value] = []
-        result, failure = "true", None
-        if match.condition is not None:
-            try:
-                met = match.condition(policy.tracing.environment(MAX_STEPS, trace, roots))
-                result = "true" if met is True else "false"
-            except EvaluationError as error:
-                result, failure = "error", str(error)
+        result, failure = match.try_condition(env) if reached else ("not reached", None)
+        values = _values(policy.tracing.every[match.index], policy, roots) if reached else ()
         condition = match.data["condition"]
         source = "" if condition is None else _one_line(condition["source"])
-        shown = result if reached else "not reached"
-        values = tuple(dict.fromkeys(trace)) if reached else ()
-        rules.append(RuleTrace(match.rule, policy.where(match), source, shown, values, failure if reached else None))
+        rules.append(
+            RuleTrace(
+                match.rule, policy.where(match), source, result, values, None if failure is None else str(failure)
+            )
+        )
         if match.matches is not None:
-            inner = _try_rules(policy, match.matches, roots, rules, reached and result == "true")
+            inner = _try_rules(policy, match.matches, env, roots, rules, reached and result == "true")
             reached = reached and (result == "false" or (result == "true" and match.always and inner))
         else:
             reached = reached and result == "false"
     return reached
+
+
+def _values(traced: Match, policy: _Policy, roots: tuple[Any, ...]) -> tuple[Value, ...]:
+    """Return what a condition read, by evaluating it alone."""
+    trace: list[Value] = []
+    traced.try_condition(policy.tracing.environment(MAX_STEPS, trace, roots))
+    return tuple(dict.fromkeys(trace))
 
 
 def _one_line(text: str) -> str:

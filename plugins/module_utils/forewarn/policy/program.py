@@ -17,6 +17,15 @@ TIME = frozenset(("notice", "age", "now"))
 _HOOKS = ("prepare", "recover", "notify")
 
 
+# What a form that no compiler of ours has made may raise while it runs.
+DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def damage(error: Exception) -> EvaluationError:
+    """Return the error of a policy for one of DAMAGED."""
+    return EvaluationError(f"the artifact is damaged ({type(error).__name__}: {error}); compile the policies again")
+
+
 class Match:
     """One match of a policy. ``data`` is the artifact's entry; ``rule`` its path of ids, for nested rules.
 
@@ -31,6 +40,20 @@ class Match:
         self.always = data["condition"] is None or data["condition"]["form"][0] == "lit"
         self.explanation: Closure | None = None
         self.matches: list[Match] | None = None  # of a nested rule
+
+    def try_condition(self, env: Env) -> tuple[str, EvaluationError | None]:
+        """Return ``true``, ``false``, or ``error`` with the error."""
+        if self.condition is None:
+            return "true", None
+        try:
+            met = self.condition(env)
+        except EvaluationError as error:
+            return "error", error
+        except DAMAGED as error:
+            return "error", damage(error)
+        if met is True or met is False:
+            return ("true" if met else "false"), None
+        return "error", EvaluationError("the condition is neither true nor false")
 
 
 class Program:
@@ -92,6 +115,8 @@ def _first(matches: list[Match], env: Env) -> tuple[Match | None, EvaluationErro
                 met = match.condition(env)
             except EvaluationError as error:
                 return match, error
+            except DAMAGED as error:
+                return match, damage(error)
             if met is False:
                 continue
             if met is not True:

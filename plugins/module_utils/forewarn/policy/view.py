@@ -37,9 +37,11 @@ class DocumentView:
 
     def __init__(self, document: Document, facts: Facts) -> None:
         self.facts = facts
-        self.views = {event.key: event_view(event) for event in document.events}
+        views = [event_view(event) for event in document.events]
+        self.views = {event.key: view for event, view in zip(document.events, views)}
+        self._seen = {event.key: event for event in document.events}
         # An event that was skipped may be the very one that a rule over all events looks for.
-        self.events: Any = ABSENT if document.problems else list(self.views.values())
+        self.events: Any = ABSENT if document.problems else views
         self.now = from_datetime(facts.now)
         self.vm = vm_view(facts.vm)
 
@@ -52,7 +54,7 @@ class DocumentView:
         if self.facts.vm.name is not None:
             place = event.place_of(self.facts.vm.name)
             affects_me, leader = place is not None, place == 0
-        view = self.views.get(event.key) or event_view(event)
+        view = self.views[event.key] if self._seen.get(event.key) is event else event_view(event)
         return (view, self.events, self._notice(event), age, self.now, affects_me, leader, self.vm, params)
 
     def _notice(self, event: Event) -> Any:

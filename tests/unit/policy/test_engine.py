@@ -1,0 +1,440 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What policies mean together, rule by rule: first match, abstention, one hold outweighs, every doubt is a hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from forewarn.errors import InputError
+from forewarn.events import Document, Event, Vm, parse_document
+from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts
+from forewarn.policy.engine import PolicySet
+from forewarn.policy.evaluate import MAX_STEPS
+from tools.policy_data import policy, policy_set
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+FACTS = Facts(NOW, Vm(name="web_0", location="westeurope", tags={"role": "web"}))
+FREEZE = Event(
+    event_id="C7061BAC-AFDC-4513-B24B-AA5F13A16123",
+    event_type="Freeze",
+    resource_type="VirtualMachine",
+    resources=("web_0", "web_1"),
+    event_status="Scheduled",
+    not_before=NOW + timedelta(minutes=15),
+    description="",
+    event_source="Platform",
+    duration_in_seconds=5,
+)
+APPROVE = {"output": "approve"}
+HOLD = {"output": "hold"}
+
+
+def decide(policies: PolicySet, event: Event = FREEZE, facts: Facts = FACTS) -> Decision:
+    (decision,) = policies.decide(Document(1, (event,)), facts)
+    return decision
+
+
+def when(condition: str, output: str, **more: Any) -> dict[str, Any]:
+    return {"condition": condition, "output": output, **more}
+
+
+# First match, abstention, several policies
+
+
+def test_first_match_wins() -> None:
+    rules = (when("event.EventType == 'Freeze'", "hold", id="a"), when("true", "approve", id="b"))
+    decision = decide(policy_set(policy(*rules)))
+    assert (decision.output, decision.policy, decision.rule) == ("hold", "web", "a")
+    assert (decide(policy_set(policy(*rules)), replace(FREEZE, event_type="Reboot")).rule) == "b"
+
+
+def test_match_without_condition_always_applies() -> None:
+    decision = decide(policy_set(policy(APPROVE)))
+    assert (decision.output, decision.rule, decision.reason) == ("approve", "match-1", "rule match-1 applies")
+
+
+def test_no_match_abstains_and_nobody_approving_is_a_hold() -> None:
+    decision = decide(policy_set(policy(when("event.EventType == 'Reboot'", "approve"))))
+    assert (decision.output, decision.policy, decision.rule) == ("hold", None, None)
+    assert decision.reason == "no rule of any policy applies to this event"
+    assert [verdict.output for verdict in decision.verdicts] == ["abstain"]
+
+
+def test_no_policy_at_all_holds() -> None:
+    assert decide(policy_set()).output == "hold"
+
+
+def test_abstention_leaves_the_decision_to_the_others() -> None:
+    silent = policy(when("false", "hold"), name="silent")
+    decision = decide(policy_set(silent, policy(APPROVE)))
+    assert (decision.output, decision.policy) == ("approve", "web")
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_one_hold_outweighs_every_approve(order: int) -> None:
+    policies = [policy(APPROVE, name=f"yes-{n}") for n in range(3)]
+    policies.insert(order * 3, policy(HOLD, name="no"))
+    decision = decide(policy_set(*policies))
+    assert (decision.output, decision.policy) == ("hold", "no")
+    assert [verdict.output for verdict in decision.verdicts].count("approve") == 3
+
+
+def test_every_event_is_decided_by_itself_and_in_order() -> None:
+    events = tuple(replace(FREEZE, event_id=f"e{n}", duration_in_seconds=n) for n in range(4))
+    decisions = policy_set(policy(when("event.DurationInSeconds < 2", "approve"))).decide(Document(1, events), FACTS)
+    assert [decision.event for decision in decisions] == list(events)
+    assert [decision.output for decision in decisions] == ["approve", "approve", "hold", "hold"]
+
+
+# Doubt
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        ("event.Description.size() > 0", "event.Description: there is no Description"),
+        ("event.DurationInSeconds < 9", "event.DurationInSeconds"),
+        ("event.DurationInSeconds in [1, 2]", "event.DurationInSeconds: there is no DurationInSeconds"),
+        ("events[7].EventType == 'Freeze'", "events[7]: index out of range: 7"),
+        ("vm.zone == '1'", "vm.zone: there is no zone"),
+        ("vm.tags.owner == 'me'", "vm.tags.owner: no such key: 'owner'"),
+        ("int(event.EventId) == 1", "int(event.EventId): 'C7061BAC-AFDC-4513-B24B-AA5F13A16123' is not an int"),
+        ("1 / (event.Resources.size() - 2) == 1", "division by zero"),
+        ("event.EventSource == 'User' || event.Description == ''", "there is no Description"),
+        ("!(event.DurationInSeconds == -1)", "there is no DurationInSeconds"),
+    ],
+)
+def test_error_in_a_reached_rule_holds_and_says_where_and_which_field(condition: str, text: str) -> None:
+    event = replace(FREEZE, description=None, duration_in_seconds=None)
+    data = policy(when("false", "hold"), when(condition, "approve", id="fails"), APPROVE)
+    decision = decide(policy_set(data), event)
+    line = data["rule"]["match"][1]["condition"]["line"]
+    assert (decision.output, decision.policy, decision.rule) == ("hold", "web", "fails")
+    assert decision.reason.startswith(f"rule fails could not be evaluated (web.yml:{line}): ")
+    assert text in decision.reason
+    assert decision.verdicts[0].error is not None
+    assert any("error: " in value.value for value in decision.values)
+
+
+def test_error_that_is_absorbed_is_none() -> None:
+    event = replace(FREEZE, description=None)
+    assert decide(policy_set(policy(when("event.Description == '' || true", "approve"))), event).output == "approve"
+    assert (
+        decide(policy_set(policy(when("event.Description == '' && false", "hold"), APPROVE)), event).output == "approve"
+    )
+
+
+def test_rule_behind_the_match_is_never_reached() -> None:
+    rules = (when("event.EventType == 'Freeze'", "approve"), when("events[9].EventId == ''", "hold"))
+    assert decide(policy_set(policy(*rules))).output == "approve"
+
+
+def test_error_in_one_policy_outweighs_the_approval_of_another() -> None:
+    broken = policy(when("vm.zone == '1'", "approve"), name="broken")
+    decision = decide(policy_set(policy(APPROVE), broken))
+    assert (decision.output, decision.policy) == ("hold", "broken")
+
+
+def test_error_in_the_explanation_holds() -> None:
+    data = policy({**APPROVE, "id": "explained", "explanation": "'in zone ' + vm.zone"})
+    decision = decide(policy_set(data))
+    assert (decision.output, decision.rule) == ("hold", "explained")
+    assert "vm.zone: there is no zone" in decision.reason
+
+
+def test_explanation_is_the_reason() -> None:
+    data = policy(when("true", "approve", explanation="'for ' + string(event.DurationInSeconds) + ' s'"))
+    assert decide(policy_set(data)).reason == "for 5 s"
+
+
+def test_error_in_a_variable_is_reported_at_the_variable() -> None:
+    data = policy(when("variables.zoned", "approve"), variables={"zoned": "vm.zone == '1'"})
+    line = data["rule"]["variables"][0]["expr"]["line"]
+    assert f"(web.yml:{line}): vm.zone: there is no zone" in decide(policy_set(data)).reason
+
+
+def test_variable_that_nothing_asks_for_cannot_fail() -> None:
+    data = policy(when("true || variables.zoned", "approve"), variables={"zoned": "vm.zone == '1'"})
+    assert decide(policy_set(data)).output == "approve"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"event_type": "SpotRebalanceRecommendation"}, "unknown EventType SpotRebalanceRecommendation"),
+        ({"event_type": "freeze"}, "unknown EventType freeze"),
+        ({"event_status": "Completed"}, "unknown EventStatus Completed"),
+        ({"event_type": None}, "unknown EventType None"),
+    ],
+)
+def test_unknown_type_or_status_holds(change: dict[str, Any], text: str) -> None:
+    decision = decide(policy_set(policy(APPROVE)), replace(FREEZE, **change))
+    assert decision.output == "hold"
+    assert text in decision.reason
+
+
+def test_declared_extra_value_is_known_and_can_be_named() -> None:
+    name = "SpotRebalanceRecommendation"
+    data = policy(when(f"event.EventType == '{name}'", "approve"), extra_values={"EventType": [name]})
+    event = replace(FREEZE, event_type=name)
+    assert decide(policy_set(data), event).output == "approve"
+    assert decide(policy_set(data, policy(APPROVE, name="unaware")), event).policy == "unaware"
+    assert decide(policy_set(data), replace(event, event_status="Done")).output == "hold"
+
+
+def test_event_with_problems_holds_whatever_the_policies_say() -> None:
+    event = replace(FREEZE, problems=("NotBefore 'soon' is not a time",))
+    decision = decide(policy_set(policy({**APPROVE, "prepare": [{"run": ["/bin/true"]}]})), event)
+    assert (decision.output, decision.prepare) == ("hold", ())
+    assert "NotBefore 'soon' is not a time" in decision.reason
+
+
+@pytest.mark.parametrize("name", ["affects_me", "leader"])
+def test_unknown_vm_name_makes_rules_about_it_fail(name: str) -> None:
+    decision = decide(policy_set(policy(when(name, "approve"))), facts=Facts(NOW))
+    assert decision.output == "hold"
+    assert f"{name} is not known" in decision.reason
+
+
+def test_fields_that_the_api_version_lacks_are_absent() -> None:
+    body = {"Events": [{"EventId": "e", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"],
+                        "DurationInSeconds": 5, "EventSource": "User"}], "DocumentIncarnation": 1}  # fmt: skip
+    document = parse_document(json.dumps(body), "2019-04-01")
+    rules = policy_set(policy(when("has(event.DurationInSeconds) || has(event.EventSource)", "approve"), HOLD))
+    assert rules.decide(document, FACTS)[0].rule == "match-2"
+
+
+# What rules see
+
+
+@pytest.mark.parametrize(
+    ("expression", "event"),
+    [
+        ("notice == duration('15m') && event.NotBefore - now == notice", {}),
+        ("notice == duration('0s')", {"event_status": "Started", "not_before": None}),
+        ("notice == duration('0s')", {"not_before": NOW - timedelta(hours=1)}),
+        ("!has(event.NotBefore) && (notice < duration('1s') || true)", {"not_before": None}),
+        ("age == duration('90s')", {}),
+        ("age == duration('0s')", {"event_id": "never-seen"}),
+        ("affects_me && leader", {}),
+        ("affects_me && !leader", {"resources": ("other", "WEB_0")}),  # SE-14: whole names, ignoring case
+        ("!affects_me && !leader", {"resources": ("web_01",)}),
+        ("vm.name == 'web_0' && vm.location == 'westeurope' && vm.tags.role == 'web'", {}),
+        ("now == timestamp('2026-01-31T12:00:00Z')", {}),
+        ("events.size() == 1 && events[0].EventId == event.EventId", {}),
+        ("event.Resources == ['web_0', 'web_1'] && event.DurationInSeconds == 5", {}),
+        ("notice > duration('2000000h')", {"not_before": datetime(9999, 12, 31, tzinfo=timezone.utc)}),
+    ],
+)
+def test_variables_of_rules(expression: str, event: dict[str, Any]) -> None:
+    facts = replace(FACTS, first_seen={FREEZE.key: NOW - timedelta(seconds=90)})
+    decision = decide(policy_set(policy(when(expression, "approve"))), replace(FREEZE, **event), facts)
+    assert decision.output == "approve", decision.reason
+
+
+def test_notice_is_unknown_where_the_service_did_not_say() -> None:
+    """SE-16: a blank NotBefore of an event that has not started is not «now»."""
+    decision = decide(policy_set(policy(when("notice < duration('1h')", "approve"))), replace(FREEZE, not_before=None))
+    assert decision.output == "hold"
+    assert "notice is not known" in decision.reason
+
+
+def test_event_is_looked_at_as_it_was_given() -> None:
+    """The parser makes no two events of one id; were they made by hand, each is decided by its own fields."""
+    rules = policy_set(policy(when("event.DurationInSeconds < 9", "approve")))
+    short, long = FREEZE, replace(FREEZE, event_id=FREEZE.event_id.lower(), duration_in_seconds=600)
+    outputs = [decision.output for decision in rules.decide(Document(1, (short, long)), FACTS)]
+    assert outputs == ["approve", "hold"]
+    assert rules.explain(long, Document(1, (short,)), FACTS)[0].verdict.output == "abstain"
+
+
+# Nested rules
+
+
+def nested(condition: str | None, inner: list[dict[str, Any]]) -> Mapping[str, Any]:
+    return policy(
+        {"id": "outer", **({} if condition is None else {"condition": condition}), "rule": inner},
+        {"id": "after", "output": "approve"},
+    )
+
+
+def test_nested_rule_decides_and_names_its_path() -> None:
+    inner = [when("event.DurationInSeconds > 100", "hold", id="long"), {"id": "short", "output": "hold"}]
+    decision = decide(policy_set(nested("event.EventType == 'Freeze'", inner)))
+    assert (decision.output, decision.rule) == ("hold", "outer.short")
+
+
+def test_conditional_nested_rule_without_a_match_ends_the_search() -> None:
+    decision = decide(policy_set(nested("event.EventType == 'Freeze'", [when("false", "hold")])))
+    assert [verdict.output for verdict in decision.verdicts] == ["abstain"]
+    assert decision.output == "hold"
+
+
+@pytest.mark.parametrize("condition", [None, "true"])
+def test_unconditional_nested_rule_without_a_match_falls_through(condition: str | None) -> None:
+    decision = decide(policy_set(nested(condition, [when("false", "hold")])))
+    assert (decision.output, decision.rule) == ("approve", "after")
+
+
+def test_nested_rule_whose_condition_is_false_is_passed_by() -> None:
+    assert decide(policy_set(nested("event.EventType == 'Reboot'", [dict(HOLD)]))).rule == "after"
+
+
+def test_error_inside_a_nested_rule_holds_with_its_path() -> None:
+    decision = decide(policy_set(nested(None, [when("vm.zone == ''", "approve", id="zone")])))
+    assert (decision.output, decision.rule) == ("hold", "outer.zone")
+
+
+def test_nested_rules_inside_nested_rules() -> None:
+    inner: list[dict[str, Any]] = [
+        {"id": "b", "condition": "true", "rule": [when("false", "hold")]},
+        {"id": "c", "output": "hold"},
+    ]
+    assert decide(policy_set(nested(None, inner))).rule == "outer.c"
+    inner[0]["condition"] = "event.EventType == 'Freeze'"
+    assert (
+        decide(policy_set(nested(None, inner))).rule == "after"
+    )  # b's abstention ends outer's search, not outer's own
+
+
+def test_variables_of_a_nested_rule() -> None:
+    inner = ({"short": "variables.limit > event.DurationInSeconds"}, [when("variables.short", "approve")])
+    data = policy({"rule": inner}, variables={"limit": "3 * 3"})
+    assert decide(policy_set(data)).output == "approve"
+
+
+# Hooks, approver, group
+
+
+def test_hooks_of_all_acting_policies_add_up_in_order() -> None:
+    def hooks(name: str) -> dict[str, Any]:
+        return {kind: [{"run": [f"/{kind}/{name}"]}] for kind in ("prepare", "recover", "notify")}
+
+    policies = policy_set(
+        policy({**APPROVE, **hooks("a")}, name="a"),
+        policy(when("false", "approve", **hooks("b")), name="b"),
+        policy({**HOLD, **hooks("c")}, name="c"),
+    )
+    decision = decide(policies)
+    assert [hook["run"] for hook in decision.prepare] == [["/prepare/a"], ["/prepare/c"]]
+    assert [hook["run"] for hook in decision.recover] == [["/recover/a"], ["/recover/c"]]
+    assert [hook["run"] for hook in decision.notify] == [["/notify/a"], ["/notify/c"]]
+    assert policies.hooks is True
+    assert policy_set(policy(APPROVE)).hooks is False
+
+
+@pytest.mark.parametrize("first", APPROVERS)
+@pytest.mark.parametrize("second", APPROVERS)
+def test_most_careful_approver_and_group_count(first: str, second: str) -> None:
+    decision = decide(
+        policy_set(
+            policy({**APPROVE, "approver": first, "group": GROUPS[0 if first == "leader" else 1]}, name="a"),
+            policy({**APPROVE, "approver": second, "group": GROUPS[1]}, name="b"),
+            policy(when("false", "approve", approver="leader", group="hold"), name="abstains"),
+        )
+    )
+    assert decision.approver == min(first, second, key=APPROVERS.index)
+    assert decision.group == ("hold" if first == "leader" else "independent")
+
+
+def test_defaults_are_the_careful_ones() -> None:
+    decision = decide(policy_set(policy(APPROVE)))
+    assert (decision.approver, decision.group) == ("leader", "hold")
+
+
+# Parameters, time
+
+
+def test_time_dependence() -> None:
+    assert policy_set(policy(when("notice > duration('1m')", "hold"))).time_dependent
+    assert policy_set(policy(when("variables.v", "hold"), variables={"v": "age > duration('1m')"})).time_dependent
+    assert policy_set(policy({"rule": [when("[1].all(x, now > event.NotBefore)", "hold")]})).time_dependent
+    assert policy_set(policy({**HOLD, "explanation": "string(now)"})).time_dependent
+    assert not policy_set(policy(when("[1].all(now, now > 0)", "hold"))).time_dependent
+    assert not policy_set(policy(when("event.NotBefore > timestamp(0)", "hold"))).time_dependent
+
+
+def test_params_reach_every_policy_that_declares_them() -> None:
+    params = [{"name": "limit", "type": "int", "default": 3}]
+    rules = [policy(when("event.DurationInSeconds < params.limit", "approve"), name=n, params=params) for n in "ab"]
+    assert decide(policy_set(*rules)).output == "hold"
+    assert decide(policy_set(*rules, params={"limit": 9})).output == "approve"
+    with pytest.raises(InputError, match="no policy declares a parameter limits"):
+        policy_set(*rules, params={"limits": 9})
+
+
+# Limits, threads
+
+
+def test_step_limit_holds_and_nothing_absorbs_it() -> None:
+    busy = "event.Resources.all(a, event.Resources.all(b, a + b != ''))"
+    event = replace(FREEZE, resources=tuple(f"vm{n}" for n in range(MAX_STEPS // 100)))
+    for condition in (busy, f"{busy} || true", f"{busy} && false", f"[1].exists(x, {busy})", f"variables.v || {busy}"):
+        decision = decide(policy_set(policy(when(condition, "approve"), variables={"v": "false"})), event)
+        assert decision.output == "hold", condition
+        assert f"more than {MAX_STEPS} steps" in decision.reason
+
+
+def test_step_limit_is_of_all_rules_of_a_policy_together() -> None:
+    size = MAX_STEPS // 3
+    event = replace(FREEZE, resources=tuple(f"vm{n}" for n in range(size)))
+    rule = when("event.Resources.all(a, a == 'x' || a != 'y') && false", "hold")
+    policies = policy_set(policy(rule, rule, rule, {**rule, "id": "last"}, APPROVE))
+    decision = decide(policies, event)
+    assert (decision.output, decision.rule) == ("hold", "last")
+    (trace,) = policies.explain(event, Document(1, (event,)), FACTS)
+    assert [rule.result for rule in trace.rules] == ["false", "false", "false", "error", "not reached"]
+    assert trace.verdict.rule == "last"
+
+
+def test_large_document() -> None:
+    events = tuple(replace(FREEZE, event_id=f"e{n}", resources=tuple(f"vm{i}" for i in range(100))) for n in range(100))
+    rules = policy_set(policy(when("events.exists(e, e.EventId == 'e99') && 'vm99' in event.Resources", "approve")))
+    decisions = rules.decide(Document(1, events), FACTS)
+    assert {decision.output for decision in decisions} == {"approve"}
+
+
+def test_threads_decide_as_one_does() -> None:
+    """8 threads over one PolicySet: nothing is shared (cel-python's compiled runner gave wrong approvals here)."""
+    rules = policy_set(
+        policy(
+            when("variables.many && event.Resources.exists(r, r == vm.name)", "hold", explanation="string(now)"),
+            when("event.Resources.map(r, r + 'x').exists(r, r.startsWith(event.EventId))", "hold"),
+            when("event.DurationInSeconds % 3 == 0", "approve", explanation="event.EventId + ' ' + string(notice)"),
+            when("event.DurationInSeconds % 3 == 1", "hold"),
+            when("event.Description.size() > 0", "approve"),
+            variables={"many": "events.exists_one(e, e.DurationInSeconds == event.DurationInSeconds * 7 % 11)"},
+        )
+    )
+    documents = []
+    for n in range(40):
+        events = [
+            replace(
+                FREEZE,
+                event_id=f"e{n}-{i}",
+                duration_in_seconds=n * i % 13,
+                resources=tuple(f"web_{(n + k) % 5}" for k in range(i)),
+                description=None if i % 4 == 0 else "x",
+            )
+            for i in range(5)
+        ]
+        documents.append((Document(n, tuple(events)), replace(FACTS, now=NOW + timedelta(seconds=n))))
+    expected = [rules.decide(*document) for document in documents]
+    assert {decision.output for decisions in expected for decision in decisions} == {"approve", "hold"}
+
+    def work(start: int) -> list[bool]:
+        return [
+            rules.decide(*documents[(start + i) % len(documents)]) == expected[(start + i) % len(documents)]
+            for i in range(120)
+        ]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(all(results) for results in pool.map(work, range(0, 40, 5)))
