@@ -206,6 +206,14 @@ def _comes_true(condition: Any) -> bool:
     return True
 
 
+def test_se_10_an_answer_that_says_the_same_is_the_same_document_and_only_that() -> None:
+    answers = [document(EVENT), document(EVENT), document(), document(EVENT)]
+    with ScriptedServer(*answers) as server, client_of(server) as client:
+        first, same, empty, again = (client.read_once() for _ in answers)
+    assert same is first
+    assert [len(read.events) for read in (first, empty, again)] == [1, 0, 1]
+
+
 # Answers that are no document
 
 
