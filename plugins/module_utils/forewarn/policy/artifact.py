@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import InputError
 from ..events import API_VERSIONS
 from .program import Program
+from .structure import check_policies
 
 FORMAT = "forewarn-policy"
 FORMAT_VERSION = 1
@@ -44,7 +45,7 @@ def load(source: bytes | str | Mapping[str, Any]) -> Artifact:
     data = source if isinstance(source, Mapping) else _decode(source)
     if data.get("format") != FORMAT:
         raise InputError("this is not a compiled policy", "compile it: forewarn policy compile POLICY -o policy.json")
-    if data.get("version") != FORMAT_VERSION:
+    if type(data.get("version")) is not int or data["version"] != FORMAT_VERSION:
         raise InputError(
             f"the artifact has format version {data.get('version')!r}, and this forewarn reads {FORMAT_VERSION}",
             "compile the policies again with the forewarn that runs them",
@@ -76,6 +77,7 @@ def _decode(source: bytes | str) -> Mapping[str, Any]:
 
 def _try_expressions(data: Mapping[str, Any]) -> None:
     try:
+        check_policies(data)
         for policy in data["policies"]:
             Program(policy)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:

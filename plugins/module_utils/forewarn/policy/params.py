@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InputError
 from . import timevalues as tv
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # Types a parameter may have, as policy files write them.
 TYPES = (
     "bool",
@@ -32,8 +35,10 @@ def convert(value: Any, type_name: str) -> Any:
     if type_name == "int" and isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
         return value
     if type_name == "double" and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
+        return _finite(value)
     if type_name == "string" and isinstance(value, str):
+        if _SURROGATE.search(value):
+            raise ValueError(f"{value!r} is not Unicode")
         return value
     if type_name == "duration" and isinstance(value, str):
         return tv.parse_duration(value)
@@ -45,6 +50,16 @@ def convert(value: Any, type_name: str) -> Any:
         return {convert(key, "string"): convert(item, "string") for key, item in value.items()}
     examples = {"duration": ", written as '15m'", "timestamp": ", written as '2026-01-31T15:04:05Z'"}
     raise ValueError(f"{value!r} is not of type {type_name}{examples.get(type_name, '')}")
+
+
+def _finite(value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{str(value)[:40]}… is too large for a double") from error
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no number to decide by")
+    return number
 
 
 def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
@@ -72,7 +87,7 @@ def bind(declarations: list[Mapping[str, Any]], given: Mapping[str, Any], policy
         try:
             value = convert(raw, declaration["type"])
             check_bounds(value, declaration)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:  # TypeError: of limits that are of another type
             raise InputError(f"parameter {name} of policy {policy}: {error}") from error
         values[name] = value
     return values

@@ -1,0 +1,178 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The shape of an artifact's policies: the digest tells that nobody changed them, not that they are right.
+
+Every function raises ValueError naming the place, for whatever JSON value it is given. What reads artifacts may then
+rely on keys and their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Callable
+
+from .decision import APPROVE, APPROVERS, GROUPS, HOLD
+from .params import TYPES
+
+_Check = Callable[[Any, str], None]
+_SCALARS = (type(None), bool, int, float, str)
+
+
+def check_policies(data: Mapping[str, Any]) -> None:
+    """Check all of an artifact that is used at run time. Raises ValueError."""
+    _list(_policy)(data.get("policies"), "policies")
+
+
+def _fail(where: str, wanted: str) -> ValueError:
+    return ValueError(f"{where} is not {wanted}")
+
+
+def _a(kind: type) -> _Check:
+    def check(value: Any, where: str) -> None:
+        if type(value) is not kind:  # a bool is no int here
+            raise _fail(where, f"of type {kind.__name__}")
+
+    return check
+
+
+def _among(*values: str) -> _Check:
+    def check(value: Any, where: str) -> None:
+        if not isinstance(value, str) or value not in values:
+            raise _fail(where, "one of " + ", ".join(values))
+
+    return check
+
+
+def _list(item: _Check) -> _Check:
+    def check(value: Any, where: str) -> None:
+        _a(list)(value, where)
+        for number, one in enumerate(value):
+            item(one, f"{where}[{number}]")
+
+    return check
+
+
+def _or_null(inner: _Check) -> _Check:
+    def check(value: Any, where: str) -> None:
+        if value is not None:
+            inner(value, where)
+
+    return check
+
+
+def _object(required: Mapping[str, _Check], optional: Mapping[str, _Check], where: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise _fail(where, "an object")
+    for name, check in required.items():
+        check(value.get(name), f"{where}.{name}")
+    for name, check in optional.items():
+        if name in value:
+            check(value[name], f"{where}.{name}")
+
+
+def _policy(value: Any, where: str) -> None:
+    required = {"name": _a(str), "source": _a(str), "params": _list(_param), "rule": _block}
+    _object(required, {"extra_values": _extra_values}, where, value)
+
+
+def _extra_values(value: Any, where: str) -> None:
+    names = _list(_a(str))
+    _object({}, {"EventType": names, "EventStatus": names}, where, value)
+
+
+def _param(value: Any, where: str) -> None:
+    _object({"name": _a(str), "type": _among(*TYPES)}, {"enum": _a(list)}, where, value)
+
+
+def _block(value: Any, where: str) -> None:
+    _object({"variables": _list(_variable), "match": _list(_match)}, {}, where, value)
+
+
+def _variable(value: Any, where: str) -> None:
+    _object({"name": _a(str), "expr": _expression}, {}, where, value)
+
+
+def _match(value: Any, where: str) -> None:
+    hooks = _list(_hook)
+    required = {"id": _a(str), "line": _a(int), "column": _a(int), "condition": _or_null(_expression)}
+    optional: dict[str, _Check] = {
+        "explanation": _or_null(_expression),
+        "approver": _among(*APPROVERS),
+        "group": _among(*GROUPS),
+        "on_failure": _among(HOLD, APPROVE),
+        "parallel": _a(bool),
+        "prepare": hooks,
+        "recover": hooks,
+        "notify": hooks,
+        "output": _among(APPROVE, HOLD),
+        "rule": _block,
+    }
+    _object(required, optional, where, value)
+    if ("rule" in value) == ("output" in value):
+        raise ValueError(f"{where} has not exactly one of rule and output")
+    unknown = sorted(map(str, value.keys() - required.keys() - optional.keys()))
+    if unknown:  # it may say when the match does not apply
+        raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
+
+
+def _hook(value: Any, where: str) -> None:
+    optional: dict[str, _Check] = {"run": _list(_a(str)), "unit": _a(str), "action": _a(str), "http": _a(str)}
+    _object({}, {**optional, "timeout_seconds": _number}, where, value)
+
+
+def _number(value: Any, where: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
+        raise _fail(where, "a number of seconds")
+
+
+def _expression(value: Any, where: str) -> None:
+    _object({"source": _a(str), "line": _a(int), "column": _a(int), "form": _form}, {}, where, value)
+
+
+def _form(value: Any, where: str) -> None:
+    _a(list)(value, where)
+    if len(value) < 4 or not isinstance(value[0], str) or value[0] not in _OPERANDS:
+        raise _fail(where, "a form")
+    for place, check in ((1, _a(str)), (2, _a(int)), (3, _a(int))):
+        check(value[place], f"{where}[{place}]")
+    operands, checks = value[4:], _OPERANDS[value[0]]
+    if checks and checks[-1] is _form_and_more:
+        checks = (*checks[:-1], *[_form] * max(0, len(operands) - len(checks) + 1))
+    if len(operands) != len(checks):
+        raise _fail(where, f"a form {value[0]} with its operands")
+    for place, (operand, check) in enumerate(zip(operands, checks), 4):
+        check(operand, f"{where}[{place}]")
+
+
+def _form_and_more(value: Any, where: str) -> None:
+    """Stands for any number of forms at the end."""
+    _form(value, where)
+
+
+def _scalar(value: Any, where: str) -> None:
+    if not isinstance(value, _SCALARS):
+        raise _fail(where, "a literal")
+
+
+_OPERANDS: Mapping[str, tuple[_Check, ...]] = {
+    "lit": (_scalar,),
+    "bytes": (_a(str),),
+    "list": (_form_and_more,),
+    "map": (_form_and_more,),
+    "var": (_a(str),),
+    "variable": (_a(str),),
+    "local": (_a(int),),
+    "field": (_form, _a(str)),
+    "has": (_form, _a(str)),
+    "and": (_form_and_more,),
+    "or": (_form_and_more,),
+    "if": (_form, _form, _form),
+    "call": (_a(str), _form_and_more),
+    "matches": (_form, _a(list)),
+    "all": (_a(int), _form, _form),
+    "exists": (_a(int), _form, _form),
+    "exists_one": (_a(int), _form, _form),
+    "map_list": (_a(int), _form, _or_null(_form), _form),
+    "filter": (_a(int), _form, _form),
+}
