@@ -85,10 +85,10 @@ def test_prepare_hooks_are_left_to_the_runner(collection: SimpleNamespace) -> No
     plain = collection.decision.Decision(event, "approve", "web", "drain", "because")
     facts = collection.decision.Facts(now=_NOW, vm=collection.events.Vm(name="web_0"))
     assert collection.action.stand(plain, facts).send
-    hooked = collection.action.stand(replace(plain, prepare=({"run": ["/bin/true"]},)), facts)
+    hooked = collection.action.stand(plain._replace(prepare=({"run": ["/bin/true"]},)), facts)
     assert (hooked.send, hooked.code) == (False, "needs-runner")
     assert hooked.reason == "rule drain has hooks to run before the approval, which only the runner on the VM does"
-    started = replace(plain, event=replace(event, event_status="Started"), prepare=({"run": ["/bin/true"]},))
+    started = plain._replace(event=replace(event, event_status="Started"), prepare=({"run": ["/bin/true"]},))
     assert collection.action.stand(started, facts).code == "started"
 
 

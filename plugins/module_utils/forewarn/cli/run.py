@@ -13,9 +13,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..runner import lean  # noqa: F401  # first: it decides how http.client is loaded
-
-# isort: split
 from .. import __version__
 from ..errors import InputError
 from ..events import LATEST_API_VERSION

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from .decision import APPROVE, Decision
 
@@ -23,8 +23,7 @@ STARTED = "started"
 GROUP = "group-not-ready"
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """``code`` is one of this module's constants; ``reason`` is for people; ``wait_seconds`` is the time until the
     answer may change to ``approve`` by itself, None if it will not.
     """

@@ -10,8 +10,7 @@ every ``approve``, and nobody's approval is a ``hold``; every doubt is a ``hold`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
@@ -25,8 +24,7 @@ from .trace import TracingBuilder
 from .view import DocumentView
 
 
-@dataclass(frozen=True)
-class RuleTrace:
+class RuleTrace(NamedTuple):
     """One rule tried on one event: ``true``, ``false``, ``error`` or ``not reached``, with the values it read."""
 
     rule: str
@@ -37,8 +35,7 @@ class RuleTrace:
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class PolicyTrace:
+class PolicyTrace(NamedTuple):
     """Every rule of one policy, in order, and the verdict they lead to."""
 
     policy: str

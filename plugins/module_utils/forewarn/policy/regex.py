@@ -73,11 +73,11 @@ def _check(program: list[Any]) -> None:
         kind, operands = instruction[0], instruction[1:]
         if kind in ("j", "s"):
             right = len(operands) == (1 if kind == "j" else 2) and all(
-                type(jump) is int and 0 <= at + jump < len(program) for jump in operands
+                _is_int(jump) and 0 <= at + jump < len(program) for jump in operands
             )
         elif kind == "c":
             (bounds,) = operands
-            right = len(bounds) % 2 == 0 and all(type(bound) is int for bound in bounds) and bounds == sorted(bounds)
+            right = len(bounds) % 2 == 0 and all(map(_is_int, bounds)) and bounds == sorted(bounds)
         else:
             right = instruction == ["m"] or instruction in (["a", "^"], ["a", "$"], ["a", "b"], ["a", "B"])
         if not right:
@@ -92,3 +92,7 @@ def _holds(kind: str, text: str, position: int) -> bool:
     before = position > 0 and text[position - 1] in _WORD
     after = position < len(text) and text[position] in _WORD
     return (before != after) == (kind == "b")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

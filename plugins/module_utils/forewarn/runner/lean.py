@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import sys
 
-if sys.modules.keys().isdisjoint(("http.client", "hashlib", "ssl", "_hashlib")):
+if sys.modules.keys().isdisjoint(("hashlib", "http.client", "ssl", "_hashlib")):
     # None makes an import fail, as on a Python that was built without OpenSSL.
     sys.modules.update({"ssl": None, "_hashlib": None})  # type: ignore[dict-item]
     try:
-        import hashlib  # noqa: F401  # both for what they leave in sys.modules
-        import http.client  # noqa: F401
+        import hashlib
+        import http.client
+
+        LOADED = (hashlib, http.client)  # for whoever looks why they are imported: to stay in sys.modules
     finally:
         del sys.modules["ssl"], sys.modules["_hashlib"]
