@@ -57,7 +57,13 @@ class Acts:
         """A short freeze is approved: it happens now rather than in 15 minutes."""
         self.narrator.act("A live migration", "Memory is kept, the VM stands still for 5 seconds.")
         event = self._schedule(
-            "freeze of 5 s", "Freeze", ["web_0"], "brief-freeze", {"web_0": "approve"}, "web_0", duration_seconds=5
+            "freeze of 5 s",
+            "Freeze",
+            ["web_0"],
+            rule="brief-freeze",
+            standings={"web_0": "approve"},
+            approved_by="web_0",
+            duration_seconds=5,
         )
         self._until_gone(event)
 
@@ -71,8 +77,8 @@ class Acts:
             "freeze, unknown duration",
             "Freeze",
             ["web_0"],
-            "unknown-duration",
-            {"web_0": "refused-by-policy"},
+            rule="unknown-duration",
+            standings={"web_0": "refused-by-policy"},
             duration_seconds=-1,
         )
         self._until_decided(held, "web_0")
@@ -80,10 +86,10 @@ class Acts:
             "restart, no runner there",
             "Reboot",
             ["db_0"],
-            "administrator",
-            {"db_0": "approve"},
-            "db_0",
-            AFTER_ANSIBLE,
+            rule="administrator",
+            standings={"db_0": "approve"},
+            approved_by="db_0",
+            within=AFTER_ANSIBLE,
             source="User",
         )
         self.narrator.say("ansible", f"$ {self.adhoc.command_line}", "bold")
@@ -91,19 +97,21 @@ class Acts:
             self.narrator.say("ansible", f"{vm}: {_GUID_END.sub('…', result['msg'])}", "cyan")
             for decision in result["decisions"]:
                 self.adhoc_decisions[decision["event_id"], vm] = decision
-        self._until_gone(restart, ())
+        self._until_gone(restart, watchers=())
         self._until_gone(held)
 
     def administrator(self) -> None:
         """What somebody asked for is approved at once, and need not wait for 15 minutes."""
-        self.narrator.act("An administrator restarts a VM", "Nobody likes to wait 15 minutes for his own restart.")
+        self.narrator.act(
+            "An administrator restarts a VM", "Nobody likes to wait 15 minutes for a restart of one's own."
+        )
         event = self._schedule(
             "administrator's restart",
             "Reboot",
             ["web_0"],
-            "administrator",
-            {"web_0": "approve"},
-            "web_0",
+            rule="administrator",
+            standings={"web_0": "approve"},
+            approved_by="web_0",
             source="User",
         )
         self._until_gone(event)
@@ -120,10 +128,10 @@ class Acts:
             "freeze during an outage",
             "Freeze",
             ["web_0"],
-            "brief-freeze",
-            {"web_0": "approve"},
-            "web_0",
-            AFTER_OUTAGE,
+            rule="brief-freeze",
+            standings={"web_0": "approve"},
+            approved_by="web_0",
+            within=AFTER_OUTAGE,
             duration_seconds=3,
         )
         self._until_gone(event)
@@ -137,9 +145,9 @@ class Acts:
             "redeploy of two VMs",
             "Redeploy",
             ["web_0", "web_1"],
-            "move",
-            {"web_0": "approve", "web_1": "not-the-leader"},
-            "web_0",
+            rule="move",
+            standings={"web_0": "approve", "web_1": "not-the-leader"},
+            approved_by="web_0",
             start_delay_seconds=1.5 * TIME_SCALE,  # the start need not be immediate (SE-33): time for web_1 to look
         )
         self._until_gone(event)
@@ -151,9 +159,8 @@ class Acts:
             "cancelled reboot",
             "Reboot",
             ["web_1"],
-            "otherwise",
-            {"web_1": "refused-by-policy"},
-            started_by=None,
+            rule="otherwise",
+            standings={"web_1": "refused-by-policy"},
             status="Cancelled",
         )
         self._until_decided(event, "web_1")
@@ -166,32 +173,26 @@ class Acts:
         title: str,
         event_type: str,
         resources: Sequence[str],
+        *,
         rule: str,
         standings: Mapping[str, str],
         approved_by: str | None = None,
         within: float = SOON,
-        started_by: str | None = None,
         status: str = "Finished",
         **values: Any,
     ) -> Expectation:
-        """Let Azure schedule an event, and note how it is to go."""
+        """Let Azure schedule an event, and note how it is to go. ``values`` are the emulator's."""
+        event_id = str(uuid.uuid4()).upper()
+        started_by = None if status == "Cancelled" else "approval" if approved_by else "NotBefore"
+        output = "hold" if "refused-by-policy" in standings.values() else "approve"
         expectation = Expectation(
-            title=title,
-            event_id=str(uuid.uuid4()).upper(),
-            resources=resources,
-            output="hold" if "refused-by-policy" in standings.values() else "approve",
-            rule=rule,
-            standings=standings,
-            approved_by=approved_by,
-            within=within,
-            started_by=started_by or ("approval" if approved_by else None if status == "Cancelled" else "NotBefore"),
-            status=status,
+            title, event_id, resources, output, rule, standings, approved_by, within, started_by, status
         )
         self.expected.append(expectation)
         time.sleep(random.random())  # a moment that has nothing to do with the polls
-        self.narrator.introduce(expectation.event_id, resources)
+        self.narrator.introduce(event_id, resources)
         self.narrator.say("Azure", f"schedules: {title} ({event_type} of {', '.join(resources)})", "cyan")
-        self.stage.emulator.schedule(event_type, resources, event_id=expectation.event_id, **values)
+        self.stage.emulator.schedule(event_type, resources, event_id=event_id, **values)
         return expectation
 
     def _until_decided(self, event: Expectation, vm: str) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 import time
@@ -27,6 +28,8 @@ class Narrator:
     """Writes the timeline: seconds since the start, who, what. Only events that were introduced are talked about."""
 
     def __init__(self) -> None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # better a question mark than no demo
         self.console = Console(sys.stdout)
         self._begin = time.monotonic()
         self._lock = threading.RLock()

@@ -57,7 +57,8 @@ class Stage:
     def __enter__(self) -> Stage:
         # However somebody ends the demo, what it has started is ended first.
         for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.default_int_handler)
+            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                signal.signal(number, signal.default_int_handler)
         return self
 
     def __exit__(
