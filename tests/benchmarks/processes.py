@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,8 @@ from pathlib import Path
 
 from forewarn.emulator.client import EmulatorClient
 
-# As a service is started: nothing of PYTHON* in the environment counts, nor does the directory it is started in.
-PYTHON = (sys.executable, "-I")
-RUNNER = (*PYTHON, "-m", "forewarn.cli.main", "run", "--artifact")
+PYTHON = (sys.executable,)
+RUNNER = (str(Path(sysconfig.get_path("scripts"), "forewarn")), "run", "--artifact")
 _PATIENCE = 20.0
 
 

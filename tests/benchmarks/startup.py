@@ -41,7 +41,7 @@ def run() -> Report:
         [Goal("runner", ours / bare, "python -c pass", AT_MOST, 6)],
         [
             f"Medians of {RUNS} runs each, in turn. The runner: until its request has arrived at a bare socket.",
-            "Both with 'python -I', as a service runs: neither PYTHON* nor the working directory counts.",
+            "The runner is the installed command 'forewarn run', on the Python of the baseline.",
         ],
     )
 
