@@ -144,8 +144,10 @@ def _parser() -> Any:
 
 def _syntax_hint(source: str, start: int, text: str) -> str:
     words = {"and": "&&", "or": "||", "not": "!", "is": "=="}
-    if text in words:
-        return f"write {words[text]}"
+    before = re.search(r"(\w+)\s+$", source[:start])
+    for word in (text, before.group(1) if before else ""):
+        if word in words:
+            return f"write {words[word]}"
     if text == "=" or source[start - 1 : start] == "=":
         return "compare with =="
     if text in "&|":
