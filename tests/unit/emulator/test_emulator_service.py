@@ -423,12 +423,12 @@ def test_faults_of_the_body(site: Site) -> None:
     assert site.ask().cut_off
 
 
-def test_latencies_add_up_and_go_with_another_fault(site: Site) -> None:
+def test_latencies_add_up_and_go_with_another_fault(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     for fault in (Fault("latency", latency=3.0), Fault("latency", latency=4.0), Fault("status"), Fault("drop")):
         site.emulation.faults.add(fault)
     assert site.emulation.faults.take("web_0", "get", 0.0)[0] == 7.0
     waits: list[float] = []
-    site.emulation.wait_until = waits.append  # type: ignore[method-assign]
+    monkeypatch.setattr(site.emulation, "wait_until", waits.append)
     assert site.ask().status == 503
     assert waits == [7.0]
     site.emulation.faults.clear()

@@ -170,7 +170,7 @@ class Bench:
 
     def then(self, seconds: float, **values: Any) -> None:
         """Set attributes at a time after the start."""
-        self.at.append((seconds, lambda: [setattr(self, name, value) for name, value in values.items()] and None))
+        self.at.append((seconds, lambda: vars(self).update(values)))
 
     def lines(self, name: str | None = None) -> list[dict[str, Any]]:
         read = [json.loads(line) for line in self.stream.getvalue().splitlines()]
