@@ -114,7 +114,7 @@ def test_the_log_shows_what_falls_due_though_nobody_asks(tmp_path: Path, reposit
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_se30_curl_as_in_the_documentation(tmp_path: Path) -> None:
     """curl sends its form type with -d, and that is fine."""
-    with emulating(tmp_path, "--rate-limit", "0") as (_process, url):
+    with emulating(tmp_path) as (_process, url):
 
         def curl(*options: str) -> str:
             command = ["curl", "-sS", "-w", " %{http_code}", "-m", "10", *options]

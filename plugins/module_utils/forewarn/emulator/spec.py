@@ -146,7 +146,7 @@ class Settings:
     not_before_format: str = "rfc1123"
     unknown_version_status: int = 400
     etag: bool = True
-    requests_per_second: int = 5
+    requests_per_second: int = 0
 
     def notice_of(self, event_type: str) -> float:
         """Return the seconds between scheduling and NotBefore."""
