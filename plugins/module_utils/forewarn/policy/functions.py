@@ -24,8 +24,8 @@ _DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII
 _NOT_FINITE = re.compile(r"[+-]?(?:inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 _INT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _UINT = re.compile(r"\d{1,20}", re.ASCII)
-_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
-_FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+_TRUE = frozenset(("1", "t", "true", "TRUE", "True"))  # not T and F: of the engines, only cel-go takes them
+_FALSE = frozenset(("0", "f", "false", "FALSE", "False"))
 _UPPER_TO_LOWER = {code: code + 32 for code in range(65, 91)}
 _LOWER_TO_UPPER = {code: code - 32 for code in range(97, 123)}
 # Unicode's White_Space; str.strip() alone would also take U+001C to U+001F.
