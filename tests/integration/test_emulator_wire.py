@@ -196,7 +196,7 @@ def test_a_vm_with_a_port_of_its_own() -> None:
 
 
 def test_429_beyond_five_requests_a_second() -> None:
-    with EmulatorServer() as server, requests.Session() as session:
+    with EmulatorServer(settings=Settings(requests_per_second=5)) as server, requests.Session() as session:
         started = time.monotonic()
         answers = [
             session.get(server.url + TARGET, headers={"Metadata": "true"}, timeout=10).status_code for _ in range(6)

@@ -241,7 +241,7 @@ def test_hooks_are_refused_not_ignored(start: Callable[..., Process], tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "one of the arguments --policy --artifact is required"),
+        ((), "Either --policy or --artifact is needed"),
         (("--artifact", "missing.json"), "missing.json: No such file or directory"),
         (("--artifact", "ARTIFACT", "--param", "tolerable_freeze"), "there is no '='"),
         (("--artifact", "ARTIFACT", "--param", "tolerable=3"), "tolerable_freeze"),
@@ -294,3 +294,47 @@ def test_an_artifact_needs_the_standard_library_alone(
     assert refused.returncode == 2
     assert "--artifact" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_configuration_file_gives_what_the_command_line_leaves_open(
+    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path, tmp_path: Path
+) -> None:
+    """Paths are relative to the file; a parameter of the command line outweighs the file's."""
+    config = tmp_path / "etc" / "run.json"
+    config.parent.mkdir()
+    content = {
+        "artifact": f"../{artifact.name}",
+        "params": {"tolerable_freeze": 3},
+        "dry_run": True,
+        "vm_name": "web_0",
+    }
+    config.write_text(json.dumps(content))
+    emulator.schedule("Freeze", "web_0", duration_seconds=5)
+    held = start("--config", str(config), "--once")
+    assert held.wait_for("decision")["standing"] == "refused-by-policy"
+    assert held.end()[0] == 0
+    would = start("--config", str(config), "--once", "--param", "tolerable_freeze=9")
+    assert would.wait_for("would-approve")
+    assert would.end()[0] == 0
+    assert approvals(emulator) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"artifact": ', "run.json:1:14: Expecting value"),
+        ('{"artefact": "policy.json"}', "there is no option 'artefact'"),
+        ('{"dry_run": "yes"}', 'dry_run is "yes", not true or false'),
+        ('{"artifact": "policy.json", "interval": 0.1}', "the interval is not between 1s"),
+        ("[]", "not a JSON object"),
+        ("{}", "Either --policy or --artifact is needed"),
+    ],
+)
+def test_a_wrong_configuration_file_says_where_and_what(
+    start: Callable[..., Process], tmp_path: Path, content: str, said: str
+) -> None:
+    config = tmp_path / "run.json"
+    config.write_text(content)
+    code, error = start("--config", str(config)).end()
+    assert code == 2
+    assert said in error

@@ -58,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let emulated time run N times as fast; 0: only when it is advanced",
     )
     parser.add_argument(
-        "--rate-limit", type=int, metavar="N", help="requests per second and VM before 429 (default: unlimited; Azure allows 5)"
+        "--rate-limit",
+        type=int,
+        metavar="N",
+        help="requests per second and VM before 429 (default: unlimited; Azure allows 5)",
     )
     parser.add_argument("--ready-file", type=Path, metavar="FILE", help="write the base URL there once it listens")
     parser.add_argument("--allow-remote", action="store_true", help="allow to listen on other than loopback addresses")

@@ -33,7 +33,7 @@ _INTERVAL = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)s?", re.ASCII)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    source = parser.add_mutually_exclusive_group(required=True)
+    source = parser.add_mutually_exclusive_group()
     source.add_argument(
         "--policy",
         nargs="+",
@@ -62,28 +62,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--interval",
         type=_interval,
-        default=1.0,
         metavar="SECONDS",
         help="time between polls, from 1s (default) to 60s",
     )
-    parser.add_argument("--dry-run", action="store_true", help="approve nothing, log what would be approved")
+    parser.add_argument(
+        "--dry-run", action="store_true", default=None, help="approve nothing, log what would be approved"
+    )
     parser.add_argument("--once", action="store_true", help="poll once, decide, approve, and end")
-    parser.add_argument("--log-format", choices=FORMATS, default="text", help="form of the log (default: text)")
+    parser.add_argument("--log-format", choices=FORMATS, help="form of the log (default: text)")
+    parser.add_argument(
+        "--config", metavar="FILE", help="JSON object of these options; what the command line says outweighs it"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT, or once."""
+    params: dict[str, Any] = {}
+    if args.config:
+        from .run_config import merge, read_config  # here: only where it is used
+
+        config = read_config(args.config)
+        params = config.pop("params", {})
+        merge(args, config)
+    interval = _checked_interval(1.0 if args.interval is None else args.interval)
+    log_format = args.log_format or FORMATS[0]
+    if log_format not in FORMATS:
+        raise InputError(f"log_format is {log_format!r}.", f"It is one of {', '.join(FORMATS)}.")
+    if bool(args.policy) == bool(args.artifact):
+        raise InputError("Either --policy or --artifact is needed.", "Name policy files, or one compiled policy.")
     if args.vm_name is not None and not args.vm_name.strip():
         raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
     artifact = _artifact(args)
-    policies = PolicySet(artifact, _params(args.param, artifact))
+    policies = PolicySet(artifact, {**params, **_params(args.param, artifact)})
     if policies.hooks:
         raise InputError(
             "The policy has hooks (prepare, recover or notify), which this version of 'run' cannot run.",
             "Remove them: an approval that ought to wait for a hook would not.",
         )
     endpoint = resolve(args.endpoint, os.environ)
-    log = Log(sys.stdout, args.log_format)
+    log = Log(sys.stdout, log_format)
     with StopSignals() as stop:
         client = Client(
             endpoint, policies.api_version, sleep=stop.sleep, log=lambda text: log.warning("waiting", reason=text)
@@ -91,21 +108,21 @@ def run(args: argparse.Namespace) -> int:
         asking = identity_client(client, stop.sleep)
         with client, asking:
             identity = Identity(asking, args.vm_name, log, time.monotonic)
-            runner = Runner(client, identity, policies, log, stop, dry_run=args.dry_run)
+            runner = Runner(client, identity, policies, log, stop, dry_run=bool(args.dry_run))
             log.info(
                 "started",
                 version=__version__,
                 endpoint=client.endpoint.url,
                 api_version=policies.api_version,
                 policy=policies.digest,
-                dry_run=args.dry_run,
+                dry_run=bool(args.dry_run),
                 once=args.once,
-                interval_seconds=None if args.once else args.interval,
+                interval_seconds=None if args.once else interval,
             )
             if args.once:
                 runner.run_once()
             else:
-                runner.run(args.interval)
+                runner.run(interval)
     return 0
 
 
@@ -168,9 +185,16 @@ def _params(given: Sequence[str], artifact: Artifact) -> dict[str, Any]:
 
 def _interval(text: str) -> float:
     match = _INTERVAL.fullmatch(text)
-    if not match or not SHORTEST_INTERVAL <= float(match.group(1)) <= LONGEST_INTERVAL:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not between {SHORTEST_INTERVAL:g}s, which the service recommends and allows, and "
+    try:
+        return _checked_interval(float(match.group(1)) if match else 0.0)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error.message}") from error
+
+
+def _checked_interval(seconds: float) -> float:
+    if not SHORTEST_INTERVAL <= seconds <= LONGEST_INTERVAL:
+        raise InputError(
+            f"the interval is not between {SHORTEST_INTERVAL:g}s, which the service recommends and allows, and "
             f"{LONGEST_INTERVAL:g}s"
         )
-    return float(match.group(1))
+    return float(seconds)
