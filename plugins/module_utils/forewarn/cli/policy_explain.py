@@ -218,7 +218,7 @@ def _as_json(
                     "recover": [dict(hook) for hook in decision.recover],
                     "notify": [dict(hook) for hook in decision.notify],
                 },
-                "approval": vars(standing(decision, facts.vm.name, facts.now)),
+                "approval": standing(decision, facts.vm.name, facts.now)._asdict(),
             }
             for decision, traces in chosen
         ],
@@ -237,7 +237,7 @@ def _trace_json(trace: PolicyTrace) -> dict[str, Any]:
                 "where": rule.where,
                 "condition": rule.source,
                 "result": rule.result,
-                "values": [vars(value) for value in rule.values],
+                "values": [value._asdict() for value in rule.values],
                 "error": rule.error,
             }
             for rule in trace.rules
