@@ -13,6 +13,7 @@ from .decision import Value
 from .evaluate import Builder, Closure, Env, Form, parts
 from .functions import EvaluationError
 
+_LOOPS = frozenset(("all", "exists", "exists_one", "map_list", "filter"))
 _SHOWN = frozenset(("field", "var", "variable", "has", "matches", "all", "exists", "exists_one"))
 _MAX_SHOWN = 120  # characters of one value
 
@@ -29,7 +30,7 @@ class TracingBuilder(Builder):
         """Return the recording closure of a form."""
         closure = super().build(form)
         bare_record = form[0] == "var" and form[1].startswith("record(")
-        if bare_record or not (form[0] in _SHOWN or (form[0] == "call" and form[1] == "bool")) or _mentions_local(form):
+        if bare_record or not (form[0] in _SHOWN or (form[0] == "call" and form[1] == "bool")) or _open_locals(form):
             return closure
         text = " ".join(self.expression["source"][form[2] : form[3]].split())
         kind = form[1]
@@ -49,8 +50,12 @@ class TracingBuilder(Builder):
         return record
 
 
-def _mentions_local(form: Form) -> bool:
-    return form[0] == "local" or any(_mentions_local(part) for part in parts(form))
+def _open_locals(form: Form) -> set[int]:
+    """Return the loop variables that a form reads and that a loop around it sets."""
+    if form[0] == "local":
+        return {form[4]}
+    read: set[int] = set().union(*(_open_locals(part) for part in parts(form)))
+    return read - {form[4]} if form[0] in _LOOPS else read
 
 
 def render(value: Any, kind: str) -> str:
