@@ -28,9 +28,9 @@ FACTOR = int(os.environ.get("FOREWARN_DIFFERENTIAL", "1"))
 GOOGLE_DEFECT = "<start> or <end> is greater than <string>.size()"
 
 
-def _explained(ours: Outcome, theirs: Outcome) -> str | None:
+def _explained(ours: Outcome, theirs: Outcome, errors: set[str]) -> str | None:
     """Return why outcomes may differ, None if they may not."""
-    if strict(ours, theirs):
+    if strict(ours, theirs, errors):
         return "stricter on purpose"
     if theirs.kind == "error" and GOOGLE_DEFECT in theirs.detail and ours.kind == "value":
         return "defect of the other engine"
@@ -55,7 +55,7 @@ def _run(engine: Google | CelPython, plain: bool, expressions: int, seed: int) -
             elif plain and outcome.kind == "value" and theirs.kind == "error":
                 count["failed there"] += 1
             else:
-                reason = _explained(outcome, theirs)
+                reason = _explained(outcome, theirs, ours.errors(given))
                 assert reason, f"{source}\nhere: {outcome}\nthere: {theirs}\n{_shown(given, source)}"
                 count[reason] += 1
     print(f"differential, {type(engine).__name__}: {dict(count)}")
@@ -72,8 +72,7 @@ def test_random_expressions_against_google(seed: int) -> None:
     assert count["same value"] > 1500, count
     assert count["same error"] > 500, count
     assert count["refused"] < 150, count
-    assert count["stricter on purpose"] < 30, count
-    assert count["defect of the other engine"] < 20, count
+    assert count["stricter on purpose"] < 60, count
 
 
 @pytest.mark.parametrize("seed", range(2 * FACTOR))
@@ -94,8 +93,8 @@ DOUBLES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 1e308, -1e308, 5e-324, fl
 NUMBER_TEXTS = ("0", "-0", "+5", "007", "-7", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
                 "18446744073709551615", "18446744073709551616", "1.5", ".5", "5.", ".", "", " 1", "1 ",
                 "1e3",
-                "1E-3", "1e309", "-1e309", "inf", "-Infinity", "NaN", "nan", "0x10", "1_000", "true", "TRUE", "True", "t",
-                "T", "1", "f", "F", "false", "tRUE", "yes", "é", "١", "--1", "1u", "1e", "e1")  # fmt: skip
+                "1E-3", "1e309", "-1e309", "inf", "-Infinity", "NaN", "nan", "0x10", "1_000", "true", "TRUE",
+                "True", "t", "T", "1", "f", "F", "false", "tRUE", "yes", "é", "١", "--1", "1u", "1e", "e1")  # fmt: skip
 
 
 def test_arithmetic_comparison_and_conversion_at_the_edges() -> None:
@@ -153,7 +152,7 @@ def test_string_functions() -> None:
                 p = s[start : start + random.randint(0, 2)]
             given = {"s": s, "p": p, "q": q, "i": random.randint(-2, 6), "j": random.randint(-2, 6), "l": [s, q, "a"]}
             outcome, theirs = ours.run(given), google.run(source, given, ours.type)
-            reason = None if outcome.same(theirs) else _explained(outcome, theirs)
+            reason = None if outcome.same(theirs) else _explained(outcome, theirs, set())
             assert outcome.same(theirs) or reason, (source, given, outcome, theirs)
             count[reason or outcome.kind] += 1
     print(f"differential, texts: {dict(count)}")

@@ -110,6 +110,12 @@ def _group(case: Mapping[str, Any], reason: str) -> str:
     return "other"
 
 
+def test_documentation_states_these_numbers(repository: Path) -> None:
+    text = " ".join((repository / "docs" / "cel.md").read_text(encoding="utf-8").split())
+    assert f"{PASSED + REFUSED} in all: **{PASSED} pass, {REFUSED} are refused, none gives another answer.**" in text
+    assert sum(GROUPS.values()) == REFUSED
+
+
 def test_every_case_passes_or_is_refused(cases: list[dict[str, Any]]) -> None:
     wrong: list[str] = []
     passed = 0

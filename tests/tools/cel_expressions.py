@@ -164,9 +164,11 @@ class Generator:
         return f"{source}.{macro}({name}, {inner})"
 
     def _range(self, depth: int) -> tuple[str, str]:
-        kind = self._pick("event", "event", "string", "int")
+        kind = self._pick("event", "event", "string", "int", "key")
         if kind == "event":
             return "event", "events"
+        if kind == "key":
+            return "string", self.make("roles", 0)
         source = self.make("texts" if kind == "string" else "ints", depth)
         return kind, source if source.startswith(("[", "params", "event.")) else f"({source})"
 
@@ -276,8 +278,8 @@ class Generator:
             arguments = f"{self.make('string', depth)}, {self.make('string', depth)}{limit}"
             return f"{self._operand('string', depth)}.replace({arguments})"
         if choice == 8:
-            arguments = self._pick(self._small(), f"{self._small()}, {self._small()}")
-            return f"{self._operand('string', depth)}.substring({arguments})"
+            # Not with an end: Google's engine has a defect there, which other errors can hide (test_string_functions).
+            return f"{self._operand('string', depth)}.substring({self._small()})"
         if choice == 9:
             return f"{self._operand('texts', depth)}.join({self._pick('', self.make('string', depth))})"
         return f"{self._operand('texts', depth)}[{self._small()}]"

@@ -8,8 +8,9 @@ Values go in and come out as the evaluator has them: timestamps and durations ar
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -24,7 +25,7 @@ from forewarn.compiler import types as t
 from forewarn.compiler.expression import check
 from forewarn.compiler.types import Declarations, Type
 from forewarn.policy import timevalues as tv
-from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.evaluate import Builder, Closure, Env, Form, Scope
 from forewarn.policy.functions import EvaluationError
 
 MISSING = object()  # a variable or field without a value
@@ -35,6 +36,7 @@ STRICT = (
     "out of range in that time zone",
     "splitting an empty text by an empty separator",
     "finer than a nanosecond",
+    "the keys of a map have no order",
     "is not an int",
     "is not a uint",
     "is not a double",
@@ -69,9 +71,12 @@ def _identical(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def strict(ours: Outcome, other: Outcome) -> bool:
-    """Tell whether we fail on purpose where the other engine has a value."""
-    return ours.kind == "error" and other.kind == "value" and any(text in ours.detail for text in STRICT)
+def strict(ours: Outcome, other: Outcome, errors: Iterable[str] = ()) -> bool:
+    """Tell whether we fail on purpose where the other engine has a value. ``errors`` are those of all parts: of two
+    errors, only the first is the outcome.
+    """
+    said = (ours.detail, *errors)
+    return ours.kind == "error" and other.kind == "value" and any(text in one for text in STRICT for one in said)
 
 
 class Ours:
@@ -80,6 +85,7 @@ class Ours:
     def __init__(self, source: str, declarations: Declarations) -> None:
         checked = check(source, declarations)
         self.source = source
+        self.declarations = declarations
         self.type = checked.type
         self.findings = checked.findings
         self.form = checked.form
@@ -89,11 +95,43 @@ class Ours:
 
     def run(self, values: Mapping[str, Any]) -> Outcome:
         """Evaluate; a variable that is MISSING is left out."""
+        given = {name: value for name, value in values.items() if value is not MISSING}
         try:
-            given = {name: value for name, value in values.items() if value is not MISSING}
             return Outcome("value", self._closure(self._scope.environment(given)))
         except EvaluationError as error:
             return Outcome("error", str(error))
+
+    def errors(self, values: Mapping[str, Any]) -> set[str]:
+        """Return the errors of all parts, also those that ``&&`` and its like absorb."""
+        scope = Scope(tuple(self.declarations.variables))
+        builder = _Noting(scope, {"source": self.source, "line": 1, "column": 1})
+        assert self.form is not None
+        closure = builder.build(self.form)
+        with contextlib.suppress(EvaluationError):
+            closure(scope.environment({name: value for name, value in values.items() if value is not MISSING}))
+        return builder.errors
+
+
+class _Noting(Builder):
+    """Notes every error of every part."""
+
+    fuse = False
+
+    def __init__(self, scope: Scope, expression: Mapping[str, Any]) -> None:
+        super().__init__(scope, expression)
+        self.errors: set[str] = set()
+
+    def build(self, form: Form) -> Closure:
+        closure = super().build(form)
+
+        def note(env: Env) -> Any:
+            try:
+                return closure(env)
+            except EvaluationError as error:
+                self.errors.add(str(error))
+                raise
+
+        return note
 
 
 _GOOGLE_TYPES = {

@@ -352,7 +352,7 @@ class Builder:
                     result.append(transform(env))
             return result
 
-        return make
+        return self._ordered(form, make)
 
     def _filter(self, form: Form) -> Closure:
         slot, items, predicate = self._place(form[4]), self.build(form[5]), self.build(form[6])
@@ -366,7 +366,20 @@ class Builder:
                     result.append(item)
             return result
 
-        return make
+        return self._ordered(form, make)
+
+    def _ordered(self, form: Form, make: Callable[[Env], list[Any]]) -> Closure:
+        """Let a loop over a map fail where its result has an order: each engine goes through a map in its own."""
+        if not form[5][1].startswith("map("):
+            return make
+
+        def make_from_map(env: Env) -> list[Any]:
+            result = make(env)
+            if len(result) > 1:
+                raise self._at(form, "the keys of a map have no order; ask with exists(), all() or exists_one()")
+            return result
+
+        return make_from_map
 
     def _count(self, env: Env, form: Form) -> None:
         env[0] -= 1

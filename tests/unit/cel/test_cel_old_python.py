@@ -1,0 +1,71 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The evaluator on a VM: the same values from bare Python 3.9, standard library only, as from the one that compiles."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tools.cel_expressions import DECLARATIONS, Generator, values
+from tools.cel_oracles import MISSING, Ours
+
+# Runs there: reads cases, prints the number of those that give another outcome, and the first of them.
+SCRIPT = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.functions import EvaluationError
+data = json.load(open(sys.argv[2]))
+scope_names = tuple(data["names"])
+wrong = []
+for source, form, given, expected in data["cases"]:
+    scope = Scope(scope_names)
+    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(form)
+    try:
+        value = closure(scope.environment(given))
+        outcome = ["value", value.hex() if isinstance(value, bytes) else value]
+    except EvaluationError as error:
+        outcome = ["error", str(error)]
+    if repr(outcome) != repr(expected):
+        wrong.append([source, given, outcome, expected])
+assert "celpy" not in sys.modules and "lark" not in sys.modules
+print(json.dumps([sys.version.split()[0], len(data["cases"]), len(wrong), wrong[:1]]))
+"""
+
+
+def _interpreters() -> list[str]:
+    found = [str(path) for path in sorted(Path.home().glob(".pyenv/versions/3.9.*/bin/python"))[-1:]]
+    if not found and (named := shutil.which("python3.9")):
+        found.append(named)
+    return found
+
+
+def test_evaluator_gives_the_same_values_on_python_3_9(tmp_path: Path, package: Path) -> None:
+    interpreters = _interpreters()
+    if not interpreters:
+        pytest.skip("no Python 3.9 on this machine")
+    random = Random(20260131)
+    cases: list[Any] = []
+    while len(cases) < 2000:
+        ours = Ours(Generator(random).expression(), DECLARATIONS)
+        if ours.type is None:
+            continue
+        given = {name: value for name, value in values(random).items() if value is not MISSING}
+        outcome = ours.run(given)
+        value = outcome.detail.hex() if isinstance(outcome.detail, bytes) else outcome.detail
+        cases.append([ours.source, ours.form, given, [outcome.kind, value]])
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps({"names": list(DECLARATIONS.variables), "cases": cases}), encoding="utf-8")
+    command = [interpreters[0], "-I", "-c", SCRIPT, str(package.parent), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    version, count, wrong, first = json.loads(done.stdout)
+    assert version.startswith("3.9.")
+    assert (count, wrong, first) == (2000, 0, [])
