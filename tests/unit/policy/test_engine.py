@@ -311,6 +311,13 @@ def test_variables_of_a_nested_rule() -> None:
     assert decide(policy_set(data)).output == "approve"
 
 
+def test_variables_of_one_name_in_two_nested_rules_are_two() -> None:
+    first = ({"v": "event.DurationInSeconds > 100"}, [when("variables.v", "hold")])
+    second = ({"v": "event.DurationInSeconds == 5", "w": "variables.v && !leader"}, [when("variables.w", "hold"),
+              when("variables.v", "approve", id="right")])  # fmt: skip
+    assert decide(policy_set(policy({"rule": first}, {"id": "b", "rule": second}))).rule == "b.right"
+
+
 # Hooks, approver, group
 
 

@@ -15,14 +15,16 @@ from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.expression import check
 from forewarn.compiler.types import BOOL
 from forewarn.events import Document, Event, Vm
-from forewarn.policy.decision import Facts
+from forewarn.policy.decision import Facts, Value
 from forewarn.policy.engine import PolicySet, PolicyTrace
 from forewarn.policy.evaluate import Builder, Scope
 from forewarn.policy.functions import EvaluationError
 from forewarn.policy.params import bind
 from forewarn.policy.program import ROOTS
+from forewarn.policy.trace import TracingBuilder
 from forewarn.policy.view import DocumentView
-from tools.cel_expressions import DECLARATIONS, PARAMS, Generator
+from tools.cel_expressions import DECLARATIONS, PARAMS, Generator, values
+from tools.cel_oracles import MISSING
 from tools.policy_data import policy, policy_set
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -160,6 +162,31 @@ def test_decide_and_explain_agree_with_a_plain_reading() -> None:
             count[decision.output] += 1
             count.update(output for output, _rule in said)
     assert min(count["approve"], count["hold"], count["abstain"], count["error"]) > 20, count
+
+
+def test_recording_what_is_read_changes_no_answer() -> None:
+    """Explanations, and the conditions of what matched, are evaluated by the builder that records."""
+    random = Random(20260131)
+    recorded = 0
+    for _ in range(1500):
+        source = Generator(random).expression()
+        form = check(source, DECLARATIONS).form
+        if form is None:
+            continue
+        given = {name: value for name, value in values(random).items() if value is not MISSING}
+        outcomes = []
+        trace: list[Value] = []
+        for builder in (Builder, TracingBuilder):
+            scope = Scope(tuple(DECLARATIONS.variables))
+            closure = builder(scope, {"source": source, "line": 1, "column": 1}).build(form)
+            try:
+                outcomes.append(repr(closure(scope.environment(given, trace))))
+            except EvaluationError as error:
+                outcomes.append(f"error at {error.start} to {error.end}: {error}")
+        assert outcomes[0] == outcomes[1], source
+        assert all(isinstance(value.value, str) and len(value.value) <= 200 for value in trace)
+        recorded += len(trace)
+    assert recorded > 2000
 
 
 def test_declarations_of_these_tests_are_those_of_policies() -> None:
