@@ -11,7 +11,8 @@ from typing import Any
 
 from ..errors import InputError
 from ..policy.evaluate import Builder, Scope
-from .checker import ASSUMED_ELEMENTS, MAX_COST, Checker
+from .checker import Checker
+from .checking import ASSUMED_ELEMENTS, MAX_COST
 from .syntax import CelSyntaxError, parse
 from .types import UNKNOWN, Declarations, ExpressionFinding, Type, join, sorted_findings
 

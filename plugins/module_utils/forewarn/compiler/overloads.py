@@ -142,3 +142,13 @@ UNSUPPORTED = {
     "sortBy": "",
     "bind": "use a policy variable",
 }
+
+
+def find(overloads: list[Overload], types: list[Type]) -> Overload | None:
+    """Return the overload that takes values of these types."""
+    for overload in overloads:
+        if len(overload.kinds) == len(types) and all(
+            type_.kind in (kind, "nothing") for kind, type_ in zip(overload.kinds, types, strict=True)
+        ):
+            return overload
+    return None

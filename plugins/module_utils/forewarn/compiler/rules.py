@@ -18,6 +18,7 @@ from .findings import Severity, blocks
 from .params import text
 from .scalars import as_expression
 from .types import BOOL, STRING, UNKNOWN, Declarations, Type
+from .wording import closest
 from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
 
 SCHEMA = "policy.schema.json"
@@ -74,7 +75,7 @@ class _Compiler:
                 if value in values or value in extra:
                     again = "is declared twice" if value in extra else "is known already"
                     self.file.add("known-value", f"{name} {value} {again}", item, "remove it", severity="warning")
-                elif (meant := schema.closest(value, values)) and meant.lower() == value.lower():
+                elif (meant := closest(value, values)) and meant.lower() == value.lower():
                     message = f"{name} {value} differs from {meant} in case only, and case counts"
                     self.file.add("known-value", message, item, f"remove it, and write {meant}", severity="warning")
                 extra.append(value)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import re
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .wording import closest
 from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
 
 if TYPE_CHECKING:
@@ -65,13 +65,6 @@ def load(schema: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise TypeError(f"{schema} is not an object")
     return data
-
-
-def closest(word: str, words: Iterable[str]) -> str | None:
-    """Return the word that was probably meant."""
-    by_lower = {candidate.lower(): candidate for candidate in words}
-    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[matches[0]] if matches else None
 
 
 @functools.cache

@@ -1,0 +1,51 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What checking any kind of node takes: findings, the form, the cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import types as t
+from .syntax import Node
+from .types import Declarations, ExpressionFinding, Type
+from .wording import with_article
+
+Typed = tuple[list[Any], Type]
+Present = frozenset[str]  # the access paths that are known to be there, as ``event.NotBefore``
+
+MAX_COST = 1_000_000  # steps, were every list of unknown length to have this many elements:
+ASSUMED_ELEMENTS = 100
+
+
+class Checking:
+    """Checks one expression. ``findings`` grows; the form is worth something only if it stays empty of errors."""
+
+    def __init__(self, declarations: Declarations) -> None:
+        self.declarations = declarations
+        self.findings: list[ExpressionFinding] = []
+        self.locals: list[tuple[str, Type, int]] = []
+        self.cost = 0
+        self.turns = 1
+
+    def report(self, node: Node, code: str, message: str, suggestion: str = "") -> None:
+        """Add a finding at a node."""
+        self.findings.append(ExpressionFinding(code, message, node.start, node.end, suggestion))
+
+    def check(self, node: Node, present: Present = frozenset()) -> Typed:
+        """Return the form and the type of a node."""
+        self.cost += self.turns
+        form, type_ = getattr(self, "_" + node.kind)(node, present)
+        return form, type_
+
+    def _made(self, op: str, type_: Type, node: Node, *rest: Any) -> Typed:
+        return [op, str(type_), node.start, node.end, *rest], type_
+
+    def _unknown(self, node: Node) -> Typed:
+        return self._made("unknown", t.UNKNOWN, node)
+
+    def _expect_bool(self, node: Node, type_: Type, where: str) -> None:
+        if type_ not in (t.BOOL, t.UNKNOWN):
+            hint = f"compare it, as in … {'!= 0' if type_ == t.INT else '== …'}"
+            self.report(node, "type-mismatch", f"{where} takes bool, and this is {with_article(type_)}", hint)

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Words that findings share: articles, likely spellings, conversions."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from .types import Type
+
+
+def closest(word: str, words: Iterable[str]) -> str | None:
+    """Return the word that was probably meant."""
+    by_lower = {candidate.lower(): candidate for candidate in words}
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else None
+
+
+def with_article(type_: Type) -> str:
+    """Return ``an int``, ``a list(string)``, ``an event``."""
+    text = str(type_) if type_.kind != "record" else type_.name
+    return ("an " if text[:1] in "aeio" else "a ") + text
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a suggestion, or nothing where no name is close."""
+    meant = closest(name, known)
+    return f"did you mean {meant}?" if meant else ""
+
+
+def conversion_hint(types: list[Type]) -> str:
+    """Return how to bring operands of these types together, as far as that can be told."""
+    kinds = {type_.kind for type_ in types}
+    if "null" in kinds:
+        return "nothing here is null; ask has(…) whether it is there"
+    if kinds == {"int", "double"}:
+        return "CEL engines do not agree on this; write a whole number, or convert with double(…)"
+    if kinds == {"int", "uint"}:
+        return "leave out the u, or convert with int(…)"
+    if kinds == {"duration", "int"}:
+        return "write the duration as duration('9s')"
+    if "timestamp" in kinds and "string" in kinds:
+        return "convert with timestamp(…)"
+    if "string" in kinds and kinds & {"int", "double", "bool", "uint"}:
+        return "convert with string(…), or compare with a value of the same type"
+    return ""
