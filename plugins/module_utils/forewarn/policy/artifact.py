@@ -45,9 +45,10 @@ def load(source: bytes | str | Mapping[str, Any]) -> Artifact:
     data = source if isinstance(source, Mapping) else _decode(source)
     if data.get("format") != FORMAT:
         raise InputError("this is not a compiled policy", "compile it: forewarn policy compile POLICY -o policy.json")
-    if type(data.get("version")) is not int or data["version"] != FORMAT_VERSION:
+    version = data.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version != FORMAT_VERSION:
         raise InputError(
-            f"the artifact has format version {data.get('version')!r}, and this forewarn reads {FORMAT_VERSION}",
+            f"the artifact has format version {version!r}, and this forewarn reads {FORMAT_VERSION}",
             "compile the policies again with the forewarn that runs them",
         )
     digest = digest_of(data)
