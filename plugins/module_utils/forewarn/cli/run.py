@@ -17,7 +17,7 @@ from .. import __version__
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
 from ..imds.client import Client
-from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve
+from ..imds.endpoint import resolve
 from ..policy.artifact import Artifact, load
 from ..policy.engine import PolicySet
 from ..policy.params import parse_text
@@ -25,6 +25,7 @@ from ..runner.log import FORMATS, Log
 from ..runner.loop import Runner
 from ..runner.poller import Identity, identity_client
 from ..runner.signals import StopSignals
+from .service import add_endpoint_argument
 
 # The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
@@ -41,12 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="policy files, or directories of them: compiled on the spot",
     )
     source.add_argument("--artifact", metavar="FILE", help="what 'forewarn policy compile' wrote: needs Python alone")
-    parser.add_argument(
-        "--endpoint",
-        metavar="URL",
-        help=f"base address of the service, or 'auto' to ask the DHCP leases for option 245 (default: "
-        f"{ENVIRONMENT_VARIABLE} of the environment, else {DEFAULT_ENDPOINT})",
-    )
+    add_endpoint_argument(parser)
     parser.add_argument(
         "--api-version",
         metavar="VERSION",

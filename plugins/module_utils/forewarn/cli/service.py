@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options that every command has which asks the service once, and the client made of them."""
+"""The options of commands that ask the service, and the client made of them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ from .console import Console, one_line
 PATIENCE_SECONDS = 20.0
 
 
-def add_service_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``--endpoint``, ``--api-version`` and ``--patience``."""
+def add_endpoint_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--endpoint``."""
     parser.add_argument(
         "--endpoint",
         metavar="URL",
         help=f"base address of the service, or 'auto' to ask the DHCP leases for option 245 (default: "
         f"{ENVIRONMENT_VARIABLE} of the environment, else {DEFAULT_ENDPOINT})",
     )
+
+
+def add_service_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--endpoint``, ``--api-version`` and ``--patience``."""
+    add_endpoint_argument(parser)
     parser.add_argument(
         "--api-version",
         metavar="VERSION",

@@ -9,6 +9,7 @@ everything else (``on``, ``yes``, ``0123``, ``1:30``, ``2026-01-01``) is the tex
 
 from __future__ import annotations
 
+import abc
 import json
 import math
 import re
@@ -40,16 +41,16 @@ _ODD_BREAKS = re.compile("[\x85\u2028\u2029]")
 
 
 @dataclass(eq=False)
-class Node:
+class Node(abc.ABC):
     """``start`` and ``end`` are offsets in the file; ``size`` counts this node and all below it."""
 
     start: int
     end: int
     size: int = field(default=1, init=False)
 
+    @abc.abstractmethod
     def data(self) -> Any:
         """Return the value as JSON has it."""
-        raise NotImplementedError
 
 
 @dataclass(eq=False)
