@@ -10,6 +10,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
 from forewarn.runner.signals import Interrupted, StopSignals
@@ -75,9 +77,53 @@ def test_a_sleep_within_a_request_ends_at_once(stop: StopSignals) -> None:
 def test_a_thousand_signals_do_no_harm(stop: StopSignals) -> None:
     for _ in range(1000):
         os.kill(os.getpid(), signal.SIGTERM)
-    for _ in range(70000):  # more than a pipe holds
-        stop._on_stop(signal.SIGTERM, None)
     stop.wait(30)
+
+
+class Late(StopSignals):
+    """Its handler for SIGTERM runs too late: as where the signal comes just before a system call."""
+
+    def _on_stop(self, number: int, frame: FrameType | None) -> None:
+        pass
+
+    def run_handler(self) -> None:
+        super()._on_stop(signal.SIGTERM, None)
+
+
+def test_a_wait_is_ended_by_a_signal_whose_handler_has_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Late() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        waits = []
+
+        def selected(*arguments: Any) -> Any:
+            waits.append(arguments[3])
+            ready = original(*arguments)
+            stop.run_handler()
+            return ready
+
+        original = select.select
+        monkeypatch.setattr(select, "select", selected)
+        started = time.monotonic()
+        stop.wait(30)
+        assert time.monotonic() - started < 5
+        assert len(waits) == 1
+
+
+def test_a_request_is_ended_though_the_handler_runs_late() -> None:
+    with Late(grace_seconds=0.05) as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Timer(0.1, setattr, (stop, "received", "SIGTERM")).start()
+        with pytest.raises(Interrupted), stop.request():
+            time.sleep(30)
+
+
+def test_an_alarm_in_a_request_is_no_signal_to_stop(stop: StopSignals) -> None:
+    with stop.request():
+        time.sleep(0.12)  # two alarms
+    started = time.monotonic()
+    stop.wait(0.05)
+    assert time.monotonic() - started >= 0.05, "what the alarms wrote ends no wait"
+    assert stop.received is None
 
 
 def test_the_handlers_of_before_are_put_back() -> None:

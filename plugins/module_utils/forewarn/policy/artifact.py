@@ -70,7 +70,10 @@ def _decode(source: bytes | str) -> Mapping[str, Any]:
     try:
         data = json.loads(source)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"the artifact is not JSON: {error}") from error
+        raise InputError(
+            f"the artifact is not JSON: {error}",
+            "a policy file has to be compiled first: forewarn policy compile POLICY -o policy.json",
+        ) from error
     if not isinstance(data, dict):
         raise InputError("the artifact is not a JSON object")
     return data

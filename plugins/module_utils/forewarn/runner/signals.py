@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 
 REQUEST_GRACE_SECONDS = 0.5  # for a request that is under way when the signal comes
@@ -24,6 +25,9 @@ class StopSignals:
 
     Python goes on with an interrupted system call after a handler has returned, so a wait has to watch a pipe, and a
     blocked read can only be left by an exception: raised by an alarm, and only inside ``request()``.
+
+    A signal that comes just before a system call interrupts nothing, and its handler runs only after the call. So the
+    interpreter itself writes to the pipe, handler or not, and in a request the alarm rings again and again.
     """
 
     def __init__(self, grace_seconds: float = REQUEST_GRACE_SECONDS) -> None:
@@ -33,24 +37,29 @@ class StopSignals:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._previous: dict[int, object] = {}
+        self._previous_wakeup = -1
 
     def __enter__(self) -> StopSignals:
         handlers = {signal.SIGTERM: self._on_stop, signal.SIGINT: self._on_stop, signal.SIGALRM: self._on_alarm}
         for number, handler in handlers.items():
             self._previous[number] = signal.signal(number, handler)
+        self._previous_wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal returned
+        signal.set_wakeup_fd(self._previous_wakeup)
         os.close(self._reader)
         os.close(self._writer)
 
     def wait(self, seconds: float) -> None:
         """Sleep, but not past a stop signal."""
-        if seconds > 0 and self.received is None:
-            select.select([self._reader], [], [], seconds)
+        end = time.monotonic() + seconds
+        while self.received is None and (left := end - time.monotonic()) > 0:
+            if select.select([self._reader], [], [], left)[0]:
+                os.read(self._reader, 4096)  # an alarm writes too; a handler that is due runs before the next look
 
     def sleep(self, seconds: float) -> None:
         """Sleep within a request; a stop signal raises Interrupted."""
@@ -62,8 +71,7 @@ class StopSignals:
     def request(self) -> Iterator[None]:
         """Around a request: once a stop signal has come it may go on for the grace, then Interrupted is raised."""
         self._requesting = True
-        if self.received is not None:
-            signal.setitimer(signal.ITIMER_REAL, self._grace)
+        self._set_alarm()
         try:
             yield
         finally:
@@ -73,10 +81,11 @@ class StopSignals:
     def _on_stop(self, number: int, _frame: FrameType | None) -> None:
         self.received = signal.Signals(number).name
         if self._requesting:
-            signal.setitimer(signal.ITIMER_REAL, self._grace)
-        with suppress(BlockingIOError):  # the pipe is full of earlier signals
-            os.write(self._writer, b"!")
+            self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self._grace, self._grace)
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
-        if self._requesting:
+        if self._requesting and self.received is not None:
             raise Interrupted
