@@ -91,7 +91,8 @@ class Late(StopSignals):
 
 
 def test_a_wait_is_ended_by_a_signal_whose_handler_has_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Late() as stop:
+    stop = Late()
+    with stop:
         os.kill(os.getpid(), signal.SIGTERM)
         waits = []
 
@@ -110,7 +111,8 @@ def test_a_wait_is_ended_by_a_signal_whose_handler_has_not_run(monkeypatch: pyte
 
 
 def test_a_request_is_ended_though_the_handler_runs_late() -> None:
-    with Late(grace_seconds=0.05) as stop:
+    stop = Late(grace_seconds=0.05)
+    with stop:
         os.kill(os.getpid(), signal.SIGTERM)
         threading.Timer(0.1, setattr, (stop, "received", "SIGTERM")).start()
         with pytest.raises(Interrupted), stop.request():
