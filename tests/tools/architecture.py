@@ -25,13 +25,15 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "runner": "errors events policy imds",
         "emulator": "errors events",
         "analysis": "errors events policy compiler",
-        "cli": "errors events policy imds compiler runner emulator analysis",
+        "bundle": "errors",
+        "cli": "errors events policy imds compiler runner emulator analysis bundle",
     }.items()
 }
 # What a VM runs: rooms, and modules of rooms.
 STANDARD_LIBRARY_ONLY = (
     *("errors", "events", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.run_config", "cli.service", "cli.events", "cli.approve"),
+    *("cli.status", "cli.history", "cli.drill", "cli.state"),
 )
 # The standard library of the Python that runs the tests, less what not every Python from 3.9 to 3.13 has.
 _NOT_EVERYWHERE = frozenset(

@@ -53,6 +53,8 @@ class Verdict(NamedTuple):
     error: str | None = None
     approver: str = "leader"
     group: str = "hold"
+    on_failure: str = "hold"
+    parallel: bool = False
     prepare: tuple[Mapping[str, Any], ...] = ()
     recover: tuple[Mapping[str, Any], ...] = ()
     notify: tuple[Mapping[str, Any], ...] = ()

@@ -183,6 +183,8 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
         values,
         approver=data.get("approver", APPROVERS[0]),
         group=data.get("group", GROUPS[0]),
+        on_failure=data.get("on_failure", HOLD),
+        parallel=data.get("parallel", False),
         prepare=tuple(data.get("prepare", ())),
         recover=tuple(data.get("recover", ())),
         notify=tuple(data.get("notify", ())),

@@ -1,0 +1,64 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The clocks, and moments that mean something after a restart, a reboot, or a wall clock that was set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+class Stamp(NamedTuple):
+    """A moment: wall-clock time (seconds since 1970), time since boot (seconds, sleep included), and which boot."""
+
+    wall: float
+    boot: float
+    boot_id: str
+
+    @classmethod
+    def of(cls, value: Sequence[Any]) -> Stamp:
+        """Return what was written as a JSON array. Raises ValueError or TypeError for anything else."""
+        wall, boot, boot_id = value
+        return cls(float(wall), float(boot), str(boot_id))
+
+
+class Clocks:
+    """The machine's clocks. Tests give their own."""
+
+    def __init__(self) -> None:
+        self.boot_id = _read_boot_id()
+        self._boottime = getattr(time, "CLOCK_BOOTTIME", None)  # Linux
+
+    def monotonic(self) -> float:
+        """Return seconds that only pass while the machine runs."""
+        return time.monotonic()
+
+    def boottime(self) -> float:
+        """Return the seconds since boot, where the system has such a clock."""
+        return time.monotonic() if self._boottime is None else time.clock_gettime(self._boottime)
+
+    def wall(self) -> float:
+        """Return the seconds since 1970."""
+        return time.time()
+
+    def stamp(self) -> Stamp:
+        """Return this moment."""
+        return Stamp(self.wall(), self.boottime(), self.boot_id)
+
+    def since(self, stamp: Stamp) -> float:
+        """Return the seconds since a moment: by the clock that nobody sets, unless the machine was booted since."""
+        if stamp.boot_id and stamp.boot_id == self.boot_id:
+            return max(0.0, self.boottime() - stamp.boot)
+        return max(0.0, self.wall() - stamp.wall)
+
+
+def _read_boot_id() -> str:
+    try:
+        with open(_BOOT_ID, encoding="ascii") as file:  # noqa: PTH123 - importing pathlib takes a tenth of the start
+            return file.read().strip()
+    except (OSError, ValueError):
+        return ""
