@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any, Callable, TextIO
+from typing import Any, Callable, Protocol, TextIO
 
 FORMATS = ("text", "json")
 _SCHEMA = {"schema": "log", "version": 1}
@@ -22,6 +22,21 @@ _BARE = re.compile(r"[\w.,:/+@%~-]+", re.ASCII)
 def utc_now() -> datetime:
     """Return the wall-clock time as an aware UTC time."""
     return datetime.now(timezone.utc)
+
+
+class Logger(Protocol):
+    """What the runner needs of a log: this module's, or the journal of systemd."""
+
+    lost: int
+
+    def info(self, name: str, /, **fields: Any) -> None:
+        """Write what happened as it should."""
+
+    def warning(self, name: str, /, **fields: Any) -> None:
+        """Write what passes, or what an operator may want to look at."""
+
+    def error(self, name: str, /, **fields: Any) -> None:
+        """Write what will not pass unless somebody does something."""
 
 
 class Log:
