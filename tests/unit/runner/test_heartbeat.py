@@ -1,0 +1,253 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sign of life: what is written is read, whatever is in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.runner import heartbeat
+from forewarn.runner.clocks import Clocks, Stamp
+from forewarn.runner.heartbeat import LONGEST_SILENCE_SECONDS, SIZE, Beat, Heartbeat
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class FakeClocks(Clocks):
+    """Clocks that stand still."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.boot_id = "boot-a"
+        self.passed = 0.0
+
+    def wall(self) -> float:
+        return 1_750_000_000.25 + self.passed
+
+    def boottime(self) -> float:
+        return 5000.5 + self.passed
+
+
+def write(directory: Path, fields: dict[str, Any]) -> Beat | None:
+    heart = Heartbeat(str(directory), FakeClocks())
+    heart.beat(fields, durable=False)
+    assert heart.trouble is None
+    heart.close()
+    return heartbeat.read(str(directory))
+
+
+def test_a_beat_is_read_as_it_was_written(tmp_path: Path) -> None:
+    fields = {"pid": 12, "state": "ok", "last_good_poll": [1.5, 2.5, "boot-a"], "fault": None, "dry_run": False}
+    assert write(tmp_path, fields) == Beat(Stamp(1_750_000_000.25, 5000.5, "boot-a"), fields)
+    path = tmp_path / "heartbeat"
+    assert path.stat().st_mode & 0o777 == 0o600
+    content = path.read_bytes()
+    assert len(content) == SIZE
+    assert content.endswith(b"\n")
+    assert content.count(b"\n") == 1
+    assert json.loads(content)["forewarn"] == {"schema": "heartbeat", "version": 1}
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_each_beat_overwrites_the_one_before(tmp_path: Path, durable: bool) -> None:
+    clocks = FakeClocks()
+    heart = Heartbeat(str(tmp_path), clocks)
+    heart.beat({"fault": "x" * 300}, durable)
+    inode = (tmp_path / "heartbeat").stat().st_ino
+    clocks.passed = 1.0
+    heart.beat({"fault": None}, durable)
+    heart.close()
+    beat = heartbeat.read(str(tmp_path))
+    assert beat == Beat(Stamp(1_750_000_001.25, 5001.5, "boot-a"), {"fault": None})
+    assert (tmp_path / "heartbeat").stat().st_ino == inode
+    assert (tmp_path / "heartbeat").stat().st_size == SIZE
+
+
+def test_a_durable_beat_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(heartbeat, "_sync", synced.append)
+    heart = Heartbeat(str(tmp_path), FakeClocks())
+    heart.beat({}, durable=False)
+    assert synced == []
+    heart.beat({}, durable=True)
+    assert len(synced) == 1
+    heart.close()
+
+
+def test_the_beat_of_the_runner_before_can_be_read_until_the_first_own(tmp_path: Path) -> None:
+    write(tmp_path, {"pid": 1})
+    Heartbeat(str(tmp_path), FakeClocks())
+    beat = heartbeat.read(str(tmp_path))
+    assert beat is not None
+    assert beat.fields == {"pid": 1}
+
+
+def test_a_text_that_is_too_long_is_cut(tmp_path: Path) -> None:
+    beat = write(tmp_path, {"pid": 7, "fault": "é" * 5000, "vm": "web_0"})
+    assert beat is not None
+    assert beat.fields["pid"] == 7
+    assert beat.fields["vm"] == "web_0"
+    assert beat.fields["fault"].startswith("éééé")
+    assert beat.fields["fault"].endswith("…")
+
+
+def test_of_what_does_not_fit_at_all_the_process_is_left(tmp_path: Path) -> None:
+    beat = write(tmp_path, {"list": list(range(2000))})
+    assert beat is not None
+    assert beat.fields == {"pid": os.getpid()}
+
+
+@given(
+    fields=st.dictionaries(
+        st.text(max_size=20),
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    )
+)
+def test_whatever_is_told_fits_and_can_be_read(
+    fields: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = heartbeat._content(Stamp(1.5, 2.5, "boot"), fields)
+    assert len(content) == SIZE
+    beat = heartbeat._parse(content)
+    assert beat is not None
+    assert beat.stamp == Stamp(1.5, 2.5, "boot")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}".ljust(SIZE),
+        b"[]".ljust(SIZE),
+        b"\xff" * SIZE,
+        b"[" * SIZE,
+        b'{"stamp":[1,2],"fields":{}}'.ljust(SIZE),
+        b'{"stamp":[1,"x","b"],"fields":{}}'.ljust(SIZE),
+        b'{"stamp":[1,2,"b"],"fields":[]}'.ljust(SIZE),
+        b'{"stamp":[1,2,"b"],"fields":{}}',
+    ],
+)
+def test_what_is_no_beat_is_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "heartbeat").write_bytes(content)
+    assert heartbeat.read(str(tmp_path)) is None
+
+
+def test_no_file_or_a_directory_in_its_place_is_no_beat(tmp_path: Path) -> None:
+    assert heartbeat.read(str(tmp_path)) is None
+    assert heartbeat.read("no\0path") is None
+    (tmp_path / "heartbeat").mkdir()
+    assert heartbeat.read(str(tmp_path)) is None
+
+
+def test_a_beat_that_is_just_being_written_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"pid": 3})
+    whole = heartbeat._parse
+    seen: list[bytes] = []
+
+    def torn_at_first(content: bytes) -> Beat | None:
+        seen.append(content)
+        return None if len(seen) == 1 else whole(content)
+
+    monkeypatch.setattr(heartbeat, "_parse", torn_at_first)
+    beat = heartbeat.read(str(tmp_path))
+    assert beat is not None
+    assert beat.fields == {"pid": 3}
+
+
+def test_a_directory_that_is_not_there_is_trouble_until_it_is(tmp_path: Path) -> None:
+    directory = tmp_path / "state"
+    heart = Heartbeat(str(directory), FakeClocks())
+    heart.beat({}, durable=True)
+    assert heart.trouble == f"{directory}/heartbeat: No such file or directory"
+    directory.mkdir()
+    heart.beat({"pid": 4}, durable=True)
+    assert heart.trouble is None
+    assert heartbeat.read(str(directory)) is not None
+    heart.close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heart = Heartbeat(str(tmp_path), FakeClocks())
+    heart._path = "/dev/full"
+    heart.beat({}, durable=False)
+    assert heart.trouble == "/dev/full: No space left on device"
+    heart.close()
+
+
+def test_a_file_that_somebody_removed_comes_back(tmp_path: Path) -> None:
+    heart = Heartbeat(str(tmp_path), FakeClocks())
+    heart.beat({"pid": 1}, durable=False)
+    (tmp_path / "heartbeat").unlink()
+    heart.beat({"pid": 2}, durable=False)
+    heart.close()
+    beat = heartbeat.read(str(tmp_path))
+    assert beat is not None
+    assert beat.fields == {"pid": 2}
+
+
+def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("precious")
+    (tmp_path / "heartbeat").symlink_to(other)
+    heart = Heartbeat(str(tmp_path), FakeClocks())
+    heart.beat({}, durable=False)
+    assert heart.trouble is not None
+    assert other.read_text() == "precious"
+
+
+# Whether a runner works there
+
+
+def beat(clocks: Clocks, **fields: Any) -> Beat:
+    return Beat(clocks.stamp(), {"pid": os.getpid(), **fields})
+
+
+def test_a_runner_that_beats_works() -> None:
+    clocks = FakeClocks()
+    fresh = beat(clocks)
+    assert heartbeat.silence(fresh, clocks) is None
+    clocks.passed = LONGEST_SILENCE_SECONDS
+    assert heartbeat.silence(fresh, clocks) is None
+    clocks.passed = LONGEST_SILENCE_SECONDS + 1
+    assert heartbeat.silence(fresh, clocks) == "the runner's last sign of life is 181 s old"
+
+
+def test_a_longer_interval_makes_the_longer_silence() -> None:
+    clocks = FakeClocks()
+    slow = beat(clocks, interval_seconds=60.0)
+    clocks.passed = LONGEST_SILENCE_SECONDS + 120
+    assert heartbeat.silence(slow, clocks) is None
+    clocks.passed += 1
+    assert heartbeat.silence(slow, clocks) is not None
+
+
+def test_a_runner_that_has_ended_does_not_work() -> None:
+    process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    pid = int(process.stdout)
+    clocks = FakeClocks()
+    assert heartbeat.silence(beat(clocks, pid=pid), clocks) == f"the runner has ended (it was process {pid})"
+
+
+def test_a_runner_before_the_reboot_does_not_work() -> None:
+    clocks = FakeClocks()
+    before = beat(clocks)
+    clocks.boot_id = "boot-b"
+    assert "booted" in str(heartbeat.silence(before, clocks))
+
+
+def test_no_beat_is_no_runner() -> None:
+    assert "no runner" in str(heartbeat.silence(None, FakeClocks()))
+
+
+@pytest.mark.parametrize("pid", [None, "12", 10**40])
+def test_a_pid_that_is_none_leaves_it_to_the_age(pid: object) -> None:
+    clocks = FakeClocks()
+    assert heartbeat.silence(beat(clocks, pid=pid), clocks) is None
