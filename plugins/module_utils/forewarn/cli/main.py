@@ -29,7 +29,8 @@ COMMANDS = {
     "events": ("events", "show what is scheduled now"),
     "approve": ("approve", "approve events by id"),
     "emulate": ("emulate", "serve an emulated Scheduled Events service"),
-    "policy": ("policy", "check, test, explain and compile policies"),
+    "policy": ("policy_common", "check, test, explain and compile policies"),
+    "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),
 }
 POLICY_COMMANDS = {
     "check": ("policy_check", "find mistakes in policy files"),
@@ -79,8 +80,17 @@ class _Parser(argparse.ArgumentParser):
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(prog="forewarn", description="Decides, by policy, what happens to Azure Scheduled Events.")
     parser.add_argument("--version", action="version", version=f"forewarn {__version__}")
-    _add_commands(parser, COMMANDS, arguments, 0)
+    commands = COMMANDS
+    if commands.keys().isdisjoint(arguments):  # they will be listed: those that are here
+        commands = {name: command for name, command in COMMANDS.items() if _is_installed(command[0])}
+    _add_commands(parser, commands, arguments, 0)
     return parser
+
+
+def _is_installed(name: str) -> bool:
+    from importlib.util import find_spec  # here: no command needs it
+
+    return find_spec(f".{name}", __package__) is not None
 
 
 def _add_commands(

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""forewarn.pyz: what a VM needs of this package, as one file that Python runs. docs/runner.md describes it.
+
+The same sources give the same bytes, whoever builds it, when and where: a VM's file can be compared with one that was
+built elsewhere, and a control node that builds it anew replaces nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import InputError
+from .deflate import deflate
+
+# Rooms, and modules of the room of commands. The checker of imports has this list too, and a test compares them.
+CONTENTS = (
+    *("errors", "events", "imds", "policy", "runner"),
+    *("cli.main", "cli.console", "cli.run", "cli.run_config", "cli.service", "cli.events", "cli.approve"),
+    *("cli.status", "cli.history", "cli.drill", "cli.state"),
+)
+OLDEST_PYTHON = (3, 9)
+# Every Python has to get as far as the sentence, Python 2 included: no newer syntax here, and ASCII alone.
+MAIN = f"""\
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import sys
+
+if sys.version_info < {OLDEST_PYTHON}:
+    sys.stderr.write(
+        "error: forewarn needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer, and %s is Python %d.%d.\\n"
+        % ((sys.executable,) + tuple(sys.version_info[:2]))
+    )
+    raise SystemExit(2)
+
+from forewarn.cli.main import main
+
+if __name__ == "__main__":
+    raise SystemExit(main())
+"""
+_SHEBANG = b"#!/usr/bin/env python3\n"
+_MODE = 0o755
+
+# The parts of a ZIP file. 1980 is the first year that it can write, and the default of what has no time.
+_VERSION, _DEFLATED, _MIDNIGHT, _FIRST_DAY, _UNIX = 20, 8, 0, 1 << 5 | 1, 3 << 8
+_LOCAL = struct.Struct("<4s5H3L2H")
+_CENTRAL = struct.Struct("<4s6H3L5H2L")
+_END = struct.Struct("<4s4H2LH")
+
+
+class Bundle(NamedTuple):
+    """A file that was built: its size in bytes, and its SHA-256 in hexadecimal."""
+
+    path: Path
+    size: int
+    sha256: str
+
+
+def build(source: Path, target: Path) -> Bundle:
+    """Build the runner from the directory of this package, whatever its name there, and replace the target at once.
+
+    Raises InputError if the directory lacks something, or the target cannot be written.
+    """
+    content = archive({"__main__.py": MAIN.encode("ascii"), **sources(source)})
+    _replace(target, content)
+    return Bundle(target, len(content), hashlib.sha256(content).hexdigest())
+
+
+def sources(package: Path) -> dict[str, bytes]:
+    """Return the files of the runner by their names in the bundle. Raises InputError."""
+    files: dict[str, bytes] = {}
+    for path in _modules(package):
+        name = path.relative_to(package).as_posix()
+        try:
+            files[f"forewarn/{name}"] = path.read_bytes()
+        except OSError as error:
+            hint = "The package that the runner is built from has to be whole: install it again."
+            raise InputError(f"{path}: {error.strerror}.", hint) from error
+    return files
+
+
+def archive(files: Mapping[str, bytes]) -> bytes:
+    """Return a ZIP file that can be executed: of given files, names in ASCII, and of nothing else."""
+    content = bytearray(_SHEBANG)
+    directory = bytearray()
+    for name, data in sorted(files.items()):
+        packed = deflate(data)
+        common = (0, _DEFLATED, _MIDNIGHT, _FIRST_DAY, zlib.crc32(data), len(packed), len(data), len(name), 0)
+        entry = (_UNIX | _VERSION, _VERSION, *common, 0, 0, 0, 0o100644 << 16, len(content))
+        directory += _CENTRAL.pack(b"PK\1\2", *entry) + name.encode("ascii")
+        content += _LOCAL.pack(b"PK\3\4", _VERSION, *common) + name.encode("ascii") + packed
+    end = (0, 0, len(files), len(files), len(directory), len(content), 0)
+    return bytes(content + directory + _END.pack(b"PK\5\6", *end))
+
+
+def _modules(package: Path) -> Iterator[Path]:
+    yield package / "__init__.py"
+    yield package / "cli" / "__init__.py"
+    for name in CONTENTS:
+        path = package.joinpath(*name.split("."))
+        if path.is_dir():
+            yield from path.rglob("*.py")
+        elif not name.startswith("cli.") or path.with_suffix(".py").exists():
+            yield path.with_suffix(".py")
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Write a file whole or not at all: a VM, or somebody who copies it, may read it at any moment."""
+    temporary: Path | None = None
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        temporary = Path(name)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(_MODE)  # whatever the umask: nobody but its owner may change what a VM runs
+        temporary.replace(target)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise InputError(f"{target} cannot be written: {error.strerror}.") from error

@@ -1,0 +1,299 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""forewarn.pyz: what is in it, that its bytes depend on the sources alone, and whom it refuses."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from forewarn.bundle import CONTENTS, MAIN, archive, build, sources
+from forewarn.bundle.deflate import deflate
+from forewarn.cli.main import main
+from forewarn.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
+from tools.architecture import STANDARD_LIBRARY_ONLY, is_standard_library_only, module_names
+from tools.pythons import SUPPORTED, python
+
+GOAL_BYTES = 200_000
+
+
+@pytest.fixture(scope="module")
+def house(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the package, so that it does not change while it is compared; the modes of files are others."""
+    copy = tmp_path_factory.mktemp("bundle") / "forewarn"
+    ignore = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(package, copy, ignore=ignore, copy_function=shutil.copyfile))
+
+
+@pytest.fixture(scope="module")
+def pyz(house: Path) -> Path:
+    return build(house, house.parent / "forewarn.pyz").path
+
+
+# What is in it
+
+
+def test_it_holds_the_standard_library_floors_and_nothing_else(house: Path, pyz: Path) -> None:
+    modules = module_names(house)
+    wanted = [path for name, path in modules.items() if is_standard_library_only(name)]
+    with zipfile.ZipFile(pyz) as bundle:
+        names = bundle.namelist()
+        assert bundle.testzip() is None
+        for path in wanted:
+            assert bundle.read(f"forewarn/{path.relative_to(house).as_posix()}") == path.read_bytes()
+        assert bundle.read("__main__.py").decode() == MAIN
+    assert len(names) == len(wanted) + 1
+    assert not [name for name in names if "compiler" in name or "emulator" in name or "bundle" in name]
+
+
+def test_the_checker_of_imports_has_the_same_list() -> None:
+    assert set(CONTENTS) == set(STANDARD_LIBRARY_ONLY)
+
+
+def test_the_floors_have_no_files_that_it_would_leave_behind(package: Path) -> None:
+    """Only .py files are taken: a file of data would be missing on the VM."""
+    rooms = [package / name for name in CONTENTS if (package / name).is_dir()]
+    files = [
+        path for room in rooms for path in room.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
+    ]
+    assert len(rooms) == 3
+    assert files == []
+
+
+def test_it_is_small(pyz: Path) -> None:
+    assert 50_000 < pyz.stat().st_size < GOAL_BYTES
+
+
+def test_it_can_be_executed_and_changed_by_its_owner_alone(house: Path, tmp_path: Path) -> None:
+    target = tmp_path / "forewarn.pyz"
+    target.write_text("an older one")
+    target.chmod(0o600)
+    before = os.umask(0o077)
+    try:
+        build(house, target)
+    finally:
+        os.umask(before)
+    assert target.stat().st_mode & 0o7777 == 0o755
+    assert target.read_bytes().startswith(b"#!/usr/bin/env python3\nPK\3\4")
+
+
+def test_size_and_digest_are_the_file_s(house: Path, tmp_path: Path) -> None:
+    bundle = build(house, tmp_path / "forewarn.pyz")
+    content = bundle.path.read_bytes()
+    assert (bundle.size, bundle.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+
+
+# The same bytes from the same sources
+
+
+class Circumstances(NamedTuple):
+    """What may differ between two builds of the same sources."""
+
+    version: str
+    umask: int = 0o022
+    zone: str = "UTC"
+    locale: str = "C.UTF-8"
+    hash_seed: str = "0"
+    mtime: int = 0
+
+
+@pytest.mark.parametrize(
+    "circumstances",
+    [
+        *(Circumstances(version) for version in SUPPORTED),
+        Circumstances("3.11", umask=0o077),
+        Circumstances("3.11", zone="Pacific/Chatham", mtime=2_000_000_000),
+        Circumstances("3.11", locale="C", hash_seed="4711"),
+        Circumstances("3.12", mtime=86_400),  # 1970, before any time that a ZIP file can hold
+    ],
+    ids=lambda circumstances: "-".join(map(str, circumstances)),
+)
+def test_circumstances_change_nothing(house: Path, pyz: Path, tmp_path: Path, circumstances: Circumstances) -> None:
+    """Built from a copy, under the name that Ansible gives the package."""
+    copy = tmp_path / "ansible_collections/forewarn/azure/plugins/module_utils/forewarn"
+    shutil.copytree(house, copy)
+    for path in copy.rglob("*"):
+        os.utime(path, (circumstances.mtime,) * 2)
+    program = (
+        "import os, pathlib, sys\n"
+        f"os.umask({circumstances.umask})\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.bundle import build\n"
+        "build(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))\n"
+    )
+    target = tmp_path / "another-name"
+    subprocess.run(
+        [python(circumstances.version), "-S", "-B", "-c", program, str(tmp_path), str(copy), str(target)],
+        env={"TZ": circumstances.zone, "LC_ALL": circumstances.locale, "PYTHONHASHSEED": circumstances.hash_seed},
+        check=True,
+        timeout=60,
+    )
+    assert target.read_bytes() == pyz.read_bytes()
+
+
+def test_the_order_of_files_changes_nothing() -> None:
+    files = {"b.py": b"1", "a.py": b"2", "__main__.py": b"3"}
+    assert archive(files) == archive(dict(reversed(files.items())))
+
+
+def test_a_change_of_the_sources_changes_it() -> None:
+    assert archive({"a.py": b"1"}) != archive({"a.py": b"2"})
+
+
+def test_every_entry_has_the_same_time_and_mode(pyz: Path) -> None:
+    with zipfile.ZipFile(pyz) as bundle:
+        entries = bundle.infolist()
+    assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
+    assert {entry.external_attr >> 16 for entry in entries} == {0o100644}
+    assert [entry.filename for entry in entries] == sorted(entry.filename for entry in entries)
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=400),
+        st.text("ab \n", max_size=400).map(str.encode),
+        st.lists(st.sampled_from([b"def ", b"return ", b"\n    ", b"x", b"\0" * 300, bytes(range(256))])).map(b"".join),
+    )
+)
+def test_any_inflate_gives_back_what_was_compressed(data: bytes) -> None:
+    assert zlib.decompress(deflate(data), -15) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"a" * 70_000,
+        random.Random(1).randbytes(50_000) + b"a" * 3,
+        # A repetition from as far back as can be named, and one from a byte farther.
+        *(b"here it is" + random.Random(2).randbytes(distance - 10) + b"here it is" for distance in (32_768, 32_769)),
+        # Counts as Fibonacci's: a Huffman code without a limit would be longer than the format allows.
+        b"".join(bytes([symbol]) * count for symbol, count in enumerate([1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144])),
+    ],
+    ids=["nothing", "one byte", "noise", "the farthest", "too far", "steep"],
+)
+def test_extremes_are_given_back_too(data: bytes) -> None:
+    assert zlib.decompress(deflate(data), -15) == data
+
+
+def test_it_compresses_as_well_as_zlib(package: Path) -> None:
+    files = sources(package).values()
+    ours, theirs = (sum(len(pack(data)) for data in files) for pack in (deflate, lambda data: zlib.compress(data, 9)))
+    assert ours < 1.01 * theirs
+
+
+# Whom it refuses
+
+
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 4, 10), (3, 8, 18)])
+def test_an_old_python_gets_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], version: tuple[int, ...]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "version_info", version)
+        patch.setattr(sys, "executable", "/usr/bin/python")
+        with pytest.raises(SystemExit) as ended:
+            exec(compile(MAIN, "__main__.py", "exec"), {"__name__": "__main__"})
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        f"error: forewarn needs Python 3.9 or newer, and /usr/bin/python is Python {version[0]}.{version[1]}.\n"
+    )
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_a_newer_python_gets_on(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    monkeypatch.setattr(sys, "version_info", (*map(int, version.split(".")), 0))
+    names = {"__name__": "not the program"}
+    exec(compile(MAIN, "__main__.py", "exec"), names)
+    assert names["main"] is main  # type: ignore[comparison-overlap]  # what the program has put there
+
+
+def test_every_python_can_read_so_far() -> None:
+    """No syntax that Python 2.7 lacks: a Python that cannot parse the file cannot say what is wrong either."""
+    new = (
+        ast.JoinedStr,
+        ast.AnnAssign,
+        ast.NamedExpr,
+        ast.Starred,
+        ast.AsyncFunctionDef,
+        ast.FunctionDef,
+        ast.Nonlocal,
+    )
+    nodes = list(ast.walk(ast.parse(MAIN)))
+    assert MAIN.isascii()
+    assert not [node for node in nodes if isinstance(node, new)]
+    assert not [node for node in nodes if isinstance(node, ast.Raise) and node.cause]
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8"])
+def test_a_real_old_python_gets_a_sentence(pyz: Path, version: str) -> None:
+    command = [python(version), str(pyz), "run", "--once"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert f"is Python {version}." in done.stderr
+
+
+# The command
+
+
+def test_the_command_tells_size_and_digest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "runner.pyz"
+    assert main(["bundle", "--output", str(target)]) == 0
+    content = target.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    assert capsys.readouterr().out == f"{target}: {len(content)} bytes, sha256:{digest}\n"
+
+
+def test_the_command_writes_here_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["bundle"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["forewarn.pyz"]
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "cli/__init__.py", "errors.py"])
+def test_a_package_that_is_not_whole_is_refused(house: Path, tmp_path: Path, name: str) -> None:
+    copy = tmp_path / "forewarn"
+    shutil.copytree(house, copy)
+    (copy / name).unlink()
+    with pytest.raises(InputError, match=r"No such file.*install it again"):
+        build(copy, tmp_path / "forewarn.pyz")
+    assert not (tmp_path / "forewarn.pyz").exists()
+
+
+@pytest.mark.parametrize("target", ["missing/forewarn.pyz", "directory"])
+def test_a_target_that_cannot_be_written_is_told(house: Path, tmp_path: Path, target: str) -> None:
+    (tmp_path / "directory" / "full").mkdir(parents=True)
+    with pytest.raises(InputError, match=f"{target} cannot be written"):
+        build(house, tmp_path / target)
+    assert [path.name for path in tmp_path.iterdir()] == ["directory"], "nothing half written is left"
+
+
+def test_help_names_the_commands_that_are_here(pyz: Path) -> None:
+    """And the others say that they are elsewhere."""
+
+    def forewarn(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-I", "-S", str(pyz), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    shown = forewarn("--help").stdout
+    assert "approve events by id" in shown
+    assert not [name for name in ("emulate", "policy", "bundle") if f" {name} " in shown]
+    for arguments in (["emulate"], ["policy", "check", "web.yml"], ["bundle"]):
+        done = forewarn(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "is not part of this installation" in done.stderr
+        assert "pip install forewarn" in done.stderr
