@@ -1,0 +1,151 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""forewarn.pyz as a VM runs it, against the emulator: by each Python that is here, without any package installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from forewarn import __version__
+from forewarn.bundle import build
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from tools.pythons import RUNNING, SUPPORTED, python
+
+POLICY = """
+name: web-tier
+rule:
+  match:
+    - id: brief-freeze
+      condition: event.EventType == "Freeze" && event.DurationInSeconds == 5
+      output: approve
+"""
+# Runs there, with the file as its argument.
+IMPORT_ALL = """
+import importlib, sys, zipfile
+sys.path.insert(0, sys.argv[1])
+names = [name[:-3].replace("/", ".") for name in zipfile.ZipFile(sys.argv[1]).namelist() if name != "__main__.py"]
+for name in names:
+    importlib.import_module(name.replace(".__init__", ""))
+files = [module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "forewarn"]
+assert len(files) == len(names) > 40 and all(file.startswith(sys.argv[1]) for file in files), files
+"""
+
+Forewarn = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def pyz(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(package, tmp_path_factory.mktemp("vm") / "forewarn.pyz").path
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    policy = tmp_path_factory.mktemp("policy") / "web-tier.yml"
+    policy.write_text(POLICY)
+    path = policy.with_name("policy.json")
+    path.write_text(json.dumps(compile_policies([policy]).artifact))
+    return path
+
+
+@pytest.fixture
+def server() -> Iterator[EmulatorServer]:
+    with EmulatorServer(vms=["web_0", "web_1"]) as running:
+        yield running
+
+
+@pytest.fixture
+def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
+    with EmulatorClient(server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def environ(server: EmulatorServer, tmp_path: Path) -> dict[str, str]:
+    return {"FOREWARN_ENDPOINT": server.vm_endpoint("web_0"), "STATE_DIRECTORY": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def forewarn(pyz: Path, environ: dict[str, str]) -> Forewarn:
+    """Return a function that runs a command by the Python of a version."""
+
+    def run(version: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [python(version), "-I", "-S", "-W", "error", str(pyz), *arguments]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+    return run
+
+
+def approvals(emulator: EmulatorClient) -> list[list[str]]:
+    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_it_decides_and_approves(forewarn: Forewarn, emulator: EmulatorClient, artifact: Path, version: str) -> None:
+    event_id = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5)
+    done = forewarn(version, "run", "--once", "--artifact", str(artifact), "--log-format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    (decision,) = [line for line in map(json.loads, done.stdout.splitlines()) if line["line"] == "decision"]
+    assert (decision["event_id"], decision["rule"]) == (event_id, "brief-freeze")
+    assert approvals(emulator) == [[event_id]]
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_it_shows_what_is_scheduled(forewarn: Forewarn, emulator: EmulatorClient, version: str) -> None:
+    event_id = emulator.schedule("Reboot", ["web_0"])
+    done = forewarn(version, "events", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert event_id in done.stdout
+    assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_it_knows_its_version(forewarn: Forewarn, version: str) -> None:
+    done = forewarn(version, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"forewarn {__version__}\n", "")
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_nothing_that_it_imports_is_missing(pyz: Path, version: str) -> None:
+    command = [python(version), "-I", "-S", "-B", "-W", "error", "-c", IMPORT_ALL, str(pyz)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_it_is_a_program_of_its_own(pyz: Path, environ: dict[str, str]) -> None:
+    search_path = Path(python(RUNNING)).parent
+    assert (search_path / "python3").exists()
+    done = subprocess.run(
+        [str(pyz), "events"],
+        env={**environ, "PATH": f"{search_path}:{os.defpath}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_damaged_artifact_is_refused(forewarn: Forewarn, artifact: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "policy.json"
+    damaged.write_text(artifact.read_text().replace('"approve"', '"hold"'))
+    done = forewarn(RUNNING, "run", "--once", "--artifact", str(damaged))
+    assert done.returncode == 2
+    assert str(damaged) in done.stderr
+    assert "digest" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_policy_files_are_for_the_control_node(forewarn: Forewarn, tmp_path: Path) -> None:
+    (tmp_path / "web.yml").write_text(POLICY)
+    done = forewarn(RUNNING, "run", "--once", "--policy", str(tmp_path / "web.yml"))
+    assert done.returncode == 2
+    assert "--artifact" in done.stderr
+    assert "Traceback" not in done.stderr
