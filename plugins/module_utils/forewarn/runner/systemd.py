@@ -1,0 +1,103 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner tells systemd of itself: that it is ready, how it goes, that it still lives (``sd_notify(3)``)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import MutableMapping
+from typing import Protocol
+
+# systemd drops a datagram of more than 4096 bytes; one line of `systemctl status` shows less.
+MAX_STATUS_CHARACTERS = 400
+# systemd reads at once. Should it not, no message is worth more of a tick.
+PATIENCE_SECONDS = 0.5
+
+
+class Clock(Protocol):
+    """What is needed of ``clocks.Clocks``."""
+
+    def monotonic(self) -> float:
+        """Return CLOCK_MONOTONIC in seconds: the clock of systemd's watchdog."""
+
+
+class Notifier:
+    """Tells the service manager, where there is one, and takes its variables out of ``environ``: they are for this
+    process alone, not for its children.
+
+    Nothing here raises, and nothing blocks for longer than ``PATIENCE_SECONDS``.
+    """
+
+    def __init__(self, environ: MutableMapping[str, str], clocks: Clock) -> None:
+        self._clocks = clocks
+        self._status: str | None = None  # as last taken by systemd
+        self._address = _address(environ.pop("NOTIFY_SOCKET", ""))
+        period = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
+        self._interval = period / 2
+        self._next_watchdog = clocks.monotonic()
+
+    def ready(self, status: str) -> None:
+        """Tell that the start, or a reload, is over."""
+        self._tell("READY=1\n", status)
+
+    def status(self, text: str) -> None:
+        """Tell how it goes: a sentence for ``systemctl status``. Only a new one is sent."""
+        if _line(text) != self._status:
+            self._tell("", text)
+
+    def reloading(self) -> None:
+        """Tell that a reload has begun; ``ready`` must follow."""
+        # The time is how Type=notify-reload knows that this answers its signal and not an older one.
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(self._clocks.monotonic() * 1_000_000)}")
+
+    def stopping(self) -> None:
+        """Tell that the stop has begun."""
+        self._send("STOPPING=1")
+
+    def watchdog(self) -> None:
+        """Tell, twice in the time that WatchdogSec= allows, that the loop goes round. Call it every tick."""
+        now = self._clocks.monotonic()
+        if self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
+            self._next_watchdog = now + self._interval
+
+    def _tell(self, before: str, status: str) -> None:
+        line = _line(status)
+        if self._send(f"{before}STATUS={line}"):
+            self._status = line
+
+    def _send(self, message: str) -> bool:
+        """Return whether systemd has it."""
+        if self._address is None:
+            return False
+        try:
+            # A socket for each: there are few messages, and none can be lost to a systemd that has started anew.
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
+                connection.settimeout(PATIENCE_SECONDS)
+                connection.connect(self._address)
+                connection.send(message.encode())
+        except (OSError, ValueError):  # nobody listens or reads, or it is no path
+            return False
+        return True
+
+
+def _address(text: str) -> str | None:
+    """Return where systemd listens: at a path or, written with an @, in the abstract namespace of Linux."""
+    if not text.startswith(("/", "@")) or not hasattr(socket, "AF_UNIX"):
+        return None  # there is no systemd, or a virtual machine's manager asks for a kind of socket we do not speak
+    return "\0" + text[1:] if text.startswith("@") else text
+
+
+def _watchdog_seconds(usec: str, pid: str) -> float:
+    """Return how long systemd waits for a sign of life; 0 if it does not, or waits for another process."""
+    try:
+        return 0.0 if pid and int(pid) != os.getpid() else max(0, int(usec)) / 1_000_000
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _line(text: str) -> str:
+    """Return the text as one line. Each line of a message is an assignment, so an end of line could forge one."""
+    line = "".join(char if char.isprintable() else " " for char in text)
+    return line if len(line) <= MAX_STATUS_CHARACTERS else line[: MAX_STATUS_CHARACTERS - 1] + "…"

@@ -1,0 +1,170 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from forewarn.runner.systemd import MAX_STATUS_CHARACTERS, Notifier
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.25
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Systemd:
+    """Listens where systemd would."""
+
+    def __init__(self, path: str) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(path)
+        self.socket.setblocking(False)
+
+    def heard(self) -> list[str]:
+        messages = []
+        with suppress(BlockingIOError):
+            while True:
+                messages.append(self.socket.recv(65536).decode())
+        return messages
+
+
+@pytest.fixture
+def systemd(tmp_path: Path) -> Iterator[Systemd]:
+    systemd = Systemd(str(tmp_path / "notify"))
+    yield systemd
+    systemd.socket.close()
+
+
+def notifier(systemd: Systemd, clock: Clock | None = None, **environ: str) -> Notifier:
+    return Notifier({"NOTIFY_SOCKET": systemd.socket.getsockname(), **environ}, clock or Clock())
+
+
+def test_ready_comes_with_a_sentence(systemd: Systemd) -> None:
+    notifier(systemd).ready("Nothing is scheduled.")
+    assert systemd.heard() == ["READY=1\nSTATUS=Nothing is scheduled."]
+
+
+def test_the_abstract_namespace_is_known() -> None:
+    name = f"forewarn-test-{os.getpid()}"
+    systemd = Systemd("\0" + name)
+    with systemd.socket:
+        Notifier({"NOTIFY_SOCKET": "@" + name}, Clock()).stopping()
+        assert systemd.heard() == ["STOPPING=1"]
+
+
+def test_a_status_is_sent_only_when_it_changes(systemd: Systemd) -> None:
+    ours = notifier(systemd)
+    ours.ready("fine")
+    for text in ("fine", "draining", "draining", "fine"):
+        ours.status(text)
+    assert systemd.heard() == ["READY=1\nSTATUS=fine", "STATUS=draining", "STATUS=fine"]
+
+
+def test_a_reload_says_when_it_began(systemd: Systemd) -> None:
+    ours = notifier(systemd)
+    ours.reloading()
+    ours.ready("fine")
+    assert systemd.heard() == ["RELOADING=1\nMONOTONIC_USEC=1000250000", "READY=1\nSTATUS=fine"]
+
+
+def test_the_watchdog_hears_of_us_twice_in_its_time_however_often_we_tick(systemd: Systemd) -> None:
+    clock = Clock()
+    ours = notifier(systemd, clock, WATCHDOG_USEC="10000000", WATCHDOG_PID=str(os.getpid()))
+    heard_at = []
+    for _ in range(300):
+        ours.watchdog()
+        if systemd.heard():
+            heard_at.append(clock.now - 1000.25)
+        clock.now += 0.1
+    assert heard_at == pytest.approx([0, 5, 10, 15, 20, 25], abs=0.2)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"WATCHDOG_USEC": "0"},
+        {"WATCHDOG_USEC": "-5"},
+        {"WATCHDOG_USEC": "soon"},
+        {"WATCHDOG_USEC": "9" * 400},
+        {"WATCHDOG_USEC": "10", "WATCHDOG_PID": "1"},
+        {"WATCHDOG_USEC": "10", "WATCHDOG_PID": "me"},
+    ],
+)
+def test_a_watchdog_that_is_not_ours_hears_nothing(systemd: Systemd, environ: dict[str, str]) -> None:
+    Notifier({"NOTIFY_SOCKET": systemd.socket.getsockname(), **environ}, Clock()).watchdog()
+    assert systemd.heard() == []
+
+
+def test_its_variables_are_taken_out_of_the_environment(systemd: Systemd) -> None:
+    environ = {"NOTIFY_SOCKET": systemd.socket.getsockname(), "WATCHDOG_USEC": "1", "WATCHDOG_PID": "1", "PATH": "/bin"}
+    Notifier(environ, Clock())
+    assert environ == {"PATH": "/bin"}
+
+
+@pytest.mark.parametrize("address", [None, "", "relative", "vsock:2:1234", "/none/there", "@none-there", "/a\0b", "@"])
+def test_without_systemd_nothing_happens(address: str | None) -> None:
+    environ = {"WATCHDOG_USEC": "1"} if address is None else {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1"}
+    ours = Notifier(environ, Clock())
+    ours.ready("fine")
+    ours.status("fine")
+    ours.reloading()
+    ours.watchdog()
+    ours.stopping()
+
+
+def test_a_message_that_did_not_arrive_is_sent_again(tmp_path: Path) -> None:
+    path = tmp_path / "notify"
+    ours = Notifier({"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "10000000"}, Clock())
+    ours.status("fine")
+    ours.watchdog()
+    systemd = Systemd(str(path))
+    with systemd.socket:
+        ours.status("fine")
+        ours.watchdog()
+        ours.watchdog()
+        assert systemd.heard() == ["STATUS=fine", "WATCHDOG=1"]
+
+
+def test_a_systemd_that_does_not_read_does_not_stop_us(systemd: Systemd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.runner.systemd.PATIENCE_SECONDS", 0.05)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:  # until its queue is full
+                other.sendto(b"x", systemd.socket.getsockname())
+    started = time.monotonic()
+    notifier(systemd).ready("fine")
+    assert 0.04 <= time.monotonic() - started < 5
+
+
+@given(text=st.one_of(st.text(), st.text(max_size=20).map(lambda text: f"{text}\nWATCHDOG=trigger\r\n{text}")))
+def test_no_text_can_forge_a_message(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "forging"
+    path.unlink(missing_ok=True)
+    systemd = Systemd(str(path))
+    with systemd.socket:
+        notifier(systemd).status(text)
+        (message,) = systemd.heard()
+    assert message.startswith("STATUS=")
+    assert message.isprintable()
+    assert len(message.encode()) < 4096
+
+
+def test_a_long_status_is_cut_visibly(systemd: Systemd) -> None:
+    notifier(systemd).status("\U0001f9ca" * 5000)
+    (message,) = systemd.heard()
+    assert message == "STATUS=" + "\U0001f9ca" * (MAX_STATUS_CHARACTERS - 1) + "…"
+    assert len(message.encode()) < 4096
