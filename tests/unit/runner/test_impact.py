@@ -1,0 +1,167 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What pauses and reboots cost, by clocks of our own."""
+
+from __future__ import annotations
+
+import pytest
+from forewarn.runner.clocks import Clocks, Stamp
+from forewarn.runner.heartbeat import Beat
+from forewarn.runner.impact import THRESHOLD_SECONDS, Pauses, downtime
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+class FakeClocks(Clocks):
+    """A machine whose clocks do what a test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.boot_id = "boot-a"
+        self.granularity = 0.0
+        self.ran = 5000.0
+        self.slept = 0.0
+        self.error = 0.0
+
+    def monotonic(self) -> float:
+        return self._seen(self.ran)
+
+    def boottime(self) -> float:
+        return self._seen(self.ran + self.slept)
+
+    def wall(self) -> float:
+        return 1_750_000_000.0 + self.ran + self.slept + self.error
+
+    def _seen(self, value: float) -> float:
+        return value - value % self.granularity if self.granularity else value
+
+    def reboot(self, down: float, up: float) -> None:
+        """Be down for some seconds, and up again for some."""
+        self.error += self.ran + self.slept + down
+        self.boot_id, self.ran, self.slept = "boot-b", up, 0.0
+
+
+@pytest.fixture
+def clocks() -> FakeClocks:
+    return FakeClocks()
+
+
+def waited(clocks: FakeClocks, asked: float, ran: float, slept: float = 0.0, step: float = 0.0) -> float | None:
+    pauses = Pauses(clocks)
+    pauses.before_wait(asked)
+    clocks.ran += ran
+    clocks.slept += slept
+    clocks.error += step
+    return pauses.after_wait()
+
+
+def test_a_wait_that_ends_in_time_is_no_pause(clocks: FakeClocks) -> None:
+    assert waited(clocks, 1.0, 1.0) is None
+    assert waited(clocks, 1.0, 1.0 + THRESHOLD_SECONDS - 0.01) is None
+
+
+def test_what_a_wait_is_late_is_the_pause(clocks: FakeClocks) -> None:
+    assert waited(clocks, 1.0, 5.8) == pytest.approx(4.8)
+    assert waited(clocks, 1.0, 1.0 + THRESHOLD_SECONDS + 0.01) == pytest.approx(THRESHOLD_SECONDS + 0.01)
+
+
+def test_a_wait_that_was_ended_early_is_no_pause(clocks: FakeClocks) -> None:
+    assert waited(clocks, 60.0, 0.2) is None
+
+
+def test_a_suspended_machine_shows_by_the_boot_clock_alone(clocks: FakeClocks) -> None:
+    assert waited(clocks, 1.0, 1.0, slept=4.8) == pytest.approx(4.8)
+    # The timer of the wait ran on: awake again, it ended at once.
+    assert waited(clocks, 10.0, 3.0, slept=7.0) == pytest.approx(7.0)
+    assert waited(clocks, 10.0, 0.5, slept=5.0) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+def test_a_wall_clock_that_is_set_is_no_pause(clocks: FakeClocks, step: float) -> None:
+    assert waited(clocks, 1.0, 1.0, step=step) is None
+    assert waited(clocks, 1.0, 5.8, step=step) == pytest.approx(4.8)
+
+
+@given(
+    granularity=st.sampled_from([0.001, 0.004, 0.0156, 0.1]),
+    start=st.floats(0, 1000),
+    asked=st.floats(0, 60),
+    pause=st.floats(0, 100),
+)
+def test_coarse_clocks_make_no_pause_and_hide_none(
+    granularity: float, start: float, asked: float, pause: float
+) -> None:
+    clocks = FakeClocks()
+    clocks.granularity = granularity
+    clocks.ran += start
+    found = waited(clocks, asked, asked + pause)
+    if pause <= THRESHOLD_SECONDS - granularity - 0.001:
+        assert found is None
+    if pause >= THRESHOLD_SECONDS + granularity + 0.001:
+        assert found == pytest.approx(pause, abs=granularity + 0.001)
+
+
+def test_a_tick_that_is_overdue_asks_for_no_wait(clocks: FakeClocks) -> None:
+    assert waited(clocks, -3.0, 0.0) is None
+    assert waited(clocks, -3.0, 2.0) == pytest.approx(2.0)
+
+
+def test_each_wait_is_looked_at_once(clocks: FakeClocks) -> None:
+    pauses = Pauses(clocks)
+    assert pauses.after_wait() is None
+    pauses.before_wait(1.0)
+    clocks.ran += 10.0
+    assert pauses.after_wait() == pytest.approx(9.0)
+    clocks.ran += 10.0
+    assert pauses.after_wait() is None
+    pauses.before_wait(1.0)
+    clocks.ran += 1.0
+    assert pauses.after_wait() is None
+
+
+def test_real_clocks_show_no_pause() -> None:
+    pauses = Pauses(Clocks())
+    pauses.before_wait(0.0)
+    assert pauses.after_wait() is None
+
+
+# Down
+
+
+def beat(clocks: FakeClocks) -> Beat:
+    return Beat(clocks.stamp(), {})
+
+
+def test_a_reboot_is_measured_from_the_last_beat(clocks: FakeClocks) -> None:
+    last = beat(clocks)
+    clocks.ran += 0.7
+    clocks.reboot(down=61.3, up=30.0)
+    assert downtime(last, clocks) == pytest.approx(92.0)
+
+
+def test_a_restart_of_the_runner_is_no_downtime(clocks: FakeClocks) -> None:
+    last = beat(clocks)
+    clocks.ran += 500.0
+    assert downtime(last, clocks) is None
+
+
+def test_a_wall_clock_that_was_set_without_a_reboot_is_no_downtime(clocks: FakeClocks) -> None:
+    last = beat(clocks)
+    clocks.error += 3600.0
+    assert downtime(last, clocks) is None
+
+
+def test_a_wall_clock_that_was_set_back_leaves_the_time_since_boot(clocks: FakeClocks) -> None:
+    last = beat(clocks)
+    clocks.reboot(down=60.0, up=30.0)
+    clocks.error -= 3600.0
+    assert downtime(last, clocks) == 30.0
+
+
+def test_what_cannot_be_known_is_no_downtime(clocks: FakeClocks) -> None:
+    assert downtime(None, clocks) is None
+    assert downtime(Beat(Stamp(0.0, 0.0, ""), {}), clocks) is None
+    last = beat(clocks)
+    clocks.boot_id = ""
+    assert downtime(last, clocks) is None
