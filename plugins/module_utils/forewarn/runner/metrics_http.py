@@ -66,7 +66,7 @@ class MetricsServer:
         except OSError as error:
             raise InputError(
                 f"Cannot listen on {self.address} for metrics: {os.strerror(error.errno or 0)}.",
-                f"Give another port, or see who has this one: ss -ltnp 'sport = :{self._port}'.",
+                f"Give --metrics-listen another port, or see who has this one: ss -ltnp 'sport = :{self._port}'.",
             ) from error
         self._port = listener.getsockname()[1]
         self._listener = listener

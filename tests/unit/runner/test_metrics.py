@@ -1,0 +1,447 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The metrics, read back by three judges: our own strict reader, Prometheus' client library, and promtool if there."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import stat
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.runner.clocks import Clocks, Stamp
+from forewarn.runner.metrics import COUNTER, GAUGE, HISTOGRAM, METRICS, SUMMARY, Metrics, since, until, write_textfile
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+from tools.exposition import ExpositionError, find_promtool, lint, parse
+
+# What UTF-8 can write.
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+AWKWARD = 'a "quoted"\nsecond line\\n, {x="y"} \0 \r\t größer 💥\\'
+
+
+class FixedClocks(Clocks):
+    """Clocks that stand at what they are set to."""
+
+    def __init__(self) -> None:
+        self.boot_id = "boot-1"
+        self.now = 1000.0
+        self.up = 50.0
+
+    def wall(self) -> float:
+        return self.now
+
+    def boottime(self) -> float:
+        return self.up
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.up += seconds
+
+
+def labels_for(name: str) -> dict[str, str]:
+    return {label: f"some {label}" for label in METRICS[name].labels}
+
+
+def everything() -> Metrics:
+    """Return metrics of which each has a series more than at the start."""
+    metrics = Metrics()
+    for name, metric in METRICS.items():
+        labels = labels_for(name)
+        if metric.kind == COUNTER:
+            metrics.count(name, 2.0, **labels)
+        elif metric.kind == GAUGE:
+            metrics.set(name, -1.5, **labels)
+        else:
+            for seconds in (0.0, 0.5, 1.0, 1e9):
+                metrics.observe(name, seconds, **labels)
+    return metrics
+
+
+def value_of(metrics: Metrics, sample: str, **labels: str) -> float | None:
+    """Return the value of a series, None if it is not there."""
+    for family in parse(metrics.render()).values():
+        for name, own, value in family.samples:
+            if name == sample and own == labels:
+                return value
+    return None
+
+
+def library_reads(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """Return all samples as Prometheus' own client library reads them."""
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def our_reading(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (name, tuple(sorted(labels.items()))): value
+        for family in parse(text).values()
+        for name, labels, value in family.samples
+    }
+
+
+@pytest.mark.parametrize("metrics", [Metrics(), everything()], ids=["at the start", "everything"])
+def test_the_text_follows_the_conventions_and_every_judge_reads_the_same(metrics: Metrics) -> None:
+    text = metrics.render()
+    assert lint(parse(text)) == []
+    assert library_reads(text) == our_reading(text)
+
+
+def test_every_metric_is_rendered_with_its_type_and_help() -> None:
+    families = parse(everything().render())
+    assert {name: (family.kind, family.help) for name, family in families.items()} == {
+        name: (metric.kind, metric.help) for name, metric in METRICS.items()
+    }
+
+
+def test_promtool_finds_nothing() -> None:
+    promtool = find_promtool()
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
+    for metrics in (Metrics(), everything()):
+        run = subprocess.run(
+            [promtool, "check", "metrics"], input=metrics.render(), capture_output=True, text=True, check=False
+        )
+        assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+@settings(max_examples=150)
+@given(policy=TEXTS, rule=TEXTS)
+@example(AWKWARD, "")
+@example("\\", '"')
+@example("\\n", "\n")
+def test_whatever_a_label_holds_is_read_back(policy: str, rule: str) -> None:
+    metrics = Metrics()
+    metrics.count("forewarn_decisions_total", policy=policy, rule=rule, output="hold", drill=False)
+    labels = {"policy": policy, "rule": rule, "output": "hold", "drill": "false"}
+    assert value_of(metrics, "forewarn_decisions_total", **labels) == 1
+    assert library_reads(metrics.render())["forewarn_decisions_total", tuple(sorted(labels.items()))] == 1
+
+
+@given(st.floats(allow_nan=True))
+@example(2.0**53)
+@example(-0.0)
+def test_whatever_a_value_is_is_read_back(value: float) -> None:
+    metrics = Metrics()
+    metrics.set("forewarn_hooks_running", value)
+    for reading in (our_reading, library_reads):
+        read = reading(metrics.render())["forewarn_hooks_running", ()]
+        assert read == value or (math.isnan(read) and math.isnan(value))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(0, 5000), max_size=30))
+def test_a_histogram_counts_what_its_bounds_say(observed: list[float]) -> None:
+    metrics = Metrics()
+    for seconds in observed:
+        metrics.observe("forewarn_hook_duration_seconds", seconds, phase="prepare", kind="run")
+    families = parse(metrics.render())
+    assert lint(families) == []
+    if not observed:
+        assert "forewarn_hook_duration_seconds" not in families
+        return
+    for name, labels, value in families["forewarn_hook_duration_seconds"].samples:
+        if "le" in labels:
+            assert value == sum(seconds <= float(labels["le"]) for seconds in observed)
+        elif name.endswith("_sum"):
+            assert value == pytest.approx(sum(observed))
+        else:
+            assert value == len(observed)
+
+
+def test_counters_add_up_label_by_label() -> None:
+    metrics = Metrics()
+    metrics.count("forewarn_approvals_total", result="taken")
+    metrics.count("forewarn_approvals_total", 2.0, result="taken")
+    metrics.count("forewarn_approvals_total", result="failed")
+    assert value_of(metrics, "forewarn_approvals_total", result="taken") == 3
+    assert value_of(metrics, "forewarn_approvals_total", result="failed") == 1
+    assert value_of(metrics, "forewarn_approvals_total", result="pretended") == 0
+
+
+def test_what_alerts_rest_on_stands_at_0_before_the_first_time() -> None:
+    metrics = Metrics()
+    assert value_of(metrics, "forewarn_polls_total", result="failed") == 0
+    assert value_of(metrics, "forewarn_log_lines_lost_total") == 0
+    assert value_of(metrics, "forewarn_event_to_approval_seconds_bucket", le="+Inf") == 0
+    assert value_of(metrics, "forewarn_event_impact_seconds_sum", type="Reboot", kind="reboot") == 0
+    assert value_of(metrics, "forewarn_last_reload_successful") == 1
+    labels = {"phase": "prepare", "kind": "run", "result": "failed", "drill": "false"}
+    assert value_of(metrics, "forewarn_hooks_total", **labels) is None
+    metrics.expect("forewarn_hooks_total", **labels)
+    assert value_of(metrics, "forewarn_hooks_total", **labels) == 0
+    metrics.count("forewarn_hooks_total", **labels)
+    metrics.expect("forewarn_hooks_total", **labels)
+    assert value_of(metrics, "forewarn_hooks_total", **labels) == 1
+
+
+def test_replace_drops_the_series_of_events_that_are_gone() -> None:
+    metrics = Metrics()
+    metrics.replace("forewarn_event_notice_seconds", {("A", "Freeze", False): 900.0, ("B", None, True): 30.0})
+    assert value_of(metrics, "forewarn_event_notice_seconds", event_id="A", type="Freeze", drill="false") == 900
+    assert value_of(metrics, "forewarn_event_notice_seconds", event_id="B", type="", drill="true") == 30
+    metrics.replace("forewarn_event_notice_seconds", {("B", None, True): 29.0})
+    assert [
+        labels["event_id"] for _, labels, _ in parse(metrics.render())["forewarn_event_notice_seconds"].samples
+    ] == ["B"]
+    metrics.replace("forewarn_event_notice_seconds", {})
+    assert "forewarn_event_notice_seconds" not in parse(metrics.render())
+
+
+def test_ages_and_notices_are_those_of_the_scrape() -> None:
+    clocks = FixedClocks()
+    metrics = Metrics()
+    metrics.set("forewarn_last_good_poll_age_seconds", since(clocks.stamp(), clocks))
+    metrics.replace("forewarn_event_notice_seconds", {("A", "Freeze", False): until(1010.0, clocks)})
+    notice = {"event_id": "A", "type": "Freeze", "drill": "false"}
+    clocks.pass_time(4.0)
+    assert value_of(metrics, "forewarn_last_good_poll_age_seconds") == 4
+    assert value_of(metrics, "forewarn_event_notice_seconds", **notice) == 6
+    clocks.pass_time(10.0)
+    assert value_of(metrics, "forewarn_event_notice_seconds", **notice) == 0
+    clocks.now -= 3600.0  # a wall clock that was set does not make a poll younger
+    assert value_of(metrics, "forewarn_last_good_poll_age_seconds") == 14
+
+
+def test_an_age_survives_a_reboot_by_the_wall_clock() -> None:
+    assert since(Stamp(990.0, 5000.0, "boot-0"), FixedClocks())() == 10
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "labels"),
+    [
+        ("count", "forewarn_no_such_total", {}),
+        ("count", "forewarn_hooks_running", {}),
+        ("count", "forewarn_approvals_total", {}),
+        ("count", "forewarn_approvals_total", {"result": "taken", "reason": "because"}),
+        ("observe", "forewarn_approvals_total", {"result": "taken"}),
+        ("set", "forewarn_event_to_approval_seconds", {}),
+    ],
+)
+def test_a_name_or_a_label_that_is_not_in_the_table_is_refused(method: str, name: str, labels: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=name):
+        getattr(Metrics(), method)(name, 1.0, **labels)
+
+
+@pytest.mark.parametrize("amount", [-1.0, math.nan])
+def test_a_counter_never_falls(amount: float) -> None:
+    with pytest.raises(ValueError, match="lower"):
+        Metrics().count("forewarn_documents_total", amount)
+
+
+@pytest.mark.parametrize("name", ["forewarn_documents_total", "forewarn_nothing"])
+def test_only_gauges_are_replaced(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        Metrics().replace(name, {(): 1.0})
+
+
+def test_a_replacement_has_all_labels() -> None:
+    with pytest.raises(ValueError, match="forewarn_events"):
+        Metrics().replace("forewarn_events", {("held", "Freeze"): 1.0})
+
+
+def test_no_label_varies_without_bound() -> None:
+    """Only what is replaced may name an event; nothing names a reason, a path or a time."""
+    labels = {label for metric in METRICS.values() for label in metric.labels}
+    assert labels == {
+        *("version", "python", "digest", "api_version", "result", "kind", "phase", "state", "type", "drill"),
+        *("policy", "rule", "output", "live", "other", "event_id"),
+    }
+    assert [name for name, metric in METRICS.items() if "event_id" in metric.labels] == [
+        "forewarn_event_notice_seconds"
+    ]
+    for metric in METRICS.values():
+        assert all(len(values) == len(metric.labels) for values in metric.present)
+        assert bool(metric.buckets) == (metric.kind == HISTOGRAM)
+        assert list(metric.buckets) == sorted(set(metric.buckets))
+
+
+def test_another_thread_reads_whole_metrics_while_they_change() -> None:
+    metrics = Metrics()
+    texts: list[str] = []
+    done = threading.Event()
+
+    def scrape() -> None:
+        while not done.is_set() or not texts:
+            texts.append(metrics.render())
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    for number in range(3000):
+        metrics.count("forewarn_decisions_total", policy="p", rule=number % 50, output="hold", drill=False)
+        metrics.observe("forewarn_hook_duration_seconds", number % 100, phase="prepare", kind=f"kind-{number % 7}")
+        values: dict[tuple[object, ...], float] = {
+            (f"event-{event}", "Freeze", False): 1.0 for event in range(number % 20)
+        }
+        metrics.replace("forewarn_event_notice_seconds", values)
+    done.set()
+    thread.join()
+    for text in texts[:: max(1, len(texts) // 20)]:
+        assert lint(parse(text)) == []
+
+
+# The checker itself: each of these is wrong in one way.
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# HELP a_total A.\n# TYPE a_total counter\na_total 1",
+        "# TYPE a_total counter\na_total 1\n",
+        "# HELP a_total A.\n# TYPE a_total counter\nb_total 1\n",
+        "# HELP a_total A.\n# TYPE a_total counter\na_total 1\na_total 2\n",
+        '# HELP a_total A.\n# TYPE a_total counter\na_total{b="x\n"} 1\n',
+        '# HELP a_total A.\n# TYPE a_total counter\na_total{b="x"y"} 1\n',
+        '# HELP a_total A.\n# TYPE a_total counter\na_total{b="\\t"} 1\n',
+        '# HELP a_total A.\n# TYPE a_total counter\na_total{b="1",b="2"} 1\n',
+        "# HELP a_total A.\n# TYPE a_total counter\na_total one\n",
+        "# HELP a_total A.\n# TYPE a_total counter\n\na_total 1\n",
+        "# HELP a A.\n# TYPE a thing\na 1\n",
+    ],
+)
+def test_the_reader_refuses_what_is_not_the_format(text: str) -> None:
+    with pytest.raises(ExpositionError):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "samples", "found"),
+    [
+        ("a", "counter", "a 1", "_total"),
+        ("a_total", "gauge", "a_total 1", "_total"),
+        ("a_count", "gauge", "a_count 1", "_count"),
+        ("a_gauge", "gauge", "a_gauge 1", "the type gauge"),
+        ("a_milliseconds", "gauge", "a_milliseconds 1", "base unit"),
+        ("aB", "gauge", "aB 1", "snake"),
+        ("a:b", "gauge", "a:b 1", "colon"),
+        ("a", "gauge", 'a{instance="x"} 1', "reserved"),
+        ("a", "gauge", 'a{le="1"} 1', "reserved"),
+        ("a", "gauge", 'a{bC="x"} 1', "snake"),
+        ("a", "gauge", 'a{b="x"} 1\na 2', "same labels"),
+        ("a_total", "counter", "a_total -1", "rise"),
+        ("a", "histogram", "a_sum 1\na_count 1", "+Inf"),
+        ("a", "histogram", 'a_bucket{le="1"} 1\na_sum 1\na_count 1', "+Inf"),
+        ("a", "histogram", 'a_bucket{le="1"} 2\na_bucket{le="+Inf"} 1\na_sum 1\na_count 1', "do not rise"),
+        ("a", "histogram", 'a_bucket{le="+Inf"} 1\na_sum 1', "no count"),
+        ("a", "summary", "a_sum 1", "no count"),
+    ],
+)
+def test_the_checker_finds(name: str, kind: str, samples: str, found: str) -> None:
+    problems = lint(parse(f"# HELP {name} A.\n# TYPE {name} {kind}\n{samples}\n"))
+    assert any(found in problem for problem in problems), problems
+
+
+def test_the_checker_misses_no_help() -> None:
+    assert lint(parse("# HELP a \n# TYPE a gauge\na 1\n")) == ["a: no help"]
+
+
+# What the package does with metrics.
+def calls(package: Path) -> Iterator[tuple[str, str, ast.Call]]:
+    """Yield place, method and node of each call that names one of our metrics."""
+    for path in sorted((package / "runner").glob("*.py")) + sorted((package / "cli").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+                first = node.args[0]
+                if isinstance(first, ast.Constant) and str(first.value).startswith("forewarn_"):
+                    yield f"{path.name}:{node.lineno}", node.func.attr, node
+
+
+def test_the_runner_names_metrics_as_the_table_does(package: Path) -> None:
+    """A wrong label would end the runner in the middle of its work, where no test may have come by."""
+    kinds = {
+        "count": (COUNTER,),
+        "expect": (COUNTER,),
+        "observe": (HISTOGRAM, SUMMARY),
+        "set": (GAUGE, COUNTER),
+        "replace": (GAUGE,),
+    }
+    for place, method, node in calls(package):
+        name = ast.literal_eval(node.args[0])
+        assert METRICS[name].kind in kinds[method], place
+        given_labels = {keyword.arg for keyword in node.keywords}
+        if method != "replace" and None not in given_labels:  # None: **labels, known only when it runs
+            assert given_labels == set(METRICS[name].labels), place
+
+
+class FullDiskError(OSError):
+    def __init__(self) -> None:
+        super().__init__(28, "No space left on device")
+
+
+def test_the_text_file_is_replaced_at_once_and_everybody_may_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "forewarn.prom"
+    path.write_text("old\n")
+    before = os.umask(0o077)
+    try:
+        with path.open() as reader:
+            assert write_textfile(str(path), "neu größer\n") is None
+            assert reader.read() == "old\n"
+    finally:
+        os.umask(before)
+    assert path.read_bytes() == "neu größer\n".encode()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_text_file_without_directory_is_written_where_we_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert write_textfile("forewarn.prom", "a 1\n") is None
+    assert (tmp_path / "forewarn.prom").read_text() == "a 1\n"
+
+
+def test_what_is_in_the_way_of_the_draft_is_removed_and_no_link_is_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    victim.chmod(0o600)
+    (tmp_path / ".forewarn.prom.new").symlink_to(victim)
+    assert write_textfile(str(tmp_path / "forewarn.prom"), "a 1\n") is None
+    assert victim.read_text() == "precious"
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o600
+    assert not (tmp_path / "forewarn.prom").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("missing/forewarn.prom", "No such file"), ("directory", "directory"), ("nul\0", "null"), ("\ud800", "")],
+)
+def test_why_a_text_file_cannot_be_written_is_said(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / "directory").mkdir()
+    problem = write_textfile(str(tmp_path / name), "a 1\n")
+    assert problem is not None
+    assert reason in problem
+    assert problem.endswith(".")
+    assert [path.name for path in tmp_path.iterdir()] == ["directory"]
+
+
+@pytest.mark.parametrize("step", ["fchmod", "replace"])
+def test_a_full_disk_leaves_the_old_file_and_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = tmp_path / "forewarn.prom"
+    path.write_text("old\n")
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise FullDiskError
+
+    monkeypatch.setattr(os, step, fail)
+    assert write_textfile(str(path), "new\n") == f"The metrics cannot be written to {path}: No space left on device."
+    assert path.read_text() == "old\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_half_a_character_spoils_one_label_and_not_the_file(tmp_path: Path) -> None:
+    metrics = Metrics()
+    metrics.count("forewarn_decisions_total", policy="\ud800", rule="", output="hold", drill=False)
+    path = tmp_path / "forewarn.prom"
+    assert write_textfile(str(path), metrics.render()) is None
+    assert 'policy="?"' in path.read_text()
