@@ -68,11 +68,11 @@ class Log:
     def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
         now = self._now()
         time = now.strftime(f"%Y-%m-%dT%H:%M:%S.{now.microsecond // 1000:03d}Z")
-        known = {key: value for key, value in fields.items() if value is not None}
         if self._json:
-            line = _ascii({"time": time, "level": level, "line": name, **known, "forewarn": _SCHEMA})
+            known = {key: value for key, value in fields.items() if value is not None}
+            line = to_json({"time": time, "level": level, "line": name, **known, "forewarn": _SCHEMA})
         else:
-            line = " ".join([time, level, name, *(f"{key}={_text(value)}" for key, value in known.items())])
+            line = f"{time} {level} {text_line(name, fields)}"
             line = line.encode(self._encoding, "backslashreplace").decode(self._encoding)
         try:
             self._stream.write(line + "\n")
@@ -83,16 +83,21 @@ class Log:
             self.lost += 1
 
 
+def text_line(name: str, fields: Mapping[str, Any]) -> str:
+    """Write a happening as text: its name, then ``name=value`` for each field that is not None."""
+    return " ".join([name, *(f"{key}={_text(value)}" for key, value in fields.items() if value is not None)])
+
+
+def to_json(value: object) -> str:
+    """Write JSON with every control character escaped; DEL is the one that json leaves as it is."""
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
 def _text(value: object) -> str:
     """Write a value so that one line stays one line, whatever the service or a policy put into it."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        return _ascii(value)
+        return to_json(value)
     text = str(value)
     if _BARE.fullmatch(text):
         return text
-    return json.dumps(text, ensure_ascii=False) if text.isprintable() else _ascii(text)
-
-
-def _ascii(value: object) -> str:
-    """Write JSON with every control character escaped; DEL is the one that json leaves as it is."""
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    return json.dumps(text, ensure_ascii=False) if text.isprintable() else to_json(text)

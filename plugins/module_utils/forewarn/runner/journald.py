@@ -1,0 +1,149 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The log as entries of systemd's journal, each field by itself: ``journalctl FOREWARN_RULE=drain`` finds its lines.
+
+What is spoken is the journal's native protocol, one datagram an entry (https://systemd.io/JOURNAL_NATIVE_PROTOCOL).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from errno import EMSGSIZE
+from typing import Any, TextIO
+
+from . import log
+from .log import Log, text_line, to_json
+
+FORMATS = ("auto", "journald", *log.FORMATS)
+SOCKET = "/run/systemd/journal/socket"
+# journald reads at once. Should it not, a line is not worth more of a tick.
+PATIENCE_SECONDS = 0.25
+
+_PRIORITIES = {"info": 6, "warning": 4, "error": 3}  # syslog's
+# How many bytes of a value are sent: at first, then where the entry is more than a datagram holds.
+_BOUNDS = (32_768, 4_096, 512)
+_MOST_IDS = 500  # journald drops an entry of more than 1024 fields
+_NOT_IN_NAMES = re.compile("[^A-Z0-9_]")
+_LONGEST_NAME = 64
+
+
+def open_log(form: str | None, environ: Mapping[str, str], stream: TextIO) -> Log:
+    """Return the log of one of ``FORMATS``.
+
+    None and ``auto`` are the journal where ``stream`` or standard error leads there anyway, otherwise text.
+    """
+    if form in (None, "auto"):
+        form = "journald" if _leads_to_journal(environ.get("JOURNAL_STREAM", ""), stream) else "text"
+    return JournalLog(stream) if form == "journald" else Log(stream, str(form))
+
+
+class JournalLog(Log):
+    """Sends entries to the journal; where it does not take one, a text line to ``stream``.
+
+    What goes neither way is counted in ``lost``. Nothing here raises: without its log the runner goes on.
+    """
+
+    def __init__(self, stream: TextIO, address: str = SOCKET) -> None:
+        super().__init__(stream)
+        self._address = address
+        self._socket: socket.socket | None = None
+        self._patience = PATIENCE_SECONDS
+
+    def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
+        try:
+            self._send(level, name, fields)
+            self._patience = PATIENCE_SECONDS
+        except (BlockingIOError, socket.timeout):
+            # It is there but does not read. The stream may lead to it as well, and a write to that would wait for ever.
+            self._patience = 0.0  # waiting once is enough
+            self.lost += 1
+        except OSError:
+            try:
+                super()._write(level, name, fields)
+            except BrokenPipeError:  # it was at the other end of the stream as well
+                self.lost += 1
+
+    def _send(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
+        for bound in _BOUNDS[:-1]:
+            try:
+                return self._deliver(_entry(level, name, fields, bound))
+            except OSError as error:  # noqa: PERF203 - twice at most
+                if error.errno != EMSGSIZE:
+                    raise
+        return self._deliver(_entry(level, name, fields, _BOUNDS[-1]))
+
+    def _deliver(self, entry: bytes) -> None:
+        if self._socket is not None:
+            try:
+                self._socket.settimeout(self._patience)
+                self._socket.send(entry)
+                return
+            except ConnectionError:  # journald was started anew
+                self._socket.close()
+                self._socket = None
+        self._socket = _connect(self._address, self._patience)
+        self._socket.send(entry)
+
+
+def _connect(address: str, patience: float) -> socket.socket:
+    if not hasattr(socket, "AF_UNIX"):
+        raise OSError("this system has no such sockets")
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        connection.settimeout(patience)
+        connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _entry(level: str, name: str, fields: Mapping[str, Any], bound: int) -> bytes:
+    return b"".join(_assignment(key, value, bound) for key, value in _assignments(level, name, fields))
+
+
+def _assignments(level: str, name: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "MESSAGE", text_line(name, fields)
+    yield "PRIORITY", str(_PRIORITIES[level])
+    yield "SYSLOG_IDENTIFIER", "forewarn"
+    yield "FOREWARN_LINE", name
+    for key, value in fields.items():
+        if key == "event_ids" and isinstance(value, (list, tuple)):  # to be found as those with one are
+            for each in value[:_MOST_IDS]:
+                yield "FOREWARN_EVENT_ID", str(each)
+        elif value is not None:
+            yield "FOREWARN_" + _NOT_IN_NAMES.sub("_", key.upper()), _plain(value)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return to_json(value)
+    return str(value)
+
+
+def _assignment(key: str, value: str, bound: int) -> bytes:
+    data = value.encode("utf-8", "backslashreplace")
+    if len(data) > bound:
+        data = data[:bound].decode("utf-8", "ignore").encode() + "…".encode()
+    name = key[:_LONGEST_NAME].encode()
+    if b"\n" in data:  # any value is safe in this form; the other is what people can read on the wire
+        return name + b"\n" + len(data).to_bytes(8, "little") + data + b"\n"
+    return name + b"=" + data + b"\n"
+
+
+def _leads_to_journal(noted: str, stream: TextIO) -> bool:
+    """Tell whether systemd connected the stream, or standard error, to the journal, and it is so still.
+
+    ``noted`` is JOURNAL_STREAM: device and inode. A child inherits it though its output may go elsewhere.
+    """
+    for descriptor in (stream.fileno, lambda: 2):
+        with suppress(OSError, ValueError):  # closed, or not a file at all
+            status = os.fstat(descriptor())
+            if noted == f"{status.st_dev}:{status.st_ino}":
+                return True
+    return False
