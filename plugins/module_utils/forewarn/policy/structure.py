@@ -9,6 +9,7 @@ rely on keys and their types.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
@@ -17,6 +18,11 @@ from .params import TYPES
 
 _Check = Callable[[Any, str], None]
 _SCALARS = (type(None), bool, int, float, str)
+
+# A secret may go there unencrypted: to nobody but this machine.
+LOOPBACK_URL = re.compile(
+    r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:[/?#].*)?", re.ASCII | re.I
+)
 
 
 def check_policies(data: Mapping[str, Any]) -> None:
@@ -116,9 +122,41 @@ def _match(value: Any, where: str) -> None:
         raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
 
 
+def secret_in_clear(url: str) -> bool:
+    """Tell whether a request to an address would carry its secret over the network unencrypted."""
+    return url[:6].lower() != "https:" and LOOPBACK_URL.fullmatch(url) is None
+
+
 def _hook(value: Any, where: str) -> None:
-    optional: dict[str, _Check] = {"run": _list(_a(str)), "unit": _a(str), "action": _a(str), "http": _a(str)}
-    _object({}, {**optional, "timeout_seconds": _number}, where, value)
+    kinds: dict[str, _Check] = {"run": _command, "unit": _a(str), "http": _a(str)}
+    optional = {**kinds, "action": _among("start", "stop"), "bearer": _bearer, "timeout_seconds": _number}
+    _object({}, optional, where, value)
+    if len(kinds.keys() & value.keys()) != 1:
+        raise ValueError(f"{where} has not exactly one of {', '.join(kinds)}")
+    for name, belongs_to in (("action", "unit"), ("bearer", "http")):
+        if name in value and belongs_to not in value:
+            raise ValueError(f"{where} has {name} without {belongs_to}")
+    if "unit" in value and "action" not in value:
+        raise ValueError(f"{where} has unit without action")
+    if "bearer" in value and secret_in_clear(value["http"]):
+        raise ValueError(f"{where} would send a secret unencrypted")
+    unknown = sorted(map(str, value.keys() - optional.keys()))
+    if unknown:  # it may say how the hook is to be run
+        raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
+
+
+def _command(value: Any, where: str) -> None:
+    _list(_a(str))(value, where)
+    if not value:
+        raise _fail(where, "a program and its arguments")
+
+
+def _bearer(value: Any, where: str) -> None:
+    _object({}, {"credential": _a(str), "file": _a(str)}, where, value)
+    if len(value) != 1 or not value.keys() <= {"credential", "file"}:
+        raise _fail(where, "either a credential or a file")
+    if "/" in value.get("credential", ""):  # it is looked up in one directory
+        raise _fail(f"{where}.credential", "a name")
 
 
 def _number(value: Any, where: str) -> None:
