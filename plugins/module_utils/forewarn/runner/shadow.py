@@ -1,0 +1,163 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A second artifact that decides beside the live one and acts never: what it would do otherwise is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ..events import Document, Event
+from ..policy.decision import ABSTAIN, APPROVE, HOLD, Decision, Facts
+from . import hooks
+
+_VERBS = {APPROVE: "approves", HOLD: "holds"}
+_SHOWN_HOOKS = 3
+
+
+class Policies(Protocol):
+    """What is needed of ``policy.engine.PolicySet``."""
+
+    @property
+    def time_dependent(self) -> bool:
+        """Whether decisions may change without a new document."""
+
+    def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
+        """Return a decision for each event of the document, in its order."""
+
+
+class Disagreement(NamedTuple):
+    """``what`` says in a sentence what the shadow would do otherwise; ``other`` is a hold if it failed."""
+
+    event: Event
+    live: Decision
+    other: Decision
+    what: str
+
+
+class _Effect(NamedTuple):
+    """What happens by a decision. Hooks as JSON text: prepare hooks with what follows from a failure."""
+
+    output: str
+    approver: str
+    group: str
+    prepare: tuple[tuple[str, str, bool], ...]
+    recover: tuple[str, ...]
+
+
+class Shadow:
+    """Compares the decisions of ``policies`` with those that count."""
+
+    def __init__(self, policies: Policies) -> None:
+        self._policies = policies
+        self._told: dict[str, set[object]] = {}  # Event.key -> pairs of effects
+
+    @property
+    def time_dependent(self) -> bool:
+        """Whether the shadow may decide otherwise without a new document."""
+        return self._policies.time_dependent
+
+    def compare(self, document: Document, facts: Facts, decisions: Sequence[Decision]) -> list[Disagreement]:
+        """Return in what the shadow differs from ``decisions``, which are of the same document and facts.
+
+        For each event, each pair of answers is told once. Never raises: a shadow that fails is told as well.
+        """
+        try:
+            return list(self._compared(decisions, self._policies.decide(document, facts)))
+        except Exception as error:  # whatever the shadow makes of Python, the live decision must not notice
+            return list(self._failed(decisions, error))
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Drop what was told of events that are no longer listed; ``keys`` are ``Event.key``."""
+        for key in keys:
+            self._told.pop(key, None)
+
+    def _compared(self, decisions: Sequence[Decision], others: Sequence[Decision]) -> Iterable[Disagreement]:
+        found = []
+        for live, other in zip(decisions, others):
+            effects = _effect(live), _effect(other)
+            if effects[0] != effects[1]:
+                found.append((effects, Disagreement(live.event, live, other, _what(live, other, *effects))))
+        # Only now: if one fails, all are told that way.
+        return [disagreement for effects, disagreement in found if self._is_news(disagreement.event, effects)]
+
+    def _failed(self, decisions: Sequence[Decision], error: Exception) -> Iterable[Disagreement]:
+        kind = error.__class__.__name__
+        for live in decisions:
+            if self._is_news(live.event, (live.output, kind)):
+                reason = f"the shadow could not decide: {kind}"
+                other = Decision(live.event, HOLD, None, None, reason)
+                yield Disagreement(live.event, live, other, f"live {_answer(live)}, {reason}")
+
+    def _is_news(self, event: Event, pair: object) -> bool:
+        told = self._told.setdefault(event.key, set())
+        if pair in told:
+            return False
+        told.add(pair)
+        return True
+
+
+def _effect(decision: Decision) -> _Effect:
+    """Return what would happen. Who may approve is nothing where nobody does and nothing is prepared."""
+    acting = [verdict for verdict in decision.verdicts if verdict.output != ABSTAIN and verdict.prepare]
+    prepare = tuple(
+        (_text(hook), verdict.on_failure, verdict.parallel and len(verdict.prepare) > 1)
+        for verdict in acting
+        for hook in verdict.prepare
+    )
+    recover = tuple(_text(hook) for verdict in acting for hook in verdict.recover)
+    if decision.output != APPROVE and not prepare:
+        return _Effect(decision.output, "", "", (), ())
+    return _Effect(decision.output, decision.approver, decision.group, prepare, recover)
+
+
+def _text(hook: Mapping[str, Any]) -> str:
+    return json.dumps(hook, sort_keys=True)
+
+
+def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
+    """Return the difference as a sentence for people."""
+    if one.output != two.output:
+        return f"live {_answer(live)}, shadow {_answer(other)}"
+    differences = []
+    for name in ("approver", "group"):
+        mine, theirs = getattr(one, name), getattr(two, name)
+        if mine != theirs:
+            differences.append(f"live with {name} {mine or 'unset'}, shadow with {theirs or 'unset'}")
+    if one.prepare != two.prepare:
+        mine, theirs = _hooks(one.prepare), _hooks(two.prepare)
+        if mine == theirs:  # what differs is not to be seen in a line: a header, or a timeout
+            differences.append(f"both prepare {mine}, but by different settings")
+        else:
+            differences.append(f"live prepares {mine}, shadow {theirs}")
+    if one.recover != two.recover:
+        mine, theirs = _hooks((hook,) for hook in one.recover), _hooks((hook,) for hook in two.recover)
+        if mine == theirs:
+            differences.append(f"both recover by {mine}, but by different settings")
+        else:
+            differences.append(f"live recovers by {mine}, shadow by {theirs}")
+    rules = f"live by {_rule(live)}, shadow by {_rule(other)}"
+    return f"both {live.output}, {rules}, but {'; '.join(differences)}"
+
+
+def _hooks(found: Iterable[tuple[Any, ...]]) -> str:
+    texts = []
+    for text, *settings in found:
+        shown = hooks.describe(json.loads(text))
+        on_failure, parallel = settings or (HOLD, False)
+        marks = [f"on_failure {on_failure}"] if on_failure != HOLD else []
+        marks += ["parallel"] if parallel else []
+        texts.append(f"{shown} ({', '.join(marks)})" if marks else shown)
+    more = len(texts) - _SHOWN_HOOKS
+    return ", ".join(texts[:_SHOWN_HOOKS]) + (f" and {more} more" if more > 0 else "") or "nothing"
+
+
+def _answer(decision: Decision) -> str:
+    why = decision.reason if decision.rule is None else f"{_rule(decision)}: {decision.reason}"
+    return f"{_VERBS.get(decision.output, decision.output)} ({why})"
+
+
+def _rule(decision: Decision) -> str:
+    return "no rule" if decision.rule is None else f"rule {decision.rule} of {decision.policy}"
