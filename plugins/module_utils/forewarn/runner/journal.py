@@ -52,7 +52,7 @@ _INSERT = "INSERT INTO entries (life_id, kind, wall, boot, boot_id, fields) VALU
 # The time up to which so many closed lives and entries of no life were written.
 _OLDEST = (
     "SELECT wall FROM (SELECT saved AS wall FROM lives WHERE open = 0 UNION ALL"
-    " SELECT wall FROM entries WHERE life_id IS NULL) ORDER BY wall LIMIT 1 OFFSET ?"
+    " SELECT wall FROM entries WHERE +life_id IS NULL) ORDER BY wall LIMIT 1 OFFSET ?"  # +: by the index on wall
 )
 # A closed life goes with its entries. Those of open lives stay, whatever their age.
 _REMOVE = (
@@ -309,10 +309,10 @@ class Journal:
                 removed += gone
                 if not gone:
                     break
-                batch *= 2  # some are a hundred bytes, some a million
+                batch = min(2 * batch, 256)  # one may have a hundred bytes, or a million
         connection.execute("COMMIT")
         if removed:
-            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            connection.executescript("PRAGMA incremental_vacuum")  # execute() would step once: one page
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # it waits for no reader
         return True
 

@@ -98,13 +98,13 @@ class JournalReader:
         if kinds is not None:
             conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
             values += map(clean, kinds)
-        # Ids rise with time, but for a clock that was set: so the times also bound the ids, by an index.
+        # Ids rise with time, but for a clock that was set: so times bound ids too. A + says which index not to use.
         for sign, edge, moment in ((">=", "min", since_wall), ("<=", "max", until_wall)):
             if moment is not None:
-                query = f"SELECT {edge}(id) FROM entries WHERE wall {sign} ?"  # noqa: S608 - of the words above
+                query = f"SELECT {edge}(+id) FROM entries WHERE wall {sign} ?"  # noqa: S608 - of the words above
                 ((identifier,),) = self._rows(query, [moment])
-                conditions.append(f"wall {sign} ? AND id {sign} ?")
-                values += [moment, identifier]  # NULL, of no entry, is neither less nor more than any
+                conditions.append(f"id {sign} ? AND +wall {sign} ?")
+                values += [identifier, moment]  # NULL, where there is no entry, is neither less nor more than any
         order, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
         left = limit
         last: list[int] = []

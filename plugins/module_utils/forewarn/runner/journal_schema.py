@@ -41,6 +41,7 @@ OPEN_LIVES = SELECT_LIVES + " WHERE open = 1 ORDER BY id"
 BUSY_SECONDS = 1.0
 MOST_MOVED_ASIDE = 5  # a disk that damages one file after the other must not be filled with them
 _ASIDE = ".corrupt-"
+_COMPANIONS = ("-wal", "-shm", "-journal")
 _WAL_PAGES = 256  # after so many (1 MiB) the WAL goes into the file: little to read at the next start
 _WAL_BYTES = 4 * 1024 * 1024  # what is left of the WAL after it was longer
 _DEEPEST = 50
@@ -109,7 +110,7 @@ def move_aside(path: str, wall: float) -> str:
 
     start = Path(path).name + _ASIDE
     beside = [other.name for other in Path(path).parent.iterdir() if other.name.startswith(start)]
-    earlier = sum(not name.endswith(("-wal", "-shm")) for name in beside)
+    earlier = sum(not name.endswith(_COMPANIONS) for name in beside)
     if earlier >= MOST_MOVED_ASIDE:
         raise InputError(
             f"{earlier} damaged files lie beside it already", "See to the disk, then remove what is not needed."
@@ -117,7 +118,7 @@ def move_aside(path: str, wall: float) -> str:
     target = f"{path}{_ASIDE}{strftime('%Y%m%dT%H%M%SZ', gmtime(wall))}"
     if Path(target).name in beside:
         target += f"-{earlier}"
-    for suffix in ("", "-wal", "-shm"):  # in this order: SQLite drops a WAL that lies beside a new file
+    for suffix in ("", *_COMPANIONS):  # in this order: SQLite drops what lies beside an empty file
         source = Path(path + suffix)
         if source.exists():
             source.rename(target + suffix)
