@@ -49,6 +49,8 @@ CODES = {
     "param-conflict": "A parameter that two policies declare with different types.",
     "command": "A command that the system cannot run as written.",
     "timeout-range": "A timeout of nothing, or of more than a day.",
+    "nothing-to-recover": "Recover hooks of a match that prepares nothing: they would never run.",
+    "unencrypted": "A secret that would cross the network unencrypted.",
     "no-effect": "A key that changes nothing here.",
     # tests
     "test-policy": "A test file whose policy cannot be found.",

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from ..policy.program import Program
+from ..policy.structure import secret_in_clear
 from ..policy.timevalues import SECOND, parse_duration
 from . import params, schema
 from .environment import EXTENSIBLE, invariant_declarations, policy_declarations
@@ -167,6 +168,13 @@ class _Compiler:
         for key in ("prepare", "recover", "notify"):
             hooks = item.get(key)
             match[key] = [self._hook(hook) for hook in hooks.items] if isinstance(hooks, Sequence) else []
+        if match["recover"] and not match["prepare"]:
+            self.file.add(
+                "nothing-to-recover",
+                "'recover' never runs here: it undoes what this match has prepared, and it prepares nothing",
+                item.keys["recover"],
+                "move it to the match that prepares",
+            )
         self._without_effect(item, match)
         return match, always
 
@@ -190,6 +198,12 @@ class _Compiler:
         for key in ("unit", "action", "http"):
             if key in node.values:
                 hook[key] = text(node.get(key))
+        bearer = node.get("bearer")
+        if isinstance(bearer, Mapping):
+            hook["bearer"] = {key: text(bearer.get(key)) for key in ("credential", "file") if key in bearer.values}
+            if secret_in_clear(hook.get("http") or "https:"):
+                message = "the secret would travel unencrypted"
+                self.file.add("unencrypted", message, node.keys["bearer"], "use a URL that begins with https://")
         hook["timeout_seconds"] = self._timeout(node.get("timeout"))
         return hook
 
@@ -199,6 +213,9 @@ class _Compiler:
             return
         if not program.text.strip():
             self.file.add("command", "the program has no name", program, "name it, with its path")
+        elif "/" in program.text and not program.text.startswith("/"):
+            message = "a path that does not begin with / leads nowhere: a service has no current directory"
+            self.file.add("command", message, program, "write the whole path")
         elif len(command.items) == 1 and re.search(r"\s", program.text.strip()):
             words = ", ".join(program.text.split())
             message = "this is one word to the system, and no shell splits it"

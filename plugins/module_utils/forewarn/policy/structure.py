@@ -19,10 +19,7 @@ from .params import TYPES
 _Check = Callable[[Any, str], None]
 _SCALARS = (type(None), bool, int, float, str)
 
-# A secret may go there unencrypted: to nobody but this machine.
-LOOPBACK_URL = re.compile(
-    r"https?://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?(?:[/?#].*)?", re.ASCII | re.I
-)
+_THIS_MACHINE = r"(?i)https?://(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?(?:[/?#].*)?"
 
 
 def check_policies(data: Mapping[str, Any]) -> None:
@@ -122,9 +119,14 @@ def _match(value: Any, where: str) -> None:
         raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
 
 
+def stays_here(url: str) -> bool:
+    """Tell whether a request to a URL does not leave the machine."""
+    return re.fullmatch(_THIS_MACHINE, url) is not None  # compiled when needed: few artifacts have a URL
+
+
 def secret_in_clear(url: str) -> bool:
-    """Tell whether a request to an address would carry its secret over the network unencrypted."""
-    return url[:6].lower() != "https:" and LOOPBACK_URL.fullmatch(url) is None
+    """Tell whether a request to a URL would carry its secret over the network unencrypted."""
+    return url[:6].lower() != "https:" and not stays_here(url)
 
 
 def _hook(value: Any, where: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Callable, NamedTuple
 
 from ..errors import InputError
 from ..events import Event, format_time
-from ..policy.structure import LOOPBACK_URL
+from ..policy.structure import stays_here
 from .trust import check_program as _check_program
 
 RUN, UNIT, HTTP = "run", "unit", "http"
@@ -28,12 +28,10 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Linux takes no string of more than 128 KiB into an environment; a longer one would keep the hook from being started.
 _LONGEST_VALUE_BYTES = 16 * 1024
 _REPLACED = re.compile("[\0\ud800-\udfff]")
-_BARE = re.compile(r"[\w./:=@%+,-]+")
+_BARE = r"[\w./:=@%+,-]+"
 
 # The directory or zip file that the package was imported from. Now: the current directory may be another later.
-_ROOT = __file__
-for _level in ("hooks.py", "runner", "forewarn"):
-    _ROOT = os.path.dirname(os.path.abspath(_ROOT))  # noqa: PTH100, PTH120 - importing pathlib takes a tenth of the start
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120 - importing pathlib takes a tenth of the start
 _BOOTSTRAP = (
     "import sys; sys.path.append(sys.argv[1]); from forewarn.runner.httphook import main; raise SystemExit(main())"
 )
@@ -94,7 +92,7 @@ def kind(hook: Mapping[str, Any]) -> str:
 def describe(hook: Mapping[str, Any]) -> str:
     """Return the hook in one line for people. Of a URL neither user, password nor values of the query are shown."""
     if "run" in hook:
-        words = (word if _BARE.fullmatch(word) else json.dumps(word, ensure_ascii=False) for word in hook["run"])
+        words = (word if re.fullmatch(_BARE, word) else json.dumps(word, ensure_ascii=False) for word in hook["run"])
         return f"run {' '.join(words)}"
     if "unit" in hook:
         return f"{hook['action']} {hook['unit']}"
@@ -259,7 +257,7 @@ def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: f
         "url": url,
         "shown": _shown_url(url),
         "timeout_seconds": timeout_seconds,
-        "proxy": None if LOOPBACK_URL.fullmatch(url) else settings.proxy,  # no proxy leads back to this machine
+        "proxy": None if stays_here(url) else settings.proxy,  # no proxy leads back to this machine
         "ca_file": settings.ca_file,
         "bearer_file": secret,
     }
