@@ -90,9 +90,13 @@ class Stage:
 
     def run(self, vm: str, artifact: Path) -> None:
         """Start the runner of a VM, and wait until it polls and knows who it is."""
-        endpoint = self.emulator.vm_endpoint(vm)
-        self._start(vm, forewarn("run", "--artifact", str(artifact), "--endpoint", endpoint, "--log-format", "json"))
+        options = ["--artifact", str(artifact), "--endpoint", self.emulator.vm_endpoint(vm)]
+        self._start(vm, forewarn("run", *options, "--state", str(self.state(vm)), "--log-format", "json"))
         self.wait(f"the runner of {vm}", lambda line: line.source == vm and line.data["line"] == "identity")
+
+    def state(self, vm: str) -> Path:
+        """Return where the runner of a VM keeps its journal."""
+        return self.directory / f"state-{vm}"
 
     def command(
         self, argv: Sequence[str], environ: dict[str, str] | None = None, seconds: float = 60.0

@@ -47,10 +47,10 @@ rule:
 class Process:
     """A runner that logs JSON."""
 
-    def __init__(self, *arguments: str, endpoint: str) -> None:
+    def __init__(self, *arguments: str, endpoint: str, state: Path) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "forewarn.cli.main", "run", "--log-format", "json", *arguments],
-            env={**os.environ, "FOREWARN_ENDPOINT": endpoint},
+            env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "STATE_DIRECTORY": str(state)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -100,12 +100,12 @@ def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
 
 
 @pytest.fixture
-def start(server: EmulatorServer) -> Iterator[Callable[..., Process]]:
+def start(server: EmulatorServer, tmp_path: Path) -> Iterator[Callable[..., Process]]:
     """Return a function that starts a runner for web_0, or the VM named."""
     started: list[Process] = []
 
     def starter(*arguments: str, vm: str = "web_0") -> Process:
-        started.append(Process(*arguments, endpoint=server.vm_endpoint(vm)))
+        started.append(Process(*arguments, endpoint=server.vm_endpoint(vm), state=tmp_path / f"state-{vm}"))
         return started[-1]
 
     yield starter
@@ -231,11 +231,15 @@ def test_faults_end_nothing(start: Callable[..., Process], emulator: EmulatorCli
     runner.wait_for("document")
 
 
-def test_hooks_are_refused_not_ignored(start: Callable[..., Process], tmp_path: Path) -> None:
+def test_once_has_no_time_for_hooks_and_holds(
+    start: Callable[..., Process], emulator: EmulatorClient, tmp_path: Path
+) -> None:
     (tmp_path / "drains.yml").write_text(HOOKS)
-    code, error = start("--policy", str(tmp_path / "drains.yml")).end()
-    assert code == 2
-    assert "hooks" in error
+    emulator.schedule("Reboot", ["web_0"])
+    runner = start("--policy", str(tmp_path / "drains.yml"), "--once")
+    assert runner.end() == (0, "")
+    assert runner.wait_for("decision")["standing"] == "needs-runner"
+    assert approvals(emulator) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,12 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.imds.client import Client
 from forewarn.policy.engine import PolicySet
+from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.log import Log
 from forewarn.runner.loop import Runner
 from forewarn.runner.poller import Identity
 from forewarn.runner.tracker import REPEAT_SECONDS
+from tools.scripted_clocks import ScriptedClocks
 
 POLICY = """
 name: web-tier
@@ -48,17 +49,14 @@ class Vm:
 
     def __init__(self, name: str, url: str, policies: PolicySet, clock: ManualClock) -> None:
         self.received: str | None = None
+        self.reload = False
         self.stream = io.StringIO()
         log = Log(self.stream, "json")
         self.client = Client(url, clock=clock.now, sleep=clock.advance)
+        identity = Identity(Client(url, clock=clock.now, sleep=clock.advance), None, log, clock.now)
+        clocks = ScriptedClocks(clock.now, lambda: clock.wall(clock.now()))
         self.runner = Runner(
-            self.client,
-            Identity(Client(url, clock=clock.now, sleep=clock.advance), None, log, clock.now),
-            policies,
-            log,
-            self,
-            clock=clock.now,
-            now=lambda: datetime.fromtimestamp(clock.wall(clock.now()), timezone.utc),
+            assemble(self.client, identity, policies, self, lambda: None, Equipment(clocks, log)), self
         )
 
     def wait(self, seconds: float) -> None:

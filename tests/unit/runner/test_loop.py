@@ -15,16 +15,19 @@ from typing import Any
 
 import pytest
 from forewarn.errors import ServiceError
-from forewarn.events import Document, Event, Vm
+from forewarn.events import LATEST_API_VERSION, Document, Event, Vm
 from forewarn.imds.client import Client
 from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
 from forewarn.imds.limiter import READ_RESERVE, Limiter
 from forewarn.policy.decision import APPROVE, HOLD, Decision, Facts
+from forewarn.runner.assembly import Equipment, assemble
+from forewarn.runner.docket import Mode
 from forewarn.runner.log import Log
 from forewarn.runner.loop import Runner
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity, identity_client
 from forewarn.runner.signals import Interrupted
 from forewarn.runner.tracker import LONGEST_GAP_SECONDS, REPEAT_SECONDS
+from tools.scripted_clocks import ScriptedClocks
 
 START = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
 
@@ -66,12 +69,15 @@ class Bench:
         self.patience: list[float] = []
         # the policy
         self.time_dependent = False
+        self.digest = "sha256:0"
+        self.api_version = LATEST_API_VERSION
         self.rule: Callable[[Event, Facts], str] = lambda listed, facts: APPROVE
         self.facts: list[Facts] = []
         self.approver = "leader"
         # the runner
         self.limiter = Limiter(clock=self.clock)
         self.received: str | None = None
+        self.reload = False
         self.stream = io.StringIO()
         self.interval = 1.0
         self.at: list[tuple[float, Callable[[], None]]] = []
@@ -149,19 +155,13 @@ class Bench:
 
     # handling
 
-    def make(self, vm_name: str | None = None, dry_run: bool = False) -> Runner:
+    def make(self, vm_name: str | None = None, dry_run: bool = False, once: bool = False) -> Runner:
         log = Log(self.stream, "json", self.now)
         identity = Identity(self, vm_name, log, self.clock)  # type: ignore[arg-type]  # a fake client
-        return Runner(
-            self,  # type: ignore[arg-type]  # a fake client
-            identity,
-            self,
-            log,
-            self,
-            dry_run=dry_run,
-            clock=self.clock,
-            now=self.now,
-        )
+        clocks = ScriptedClocks(self.clock, lambda: self.now().timestamp())
+        equipment = Equipment(clocks, log, Mode(dry_run, once))
+        parts = assemble(self, identity, self, self, lambda: None, equipment)  # type: ignore[arg-type]  # as above
+        return Runner(parts, self)
 
     def run(self, seconds: float, **options: Any) -> None:
         self.ends_at = seconds

@@ -9,9 +9,8 @@ import argparse
 import os
 import re
 import sys
-import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .. import __version__
 from ..errors import InputError
@@ -21,15 +20,35 @@ from ..imds.endpoint import resolve
 from ..policy.artifact import Artifact, load
 from ..policy.engine import PolicySet
 from ..policy.params import parse_text
-from ..runner.log import FORMATS, Log
-from ..runner.loop import Runner
+from ..runner import statedir, trust
+from ..runner.assembly import Equipment, assemble
+from ..runner.clocks import Clocks, Stamp
+from ..runner.docket import Mode
+from ..runner.heartbeat import read as read_heartbeat
+from ..runner.hooks import HookSettings
+from ..runner.impact import downtime
+from ..runner.journald import FORMATS, open_log
+from ..runner.log import Logger
+from ..runner.loop import Parts, Reloaded, Runner
+from ..runner.metrics import Metrics
 from ..runner.poller import Identity, identity_client
+from ..runner.shadow import Shadow
 from ..runner.signals import StopSignals
+from ..runner.systemd import Notifier
 from .service import add_endpoint_argument
 
 # The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
 _INTERVAL = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)s?", re.ASCII)
+
+
+class Setup(NamedTuple):
+    """What the command line and the configuration file say, checked."""
+
+    policies: PolicySet
+    shadow: Shadow | None
+    interval: float
+    args: argparse.Namespace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +84,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", default=None, help="approve nothing, log what would be approved"
     )
     parser.add_argument("--once", action="store_true", help="poll once, decide, approve, and end")
-    parser.add_argument("--log-format", choices=FORMATS, help="form of the log (default: text)")
+    parser.add_argument("--log-format", choices=FORMATS, help="form of the log (default: auto, journald under systemd)")
+    parser.add_argument(
+        "--state",
+        metavar="DIR",
+        help="what must survive a restart (default: $STATE_DIRECTORY, /var/lib/forewarn for root; none with --once and "
+        "--dry-run)",
+    )
+    parser.add_argument("--shadow", metavar="FILE", help="second artifact: it decides beside, and differences are told")
+    parser.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics there, for node_exporter")
+    parser.add_argument(
+        "--metrics-listen", metavar="ADDRESS:PORT", help="serve /metrics and /healthz, on loopback only"
+    )
+    parser.add_argument(
+        "--allow-endpoint",
+        action="store_true",
+        default=None,
+        help="believe an endpoint that is neither link-local nor loopback",
+    )
+    parser.add_argument("--hook-proxy", metavar="URL", help="proxy of http hooks (default: none)")
+    parser.add_argument(
+        "--hook-ca-file", metavar="FILE", help="certificates that http hooks trust (default: the system's)"
+    )
     parser.add_argument(
         "--config", metavar="FILE", help="JSON object of these options; what the command line says outweighs it"
     )
@@ -73,74 +113,195 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT, or once."""
-    params: dict[str, Any] = {}
-    if args.config:
-        from .run_config import merge, read_config  # here: only where it is used
-
-        config = read_config(args.config)
-        params = config.pop("params", {})
-        merge(args, config)
-    interval = _checked_interval(1.0 if args.interval is None else args.interval)
-    log_format = args.log_format or FORMATS[0]
-    if log_format not in FORMATS:
-        raise InputError(f"log_format is {log_format!r}.", f"It is one of {', '.join(FORMATS)}.")
-    if bool(args.policy) == bool(args.artifact):
-        raise InputError("Either --policy or --artifact is needed.", "Name policy files, or one compiled policy.")
-    if args.vm_name is not None and not args.vm_name.strip():
-        raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
-    artifact = _artifact(args)
-    policies = PolicySet(artifact, {**params, **_params(args.param, artifact)})
-    if policies.hooks:
-        raise InputError(
-            "The policy has hooks (prepare, recover or notify), which this version of 'run' cannot run.",
-            "Remove them: an approval that ought to wait for a hook would not.",
-        )
+    clocks = Clocks()
+    given = dict(vars(args))
+    setup = _setup(given)
+    args = setup.args
     endpoint = resolve(args.endpoint, os.environ)
-    log = Log(sys.stdout, log_format)
+    if args.endpoint != "auto":  # what the lease of this very machine names is believed
+        trust.check_endpoint(endpoint, bool(args.allow_endpoint))
+    mode = Mode(bool(args.dry_run), args.once)
+    directory = _state(args, mode)
+    lock = None
+    if directory is not None:
+        lock = statedir.StateDirectory(directory)
+        lock.prepare()
+        lock.lock()
+    try:
+        log = open_log(args.log_format, os.environ, sys.stdout)
+        _run(given, setup, endpoint, mode, directory, log, clocks)
+    finally:
+        if lock is not None:
+            lock.release()
+    return 0
+
+
+def _run(
+    given: Mapping[str, Any],
+    setup: Setup,
+    endpoint: str,
+    mode: Mode,
+    directory: str | None,
+    log: Logger,
+    clocks: Clocks,
+) -> None:
+    args, policies = setup.args, setup.policies
+    beat = None if directory is None else read_heartbeat(directory)
     with StopSignals() as stop:
         client = Client(
             endpoint, policies.api_version, sleep=stop.sleep, log=lambda text: log.warning("waiting", reason=text)
         )
         asking = identity_client(client, stop.sleep)
         with client, asking:
-            identity = Identity(asking, args.vm_name, log, time.monotonic)
-            runner = Runner(client, identity, policies, log, stop, dry_run=bool(args.dry_run))
-            log.info(
-                "started",
-                version=__version__,
-                endpoint=client.endpoint.url,
-                api_version=policies.api_version,
-                policy=policies.digest,
-                dry_run=bool(args.dry_run),
-                once=args.once,
-                interval_seconds=None if args.once else interval,
+            metrics = Metrics()
+            equipment = Equipment(
+                clocks,
+                log,
+                mode,
+                directory,
+                HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY")),
+                metrics,
+                args.metrics_file,
+                Notifier(os.environ, clocks),
             )
-            if args.once:
+            identity = Identity(asking, args.vm_name, log, clocks.monotonic)
+            parts = assemble(client, identity, policies, stop, stop.wake, equipment)
+            parts.docket.shadow = setup.shadow
+            _introduce(parts, setup, client.endpoint.url, directory)
+            runner = Runner(
+                parts,
+                stop,
+                reload=lambda: _reloaded(given, policies.api_version),
+                last_poll=_last_poll(beat),
+                down_seconds=None if beat is None else downtime(beat, clocks),
+            )
+            if mode.once:
                 runner.run_once()
             else:
-                runner.run(interval)
-    return 0
+                _serve(runner, parts, setup)
+
+
+def _serve(runner: Runner, parts: Parts, setup: Setup) -> None:
+    if setup.args.metrics_listen is None:
+        runner.run(setup.interval)
+        return
+    from ..runner.metrics_http import MetricsServer  # here: few want it, and it costs memory
+
+    server = MetricsServer(setup.args.metrics_listen, parts.metrics.render, parts.housekeeping.health)
+    server.start()
+    try:
+        runner.run(setup.interval)
+    finally:
+        server.close()
+
+
+def _introduce(parts: Parts, setup: Setup, endpoint: str, directory: str | None) -> None:
+    args = setup.args
+    fields = {
+        "version": __version__,
+        "endpoint": endpoint,
+        "api_version": setup.policies.api_version,
+        "policy": setup.policies.digest,
+        "dry_run": bool(args.dry_run),
+        "state": directory,
+    }
+    interval = None if args.once else setup.interval
+    parts.log.info("started", **fields, once=args.once, interval_seconds=interval)
+    parts.journal.note("runner-started", None, **fields)
+    facts = {"policy": setup.policies.digest, "interval_seconds": interval, "dry_run": bool(args.dry_run)}
+    parts.housekeeping.facts.update(facts, pid=os.getpid())
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    parts.metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
+    parts.metrics.set("forewarn_start_timestamp_seconds", parts.clocks.wall())
+    parts.housekeeping.decided_by(setup.policies)
+
+
+def _last_poll(beat: Any) -> Stamp | None:
+    try:
+        return Stamp.of(beat.fields["last_good_poll"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _setup(given: Mapping[str, Any]) -> Setup:
+    """Read and check everything that the command line names. Raises InputError."""
+    args = argparse.Namespace(**given)
+    params: dict[str, Any] = {}
+    if args.config:
+        from .run_config import merge, read_config  # here: only where it is used
+
+        trust.check_file(args.config, "the configuration")
+        config = read_config(args.config)
+        params = config.pop("params", {})
+        merge(args, config)
+    interval = _checked_interval(1.0 if args.interval is None else args.interval)
+    if args.log_format not in (None, *FORMATS):
+        raise InputError(f"log_format is {args.log_format!r}.", f"It is one of {', '.join(FORMATS)}.")
+    if bool(args.policy) == bool(args.artifact):
+        raise InputError("Either --policy or --artifact is needed.", "Name policy files, or one compiled policy.")
+    if args.vm_name is not None and not args.vm_name.strip():
+        raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
+    artifact = _artifact(args)
+    policies = PolicySet(artifact, {**params, **_params(args.param, artifact)})
+    shadow = None if args.shadow is None else _shadow(args.shadow, artifact.api_version, params)
+    return Setup(policies, shadow, interval, args)
+
+
+def _shadow(path: str, api_version: str, params: Mapping[str, Any]) -> Shadow:
+    artifact = _load(path, "--shadow")
+    if artifact.api_version != api_version:
+        raise InputError(
+            f"{path} is compiled for api-version {artifact.api_version}, the live policies for {api_version}.",
+            "Compile both for the same.",
+        )
+    declared = {entry["name"] for policy in artifact.data["policies"] for entry in policy["params"]}
+    return Shadow(PolicySet(artifact, {name: value for name, value in params.items() if name in declared}))
+
+
+def _reloaded(given: Mapping[str, Any], api_version: str) -> Reloaded:
+    """Read everything again. What only a restart can change stays as it is. Raises InputError."""
+    setup = _setup(given)
+    if setup.policies.api_version != api_version:
+        raise InputError(
+            f"the policies are now for api-version {setup.policies.api_version}, and the service is asked for "
+            f"{api_version}",
+            "Restart the runner.",
+        )
+    return Reloaded(setup.policies, setup.shadow, setup.interval)
+
+
+def _state(args: argparse.Namespace, mode: Mode) -> str | None:
+    if args.state is not None:
+        return os.path.abspath(args.state)  # noqa: PTH100 - importing pathlib takes a tenth of the start
+    if mode.once or mode.dry_run:  # they do nothing that would have to be undone
+        return None
+    return statedir.default(os.environ, os.getuid() if hasattr(os, "getuid") else None)
 
 
 def _artifact(args: argparse.Namespace) -> Artifact:
     """Return the artifact: as it was compiled, or compiled now. Raises InputError."""
     if args.policy:
         return _compile(args.policy, args.api_version or LATEST_API_VERSION)
-    try:
-        with open(args.artifact, "rb") as file:  # noqa: PTH123 - importing pathlib takes a tenth of the start
-            content = file.read()
-    except OSError as error:
-        raise InputError(f"{args.artifact}: {error.strerror}.", "--artifact wants a compiled policy.") from error
-    try:
-        artifact = load(content)
-    except InputError as error:
-        raise InputError(f"{args.artifact}: {error.message}", error.hint) from error
+    artifact = _load(args.artifact, "--artifact")
     if args.api_version not in (None, artifact.api_version):
         raise InputError(
             f"{args.artifact} is compiled for api-version {artifact.api_version}, not {args.api_version}.",
             f"Compile it again with --api-version {args.api_version}, or leave the option out.",
         )
     return artifact
+
+
+def _load(path: str, option: str) -> Artifact:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes a tenth of the start
+            content = file.read()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}.", f"{option} wants a compiled policy.") from error
+    trust.check_file(path, "the artifact")
+    try:
+        return load(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error.message}", error.hint) from error
 
 
 def _compile(paths: Sequence[str], api_version: str) -> Artifact:

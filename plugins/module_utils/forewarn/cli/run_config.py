@@ -23,6 +23,13 @@ _OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {
     "interval": ((int, float), "a number of seconds"),
     "dry_run": ((bool,), "true or false"),
     "log_format": ((str,), "a text"),
+    "state": ((str,), "a path"),
+    "shadow": ((str,), "a path"),
+    "metrics_file": ((str,), "a path"),
+    "metrics_listen": ((str,), "an address and a port"),
+    "allow_endpoint": ((bool,), "true or false"),
+    "hook_proxy": ((str,), "a URL"),
+    "hook_ca_file": ((str,), "a path"),
 }
 _MAX_BYTES = 1024 * 1024
 
@@ -49,8 +56,9 @@ def read_config(path: str) -> dict[str, Any]:
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise InputError(f"{path}: {name} is {json.dumps(value)[:40]}, not {wanted}.")
     directory = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - as above
-    if "artifact" in config:
-        config["artifact"] = os.path.join(directory, config["artifact"])  # noqa: PTH118 - as above
+    for name, (_kinds, wanted) in _OPTIONS.items():
+        if wanted == "a path" and name in config:
+            config[name] = os.path.join(directory, config[name])  # noqa: PTH118 - as above
     if "policy" in config:
         if not config["policy"] or not all(isinstance(item, str) for item in config["policy"]):
             raise InputError(f"{path}: policy is not a list of paths.")

@@ -1,115 +1,160 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner's cycle: poll, decide, approve; once a tick until a signal ends it.
+"""The runner's cycle: poll, decide, approve, see to the hooks; once a tick until a signal ends it.
 
 An approval is sent only in a cycle whose poll was answered, so it always rests on the document as it is now.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import datetime
-from typing import Any, Callable, Protocol
+from typing import NamedTuple, Protocol
 
-from ..errors import ServiceError
+from ..errors import InputError, ServiceError
 from ..events import Document, Event
 from ..imds.client import Client
-from ..imds.errors import Fault, LastingFault, PassingFault
-from ..policy.approval import Standing, standing
-from ..policy.decision import Decision, Facts
-from .log import Log, utc_now
+from .approvals import Approvals
+from .clocks import Clocks, Stamp
+from .conductor import Conductor
+from .docket import Docket, Policy
+from .drill import Drills
+from .executor import Executor
+from .housekeeping import Housekeeping
+from .impact import Pauses
+from .journal import Journal
+from .log import Logger
+from .metrics import Metrics
+from .observed import Observed
 from .poller import Identity, Poller
+from .shadow import Shadow
 from .signals import Interrupted
 from .ticks import Ticks
-from .tracker import Tracker
 
 # With --once somebody or something waits for the end.
 ONCE_IDENTITY_PATIENCE_SECONDS = 10.0
-ONCE_APPROVAL_PATIENCE_SECONDS = 30.0
-
-
-class Policy(Protocol):
-    """What the runner needs of ``policy.engine.PolicySet``."""
-
-    @property
-    def time_dependent(self) -> bool:
-        """Whether decisions may change without a new document."""
-
-    def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
-        """Return a decision for each event of the document."""
 
 
 class Stop(Protocol):
     """What the runner needs of ``signals.StopSignals``."""
 
     received: str | None
+    reload: bool
 
     def wait(self, seconds: float) -> None:
-        """Sleep, but not past a stop signal."""
+        """Sleep, but not past a signal, nor past a hook that has ended."""
 
     def request(self) -> AbstractContextManager[None]:
         """Around requests: after a stop signal they may end in Interrupted."""
 
 
-class Runner:
-    """Decides by ``policy`` about what ``client`` reads, and approves, unless ``dry_run``.
+class Reloaded(NamedTuple):
+    """What the configuration says now."""
 
-    ``clock`` is monotonic, ``now`` the aware wall clock. ``identity`` holds a client of its own.
+    policies: Policy
+    shadow: Shadow | None
+    interval_seconds: float
+
+
+class Parts(NamedTuple):
+    """What a runner is made of; ``assembly`` puts it together."""
+
+    client: Client
+    identity: Identity
+    docket: Docket
+    drill_docket: Docket
+    drills: Drills | None
+    conductor: Conductor
+    executor: Executor
+    approvals: Approvals
+    journal: Journal
+    log: Logger
+    metrics: Metrics
+    clocks: Clocks
+    housekeeping: Housekeeping
+    observed: Observed
+    pauses: Pauses
+
+
+class Runner:
+    """Decides by policy about what the service lists, runs the hooks, and approves.
+
+    ``last_poll`` is when the runner before had its last answer, ``down_seconds`` for how long a reboot since took.
     """
 
     def __init__(
         self,
-        client: Client,
-        identity: Identity,
-        policy: Policy,
-        log: Log,
+        parts: Parts,
         stop: Stop,
         *,
-        dry_run: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = utc_now,
+        reload: Callable[[], Reloaded] | None = None,
+        last_poll: Stamp | None = None,
+        down_seconds: float | None = None,
     ) -> None:
-        self._client = client
-        self._identity = identity
-        self._policy = policy
-        self._log = log
+        self._parts = parts
         self._stop = stop
-        self._dry_run = dry_run
-        self._clock = clock
-        self._now = now
-        self._poller = Poller(client, log, clock)
-        self._tracker = Tracker(clock)
-        self._document: Document | None = None
-        self._facts: Facts | None = None
-        self._decisions: Sequence[Decision] = ()
-        self._once = False
-        self._failure: tuple[object, ...] | None = None  # the last one of an approval, since one was taken
+        self._reload_configuration = reload
+        self._last_poll = last_poll
+        self._down_seconds = down_seconds
+        self._poller = Poller(parts.client, parts.log, parts.metrics, parts.clocks.monotonic)
+        self._ticks: Ticks | None = None
+
+    def resume(self) -> None:
+        """Take up what the runner before left, before anything else."""
+        parts = self._parts
+        parts.conductor.resume()
+        for docket in (parts.docket, parts.drill_docket):
+            docket.restore(self._last_poll)
+        if self._down_seconds is not None:
+            parts.observed.rebooted(self._down_seconds)
 
     def run(self, interval_seconds: float) -> None:
         """Work until a stop signal. Raises no ServiceError: no fault of the service ends the runner."""
-        ticks = Ticks(interval_seconds, self._client.limiter, self._clock)
+        parts = self._parts
+        self.resume()
+        self._ticks = self._new_ticks(interval_seconds)
         try:
             while self._stop.received is None:
-                with self._stop.request():
+                if self._stop.reload:
+                    self._reload()
+                if self._ticks.remaining() <= 0:
                     self.cycle()
-                ticks.advance()
-                self._stop.wait(ticks.remaining())
+                    self._ticks.advance()
+                else:
+                    self.work()
+                wait = self._ticks.remaining()
+                retry = parts.conductor.next_in()
+                parts.pauses.before_wait(wait)
+                self._stop.wait(wait if retry is None else min(wait, retry))
+                pause = parts.pauses.after_wait()
+                if pause is not None:
+                    parts.observed.paused(pause)
         except Interrupted:
-            self._log.warning("interrupted", reason="a request was under way; whether it took effect is not known")
-        self._log.info("stopped", signal=self._stop.received)
+            parts.log.warning("interrupted", reason="a request was under way; whether it took effect is not known")
+        self._stopped()
+
+    def _new_ticks(self, interval_seconds: float) -> Ticks:
+        return Ticks(interval_seconds, self._parts.client.limiter, self._parts.clocks.monotonic)
+
+    def _stopped(self) -> None:
+        parts = self._parts
+        parts.housekeeping.stopping()
+        parts.executor.close()  # what it ends runs again: the journal says that it was running
+        parts.log.info("stopped", signal=self._stop.received)
+        parts.journal.note("runner-stopped", None, signal=self._stop.received)
+        parts.journal.commit()
+        parts.journal.close()
 
     def run_once(self) -> None:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""
-        self._once = True
+        parts = self._parts
         try:
             with self._stop.request():
-                document = self._client.read()
+                document = parts.client.read()
                 if document.events:
-                    self._identity.refresh(ONCE_IDENTITY_PATIENCE_SECONDS)
-                faults = self._process(document)
+                    parts.identity.refresh(ONCE_IDENTITY_PATIENCE_SECONDS)
+            faults = parts.approvals.send(self._process(document), parts.docket, document)
         except Interrupted:
             raise ServiceError(f"Ended by {self._stop.received} before the service had answered.") from None
         if faults:
@@ -117,125 +162,75 @@ class Runner:
 
     def cycle(self) -> None:
         """Do what is due at one tick."""
-        document = self._poller.poll()
-        if document is None:
+        parts = self._parts
+        with self._stop.request():
+            document = self._poller.poll()
+            if document is not None:
+                parts.identity.refresh()
+        if self._poller.asked:
+            parts.housekeeping.polled(self._poller.fault)
+        if document is not None:
+            requests = self._process(document)
+            parts.approvals.send(requests, parts.docket, document)
+            parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)
+        self._rehearse()
+        self.work()
+        parts.housekeeping.keep()
+
+    def work(self) -> None:
+        """See to the hooks: take in what has ended, start what is due."""
+        parts = self._parts
+        if parts.conductor.collect() and self._ticks is not None:
+            self._ticks.hurry()  # what is prepared may be approved, and for that the document has to be fresh
+        parts.conductor.advance()
+        parts.journal.commit()
+
+    def _process(self, document: Document) -> list[list[Event]]:
+        self._parts.conductor.vm_name = self._parts.identity.vm.name
+        return self._parts.docket.process(document, self._parts.identity.vm)
+
+    def _rehearse(self) -> None:
+        """Let the drills go on. A real event that may affect this VM ends them."""
+        parts = self._parts
+        name = parts.identity.vm.name
+        if parts.drills is None or name is None:
             return
-        self._identity.refresh()
-        self._process(document)
+        real = parts.docket.document
+        affecting = [event for event in real.events if event.place_of(name) is not None] if real else []
+        if affecting:
+            parts.drills.overtaken(f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}")
+        document = parts.drills.poll(name)
+        if document is not None or parts.drill_docket.tracker.lives:
+            document = document or Document()
+            requests = parts.drill_docket.process(document, parts.identity.vm)
+            parts.drills.approve(parts.approvals.pretend(requests, parts.drill_docket))
+        for ended in parts.drills.ended():
+            parts.log.info("drill", **ended._asdict())
+            parts.journal.note("drill", None, **ended._asdict())
+            parts.metrics.count("forewarn_drills_total", result=ended.result)
 
-    def _process(self, document: Document) -> list[Fault]:
-        changed = document != self._document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)
-        if changed:
-            self._document = document
-            self._log_document(document)
-        for tracked, outcome in self._tracker.update(document, changed):
-            seconds = round(self._clock() - tracked.first_seen, 3)
-            event = tracked.event
-            self._log.info(
-                "event-gone", event_id=event.event_id, type=event.event_type, outcome=outcome, listed_seconds=seconds
-            )
-        if not document.events:
-            self._decisions = ()
-            return []
-        now = self._now()
-        vm = self._identity.vm
-        if changed or self._policy.time_dependent or self._facts is None or vm != self._facts.vm:
-            self._facts = Facts(now, vm, self._tracker.first_seen(now))
-            self._decisions = self._policy.decide(document, self._facts)
-        standings = []
-        for decision in self._decisions:
-            where = standing(decision, vm.name, now, self._tracker.approvable_for(decision))
-            standings.append((decision, where))
-            self._log_decision(decision, where, now)
-        return self._approve(document, standings)
-
-    def _approve(self, document: Document, standings: Sequence[tuple[Decision, Standing]]) -> list[Fault]:
-        """Send what is due; return the faults. What follows a passing fault is left to the next tick, and so is, as
-        the document would be stale by then, what would have to wait for the request budget.
-        """
-        faults: list[Fault] = []
-        requests = self._tracker.to_send(standings)
-        while requests:
-            events = requests.pop(0)
-            ids = [event.event_id for event in events]
-            if self._dry_run:
-                self._tracker.pretended(events)
-                self._log.info("would-approve", event_ids=ids)
-                continue
-            if not self._once and self._client.limiter.delay() > 0:
-                break
-            try:
-                self._client.approve(ids, document.incarnation, ONCE_APPROVAL_PATIENCE_SECONDS if self._once else 0.0)
-            except Fault as fault:
-                self._log_failure(ids, fault)
-                if isinstance(fault, LastingFault) and len(events) > 1:
-                    requests.extend(self._tracker.split(events))
-                    continue
-                faults.append(fault)
-                self._tracker.failed(events, fault)
-                if isinstance(fault, PassingFault):
-                    break
-            else:
-                self._failure = None
-                self._tracker.approved(events)
-                self._log.info("approved", event_ids=ids, times=self._times(events))
-        return faults
-
-    def _times(self, events: Sequence[Event]) -> int | None:
-        """Return how often an event has been approved, if not for the first time."""
-        times = max(self._tracker[event].approvals for event in events)
-        return times if times > 1 else None
-
-    def _log_document(self, document: Document) -> None:
-        write = self._log.warning if document.problems else self._log.info
-        write(
-            "document",
-            incarnation=document.incarnation,
-            events=len(document.events),
-            problems=list(document.problems) or None,
-        )
-
-    def _log_decision(self, decision: Decision, where: Standing, now: datetime) -> None:
-        """Log what is decided for an event, if that has changed; other numbers in the reason are no change."""
-        tracked = self._tracker[decision.event]
-        event = decision.event
-        news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
-        if tracked.logged == news:
+    def _reload(self) -> None:
+        """Read the configuration again; what was good stays, if what is there now is not."""
+        self._stop.reload = False
+        if self._reload_configuration is None:
             return
-        tracked.logged = news
-        notice = event.notice_seconds(now)
-        error = next((verdict.error for verdict in decision.verdicts if verdict.error), None)
-        write = self._log.warning if error or event.problems else self._log.info
-        fields: Mapping[str, Any] = {
-            "event_id": event.event_id,
-            "type": event.event_type,
-            "status": event.event_status,
-            "source": event.event_source,
-            "resources": list(event.resources),
-            "seconds_to_not_before": None if notice is None else round(notice, 3),
-            "output": decision.output,
-            "policy": decision.policy,
-            "rule": decision.rule,
-            "reason": where.reason,
-            "policy_reason": decision.reason if decision.reason != where.reason else None,
-            "values": {value.expression: value.value for value in decision.values} or None,
-            "error": error,
-        }
-        write("decision", standing=where.code, **fields)
-
-    def _log_failure(self, ids: Sequence[str], fault: Fault) -> None:
-        failure = (tuple(ids), fault.kind, fault.status)
-        if self._failure == failure:
-            return
-        self._failure = failure
-        passing = isinstance(fault, PassingFault)
-        write = self._log.warning if passing else self._log.error
-        write(
-            "approval-failed",
-            event_ids=list(ids),
-            kind=fault.kind,
-            status=fault.status,
-            lasting=not passing,
-            reason=fault.message,
-            hint=fault.hint or None,
-        )
+        parts = self._parts
+        parts.housekeeping.reloading()
+        taken = False
+        try:
+            reloaded = self._reload_configuration()
+        except InputError as error:
+            hint = "The runner goes on with what it had. " + error.hint
+            parts.log.error("reload-failed", reason=error.message, hint=hint.strip())
+            parts.journal.note("reload-failed", None, reason=error.message)
+        else:
+            before = parts.docket.policies.digest
+            for docket in (parts.docket, parts.drill_docket):
+                docket.policies = reloaded.policies
+            parts.docket.shadow = reloaded.shadow
+            parts.log.info("reloaded", policy=reloaded.policies.digest, before=before)
+            parts.journal.note("reloaded", None, policy=reloaded.policies.digest, before=before)
+            parts.housekeeping.decided_by(reloaded.policies)
+            self._ticks = self._new_ticks(reloaded.interval_seconds)
+            taken = True
+        parts.housekeeping.reloaded(taken)

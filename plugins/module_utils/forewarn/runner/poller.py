@@ -12,13 +12,14 @@ from ..events import Document, Vm
 from ..imds.client import Client
 from ..imds.errors import Fault, LastingFault
 from ..imds.retry import FaultLog, RetryPolicy
-from .log import Log
+from .log import Logger
+from .metrics import Metrics
 
 # Polls wait for the question who this VM is, so it may not take long; it is asked again later.
 IDENTITY_TIMEOUT_SECONDS = 2.0
 
 
-def fault_log(log: Log, what: str, clock: Callable[[], float]) -> FaultLog:
+def fault_log(log: Logger, what: str, clock: Callable[[], float]) -> FaultLog:
     """Return a log of the faults of one kind of request; ``what`` names it, as in ``poll-failed``."""
 
     def news(fault: Fault) -> None:
@@ -42,22 +43,29 @@ def fault_log(log: Log, what: str, clock: Callable[[], float]) -> FaultLog:
 class Poller:
     """Polls when a tick finds it due: at once after a success, after the retry policy's delay after a fault."""
 
-    def __init__(self, client: Client, log: Log, clock: Callable[[], float]) -> None:
+    def __init__(self, client: Client, log: Logger, metrics: Metrics, clock: Callable[[], float]) -> None:
+        self.asked = False  # whether the latest poll was due
+        self.fault: str | None = None  # why the service does not answer
         self._client = client
+        self._metrics = metrics
         self._clock = clock
         self._retry = RetryPolicy(clock=clock)
         self._faults = fault_log(log, "poll", clock)
 
     def poll(self) -> Document | None:
         """Return the document as it is now, None if it is not due or the service did not say."""
-        if not is_due(self._retry, self._clock()):
+        self.asked = is_due(self._retry, self._clock())
+        if not self.asked:
             return None
         try:
             document = self._client.read_once()
         except Fault as fault:
             self._retry.failed(fault)
             self._faults.failed(fault)
+            self._metrics.count("forewarn_poll_errors_total", kind=fault.kind)
+            self.fault = fault.message
             return None
+        self.fault = None
         self._retry.succeeded()
         self._faults.succeeded()
         return document
@@ -80,7 +88,7 @@ def identity_client(client: Client, sleep: Callable[[float], None]) -> Client:
 class Identity:
     """Who this VM is. A name given by the operator stands; everything else comes from the instance metadata."""
 
-    def __init__(self, client: Client, name: str | None, log: Log, clock: Callable[[], float]) -> None:
+    def __init__(self, client: Client, name: str | None, log: Logger, clock: Callable[[], float]) -> None:
         self.vm = Vm(name=name)
         self._client = client
         self._name = name

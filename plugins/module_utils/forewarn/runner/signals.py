@@ -1,16 +1,19 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A clean stop on SIGTERM and SIGINT: a flag, a wait that the flag ends, and an end to requests that are too slow."""
+"""Signals: a clean stop on SIGTERM and SIGINT, SIGHUP to reload. Flags, a wait that they end, an end to slow requests.
+
+SIGHUP and the alarm exist on POSIX alone; elsewhere a stop waits for the request that is under way.
+"""
 
 from __future__ import annotations
 
-import os
 import select
 import signal
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 REQUEST_GRACE_SECONDS = 0.5  # for a request that is under way when the signal comes
@@ -23,47 +26,72 @@ class Interrupted(BaseException):
 class StopSignals:
     """While entered, SIGTERM and SIGINT set ``received``. For the main thread alone.
 
-    Python goes on with an interrupted system call after a handler has returned, so a wait has to watch a pipe, and a
+    Python goes on with an interrupted system call after a handler has returned, so a wait has to watch a socket, and a
     blocked read can only be left by an exception: raised by an alarm, and only inside ``request()``.
 
     A signal that comes just before a system call interrupts nothing, and its handler runs only after the call. So the
-    interpreter itself writes to the pipe, handler or not, and in a request the alarm rings again and again.
+    interpreter itself writes to the socket, handler or not, and in a request the alarm rings again and again.
     """
 
     def __init__(self, grace_seconds: float = REQUEST_GRACE_SECONDS) -> None:
         self.received: str | None = None  # the signal's name
+        self.reload = False  # SIGHUP came; whoever sees to it sets this back
+        self._woken = False
         self._grace = grace_seconds
         self._requesting = False
-        self._reader, self._writer = os.pipe()
-        os.set_blocking(self._writer, False)
+        self._reader, self._writer = socket.socketpair()  # Windows waits for nothing else
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
         self._previous: dict[int, object] = {}
         self._previous_wakeup = -1
 
     def __enter__(self) -> StopSignals:
-        handlers = {signal.SIGTERM: self._on_stop, signal.SIGINT: self._on_stop, signal.SIGALRM: self._on_alarm}
-        for number, handler in handlers.items():
-            self._previous[number] = signal.signal(number, handler)
-        self._previous_wakeup = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        handlers = {
+            "SIGTERM": self._on_stop,
+            "SIGINT": self._on_stop,
+            "SIGHUP": self._on_reload,
+            "SIGALRM": self._on_alarm,
+        }
+        for name, handler in handlers.items():
+            number = getattr(signal, name, None)
+            if number is not None:
+                self._previous[number] = signal.signal(number, handler)
+        self._previous_wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        self._clear_alarm()
         for number, handler in self._previous.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal returned
         signal.set_wakeup_fd(self._previous_wakeup)
-        os.close(self._reader)
-        os.close(self._writer)
+        self._reader.close()
+        self._writer.close()
 
     def wait(self, seconds: float) -> None:
-        """Sleep, but not past a stop signal."""
+        """Sleep, but not past a stop signal, SIGHUP, or a call of ``wake``."""
         end = time.monotonic() + seconds
-        while self.received is None and (left := end - time.monotonic()) > 0:
-            if select.select([self._reader], [], [], left)[0]:
-                os.read(self._reader, 4096)  # an alarm writes too; a handler that is due runs before the next look
+        while self.received is None and not self.reload and not self._woken:
+            left = end - time.monotonic()
+            if left <= 0:
+                return
+            self._watch(left)
+        self._woken = False
+
+    def wake(self) -> None:
+        """End the wait that is under way, or the next one. From any thread."""
+        self._woken = True
+        with suppress(OSError):  # full: it ends anyway; closed: the runner has ended
+            self._writer.send(b"!")
+
+    def _watch(self, seconds: float) -> None:
+        if select.select([self._reader], [], [], seconds)[0]:
+            self._reader.recv(4096)  # an alarm writes too; a handler that is due runs before the next look
 
     def sleep(self, seconds: float) -> None:
         """Sleep within a request; a stop signal raises Interrupted."""
-        self.wait(seconds)
+        end = time.monotonic() + seconds
+        while self.received is None and (left := end - time.monotonic()) > 0:
+            self._watch(left)
         if self.received is not None:
             raise Interrupted
 
@@ -76,15 +104,23 @@ class StopSignals:
             yield
         finally:
             self._requesting = False
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            self._clear_alarm()
 
     def _on_stop(self, number: int, _frame: FrameType | None) -> None:
         self.received = signal.Signals(number).name
         if self._requesting:
             self._set_alarm()
 
+    def _on_reload(self, _number: int, _frame: FrameType | None) -> None:
+        self.reload = True
+
     def _set_alarm(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, self._grace, self._grace)
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, self._grace, self._grace)
+
+    def _clear_alarm(self) -> None:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
         if self._requesting and self.received is not None:

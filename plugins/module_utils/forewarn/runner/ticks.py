@@ -38,3 +38,7 @@ class Ticks:
         refilled = self._limiter.tokens + (self.next_at - now) * self._limiter.refill_per_second
         if refilled < self._limiter.capacity - _SLACK:
             self.next_at += self._interval * (STRETCH - 1)
+
+    def hurry(self) -> None:
+        """Make the next tick due as soon as the request budget lets it be."""
+        self.next_at = min(self.next_at, self._clock() + self._limiter.delay())

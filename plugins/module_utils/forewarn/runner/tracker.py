@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner remembers of each listed event."""
+"""What the runner remembers of each listed event, beside its life: what a restart may forget."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ..imds.errors import Fault, LastingFault
 from ..imds.retry import RetryPolicy
 from ..policy.approval import Standing
 from ..policy.decision import APPROVE, Decision
+from .clocks import Clocks, Stamp
+from .life import CALLED_OFF, FINISHED, UNSEEN, Life
 from .poller import is_due
 
 # An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;
@@ -22,20 +24,17 @@ REPEAT_SECONDS = 60.0
 # Without an answer for longer than this, an event may have started and ended unseen: it is not called cancelled.
 LONGEST_GAP_SECONDS = 60.0
 
-FINISHED, CANCELLED, UNSEEN = "finished", "cancelled", "unseen"
-
 
 @dataclass
 class Tracked:
     """One listed event. Times are monotonic seconds."""
 
-    event: Event
+    life: Life
     first_seen: float
     last_seen: float
     retry: RetryPolicy  # of the approval
     approvable_since: float | None = None
     approved_at: float | None = None
-    approvals: int = 0
     pretended: bool = False  # a dry run said once that it would approve
     alone: bool = False  # a request with this event and others was refused
     refused: bool = False  # the service refused the approval of this event as it is in this document
@@ -43,42 +42,70 @@ class Tracked:
 
     def outcome(self, now: float) -> str:
         """Tell how the event ended, now that it is no longer listed (SE-20, SE-21)."""
-        if self.event.event_status == "Started":
+        if self.life.started_at is not None:
             return FINISHED
-        return CANCELLED if now - self.last_seen <= LONGEST_GAP_SECONDS else UNSEEN
+        return CALLED_OFF if now - self.last_seen <= LONGEST_GAP_SECONDS else UNSEEN
 
     def to_send(self, now: float) -> bool:
         """Tell whether an approval may be sent now, as far as earlier ones go."""
         if self.pretended:
             return False
         if self.approved_at is not None:
-            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** (self.approvals - 1)
+            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** (self.life.approvals - 1)
         return not self.refused and is_due(self.retry, now)
 
 
 class Tracker:
-    """The listed events, by ``Event.key``."""
+    """The listed events, by ``Event.key``. ``born`` begins the life of one that is new."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, clocks: Clocks, born: Callable[[Event], Life]) -> None:
+        self._clocks = clocks
+        self._clock = clocks.monotonic
+        self._born = born
         self._tracked: dict[str, Tracked] = {}
 
     def __getitem__(self, event: Event) -> Tracked:
         return self._tracked[event.key]
 
+    @property
+    def lives(self) -> list[Life]:
+        """The lives of the listed events."""
+        return [tracked.life for tracked in self._tracked.values()]
+
+    def restore(self, lives: Sequence[Life], last_poll: Stamp | None) -> None:
+        """Take up lives that were listed when the runner before ended; ``last_poll`` is when it last had an answer."""
+        now = self._clock()
+        for life in lives:
+            seen = life.last_seen
+            if last_poll is not None and self._clocks.since(last_poll) < self._clocks.since(seen):
+                seen = last_poll
+            tracked = Tracked(
+                life, now - self._clocks.since(life.first_seen), now - self._clocks.since(seen), self._retry()
+            )
+            if life.approved_at is not None:
+                tracked.approved_at = now - self._clocks.since(life.approved_at)
+            self._tracked[life.event.key] = tracked
+
+    def _retry(self) -> RetryPolicy:
+        return RetryPolicy(clock=self._clock)
+
     def update(self, document: Document, changed: bool) -> list[tuple[Tracked, str]]:
-        """Take in what is listed now; return the events that have left the list, with their outcome."""
+        """Take in what is listed now; return the events that have left the list, with their outcome.
+
+        As long as the document has entries that cannot be read, nothing is missing from it for sure.
+        """
         now = self._clock()
         listed = {event.key: event for event in document.events}
-        gone = [tracked for key, tracked in self._tracked.items() if key not in listed]
+        gone = [tracked for key, tracked in self._tracked.items() if key not in listed and not document.problems]
         for tracked in gone:
-            del self._tracked[tracked.event.key]
+            del self._tracked[tracked.life.event.key]
         for key, event in listed.items():
             known = self._tracked.get(key)
             if known is None:
-                self._tracked[key] = Tracked(event, now, now, RetryPolicy(clock=self._clock))
-                continue
-            known.event = event
+                known = self._tracked[key] = Tracked(self._born(event), now, now, self._retry())
+            known.life.event = event
+            known.life.last_seen = self._clocks.stamp()
+            known.life.confirmed = True
             known.last_seen = now
             if changed and known.refused:
                 known.refused = False
@@ -93,10 +120,13 @@ class Tracker:
         now = self._clock()
         return {key: wall - timedelta(seconds=now - tracked.first_seen) for key, tracked in self._tracked.items()}
 
-    def approvable_for(self, decision: Decision) -> float:
-        """Note what is decided; return for how many seconds it has been ``approve`` without a break."""
+    def approvable_for(self, decision: Decision, ready: bool) -> float:
+        """Note what is decided, and whether this VM is ready for it.
+
+        Return for how many seconds it has been ``approve`` and ready without a break.
+        """
         tracked = self[decision.event]
-        if decision.output != APPROVE:
+        if decision.output != APPROVE or not ready:
             tracked.approvable_since = None
             return 0.0
         if tracked.approvable_since is None:
@@ -117,7 +147,8 @@ class Tracker:
         for event in events:
             tracked = self[event]
             tracked.approved_at = self._clock()
-            tracked.approvals += 1
+            tracked.life.approvals += 1
+            tracked.life.approved_at = self._clocks.stamp()
             tracked.retry.succeeded()
 
     def pretended(self, events: Sequence[Event]) -> None:

@@ -1,0 +1,138 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sending approvals, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Callable
+
+from ..events import Document, Event
+from ..imds.client import Client
+from ..imds.errors import Fault, LastingFault, PassingFault
+from . import life as states
+from .clocks import Clocks
+from .conductor import Conductor
+from .docket import Docket, Mode
+from .journal import Journal
+from .log import Logger
+from .metrics import Metrics
+
+# With --once somebody or something waits for the end.
+ONCE_PATIENCE_SECONDS = 30.0
+
+
+class Approvals:
+    """Sends what a docket wants approved. ``request`` is around each request: it ends it when the runner is to stop."""
+
+    def __init__(
+        self,
+        client: Client,
+        conductor: Conductor,
+        journal: Journal,
+        log: Logger,
+        metrics: Metrics,
+        clocks: Clocks,
+        request: Callable[[], AbstractContextManager[None]],
+        mode: Mode,
+    ) -> None:
+        self._client = client
+        self._conductor = conductor
+        self._journal = journal
+        self._log = log
+        self._metrics = metrics
+        self._clocks = clocks
+        self._request = request
+        self._mode = mode
+        self._failure: tuple[object, ...] | None = None  # the last one, since an approval was taken
+
+    def send(self, requests: list[list[Event]], docket: Docket, document: Document) -> list[Fault]:
+        """Send what is due; return the faults. What follows a passing fault is left to the next tick, and so is, as
+        the document would be stale by then, what would have to wait for the request budget.
+        """
+        faults: list[Fault] = []
+        tracker = docket.tracker
+        while requests:
+            events = requests.pop(0)
+            ids = [event.event_id for event in events]
+            if self._mode.dry_run:
+                tracker.pretended(events)
+                self._tell("would-approve", docket, events)
+                self._metrics.count("forewarn_approvals_total", result="pretended")
+                continue
+            if not self._mode.once and self._client.limiter.delay() > 0:
+                break
+            if not self._announce(docket, events):
+                continue
+            try:
+                with self._request():
+                    self._client.approve(ids, document.incarnation, ONCE_PATIENCE_SECONDS if self._mode.once else 0.0)
+            except Fault as fault:
+                self._metrics.count("forewarn_approvals_total", result="failed")
+                self._tell_failure(docket, events, fault)
+                if isinstance(fault, LastingFault) and len(events) > 1:
+                    requests.extend(tracker.split(events))
+                    continue
+                faults.append(fault)
+                tracker.failed(events, fault)
+                if isinstance(fault, PassingFault):
+                    break
+            else:
+                self._failure = None
+                self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")
+                self.taken(docket, events)
+        return faults
+
+    def pretend(self, requests: Sequence[list[Event]], docket: Docket) -> list[str]:
+        """Do for drills all but send; return the ids of their events."""
+        events = [event for request in requests for event in request]
+        if not events:
+            return []
+        self._tell("would-approve", docket, events)
+        self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
+        if self._mode.dry_run:
+            docket.tracker.pretended(events)
+            return []
+        self.taken(docket, events)
+        return [event.event_id for event in events]
+
+    def taken(self, docket: Docket, events: Sequence[Event]) -> None:
+        """Note that the events are approved."""
+        docket.tracker.approved(events)
+        lives = [docket.tracker[event].life for event in events]
+        times = max(life.approvals for life in lives)
+        self._tell("approved", docket, events, times=times if times > 1 else None)
+        for life in lives:
+            if life.approvals == 1:
+                self._metrics.observe("forewarn_event_to_approval_seconds", self._clocks.since(life.first_seen))
+            self._conductor.step(life, states.SENT, "this VM approved it")
+            self._journal.save(life.as_row())
+        self._journal.commit()
+
+    def _announce(self, docket: Docket, events: Sequence[Event]) -> bool:
+        """Write down what is about to be sent; return whether it may be. An event without hooks needs no journal."""
+        for event in events:
+            self._journal.note("approval-sending", docket.tracker[event].life.identifier, event_ids=[event.event_id])
+        return self._journal.commit() or not any(docket.tracker[event].life.plan.runs for event in events)
+
+    def _tell(self, line: str, docket: Docket, events: Sequence[Event], **fields: Any) -> None:
+        lives = [docket.tracker[event].life for event in events]
+        ids = [event.event_id for event in events]
+        self._log.info(line, event_ids=ids, drill=any(life.drill for life in lives) or None, **fields)
+        for life in lives:
+            self._journal.note(line, life.identifier, event_ids=ids, **fields)
+
+    def _tell_failure(self, docket: Docket, events: Sequence[Event], fault: Fault) -> None:
+        ids = [event.event_id for event in events]
+        failure = (tuple(ids), fault.kind, fault.status)
+        if self._failure == failure:
+            return
+        self._failure = failure
+        passing = isinstance(fault, PassingFault)
+        write = self._log.warning if passing else self._log.error
+        fields = {"kind": fault.kind, "status": fault.status, "lasting": not passing, "reason": fault.message}
+        write("approval-failed", event_ids=ids, **fields, hint=fault.hint or None)
+        for event in events:
+            self._journal.note("approval-failed", docket.tracker[event].life.identifier, event_ids=ids, **fields)

@@ -1,0 +1,254 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The events of one source, as they stand: what is decided for each, how far it is, what is to be sent.
+
+There are two: the service's document, and that of the drills. Both take the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Callable, NamedTuple, Protocol
+
+from ..events import Document, Event, Vm
+from ..policy.approval import GROUP, NOT_LEADER, Standing, standing
+from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
+from . import hooks
+from . import life as states
+from . import plan as plans
+from .clocks import Clocks, Stamp
+from .conductor import BEGAN, DECIDED, Conductor
+from .journal import Journal
+from .life import Life
+from .log import Logger
+from .metrics import Metrics
+from .shadow import Shadow
+from .tracker import Tracked, Tracker
+
+# Codes of Standing beside those of policy.approval: of the runner alone.
+PREPARING, NOT_PREPARED, NO_JOURNAL, NEEDS_RUNNER = "preparing", "preparation-failed", "journal-trouble", "needs-runner"
+
+
+class Policy(Protocol):
+    """What the runner needs of ``policy.engine.PolicySet``."""
+
+    @property
+    def time_dependent(self) -> bool:
+        """Whether decisions may change without a new document."""
+
+    @property
+    def digest(self) -> str:
+        """Which policies these are."""
+
+    @property
+    def api_version(self) -> str:
+        """What they are compiled for."""
+
+    def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
+        """Return a decision for each event of the document."""
+
+
+class Mode(NamedTuple):
+    """``dry_run``: nothing is sent and no hook runs. ``once``: there is no time for hooks."""
+
+    dry_run: bool = False
+    once: bool = False
+
+
+class Docket:
+    """The events of one source. ``policies`` and ``shadow`` may be replaced between two documents."""
+
+    def __init__(
+        self,
+        policies: Policy,
+        conductor: Conductor,
+        journal: Journal,
+        log: Logger,
+        metrics: Metrics,
+        clocks: Clocks,
+        now: Callable[[], datetime],
+        mode: Mode,
+        *,
+        drill: bool = False,
+    ) -> None:
+        self.policies = policies
+        self.shadow: Shadow | None = None
+        self.document: Document | None = None
+        self.ended: list[Life] = []  # with the latest document
+        self.tracker = Tracker(clocks, lambda event: conductor.born(event, drill))
+        self._conductor = conductor
+        self._journal = journal
+        self._log = log
+        self._metrics = metrics
+        self._clocks = clocks
+        self._now = now
+        self._mode = mode
+        self._drill = drill
+        self._facts: Facts | None = None
+        self._decided_by: Policy | None = None
+        self._decisions: Sequence[Decision] = ()
+
+    def restore(self, last_poll: Stamp | None) -> None:
+        """Take up the lives that the conductor has resumed."""
+        lives = [life for life in self._conductor.lives if life.listed and life.drill == self._drill]
+        self.tracker.restore(lives, last_poll)
+
+    def process(self, document: Document, vm: Vm) -> list[list[Event]]:
+        """Take in the document as it is now; return the events to approve now, grouped by request."""
+        changed = document != self.document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)
+        if changed:
+            self.document = document
+            self._tell_document(document)
+        gone = self.tracker.update(document, changed)
+        self.ended = [tracked.life for tracked, _outcome in gone]
+        for tracked, outcome in gone:
+            self._gone(tracked, outcome)
+        listed = [self.tracker[event].life for event in document.events]
+        begun = [life for life in listed if life.event.event_status == "Started" and self._conductor.started(life)]
+        if not document.events:
+            self._decisions = ()
+            return []
+        now = self._now()
+        if (
+            changed
+            or self._facts is None
+            or vm != self._facts.vm
+            or self.policies is not self._decided_by
+            or self.policies.time_dependent
+        ):
+            self._decide(document, Facts(now, vm, self.tracker.first_seen(now)))
+        standings = [(decision, self._stand(decision, vm.name, now)) for decision in self._decisions]
+        for life in begun:  # now that its notify hooks are known
+            self._conductor.notify(life, BEGAN)
+        return self.tracker.to_send(standings)
+
+    def _decide(self, document: Document, facts: Facts) -> None:
+        self._facts = facts
+        self._decided_by = self.policies
+        self._decisions = self.policies.decide(document, facts)
+        if self.shadow is not None and not self._drill:
+            for found in self.shadow.compare(document, facts, self._decisions):
+                fields = {"event_id": found.event.event_id, "live": found.live.output, "other": found.other.output}
+                self._log.warning("shadow", **fields, reason=found.what)
+                self._journal.note("shadow", self.tracker[found.event].life.identifier, **fields, what=found.what)
+                self._metrics.count(
+                    "forewarn_shadow_disagreements_total", live=found.live.output, other=found.other.output
+                )
+
+    def _stand(self, decision: Decision, vm_name: str | None, now: datetime) -> Standing:
+        """Tell how an event stands, and see to its preparation."""
+        tracked = self.tracker[decision.event]
+        life = tracked.life
+        if life.state in (states.SEEN, states.HELD):
+            self._conductor.step(life, decision.output, decision.reason)
+        if life.state not in (states.APPROVED, states.STARTED) and not (self._mode.dry_run or self._mode.once):
+            self._conductor.prepare(life, _preparing(decision, vm_name))
+        blocked = self._blocked(decision, life)
+        where = standing(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
+        if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
+            where = blocked
+        self._tell_decision(decision, where, tracked, now)
+        return where
+
+    def _blocked(self, decision: Decision, life: Life) -> Standing | None:
+        """Return why hooks keep this VM from approving, None if they do not."""
+        if self._mode.dry_run or not (decision.prepare or life.plan.runs):
+            return None
+        if self._mode.once:
+            return Standing(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
+        if self._journal.trouble is not None:
+            return Standing(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
+        if not life.plan.runs:
+            return None if life.state == states.APPROVED else Standing(PREPARING, "its hooks are not planned")
+        state = life.plan.preparation()
+        if state == plans.FAILED:
+            failure = life.plan.failure()
+            text = "" if failure is None else f"{hooks.describe(failure.hook)}: {failure.reason}"
+            return Standing(NOT_PREPARED, f"a prepare hook failed: {text}")
+        if state != plans.SUCCEEDED:
+            waiting = next(
+                run for run in life.plan.of_phase(plans.PREPARE) if run.status in (plans.RUNNING, plans.WAITING)
+            )
+            return Standing(PREPARING, f"waits for {hooks.describe(waiting.hook)}")
+        return None
+
+    def _gone(self, tracked: Tracked, outcome: str) -> None:
+        life = tracked.life
+        seconds = round(self._clocks.monotonic() - tracked.first_seen, 3)
+        fields = {"outcome": outcome, "listed_seconds": seconds}
+        self._log.info(
+            "event-gone", event_id=life.event.event_id, type=life.event.event_type, **fields, drill=self._drill or None
+        )
+        self._journal.note("event-gone", life.identifier, **fields)
+        if self.shadow is not None:
+            self.shadow.forget([life.event.key])
+        self._conductor.gone(life, outcome)
+
+    def _tell_document(self, document: Document) -> None:
+        problems = list(document.problems) or None
+        write = self._log.warning if problems else self._log.info
+        drill = self._drill or None
+        write("document", incarnation=document.incarnation, events=len(document.events), problems=problems, drill=drill)
+        kept = {"DocumentIncarnation": document.incarnation, "Events": [event.as_dict() for event in document.events]}
+        self._journal.note(
+            "document", None, incarnation=document.incarnation, document=kept, problems=problems, drill=drill
+        )
+        if not self._drill:
+            self._metrics.count("forewarn_documents_total")
+
+    def _tell_decision(self, decision: Decision, where: Standing, tracked: Tracked, now: datetime) -> None:
+        """Log and keep what is decided for an event, if that has changed; other numbers in the reason are no change."""
+        event = decision.event
+        news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
+        if tracked.logged == news:
+            return
+        tracked.logged = news
+        notice = event.notice_seconds(now)
+        error = next((verdict.error for verdict in decision.verdicts if verdict.error), None)
+        fields: dict[str, Any] = {
+            "event_id": event.event_id,
+            "type": event.event_type,
+            "status": event.event_status,
+            "source": event.event_source,
+            "resources": list(event.resources),
+            "seconds_to_not_before": None if notice is None else round(notice, 3),
+            "output": decision.output,
+            "policy": decision.policy,
+            "rule": decision.rule,
+            "values": {value.expression: value.value for value in decision.values} or None,
+            "error": error,
+            "drill": self._drill or None,
+        }
+        write = self._log.warning if error or event.problems else self._log.info
+        policy_reason = decision.reason if decision.reason != where.reason else None
+        write("decision", standing=where.code, reason=where.reason, policy_reason=policy_reason, **fields)
+        told = {"reason": decision.reason, "standing": where.code, "standing_reason": where.reason}
+        life = tracked.life
+        self._journal.note("decision", life.identifier, **fields, **told)
+        answer = {"output": decision.output, "policy": decision.policy, "rule": decision.rule}
+        decided_anew = life.decision is None or any(life.decision[key] != value for key, value in answer.items())
+        life.decision = {**told, **answer}
+        for hook in decision.notify if not self._mode.dry_run else ():
+            if hook not in life.notify:
+                life.notify.append(hook)
+        self._journal.save(life.as_row())
+        if decided_anew:
+            labels = {"policy": decision.policy or "", "rule": decision.rule or "", "output": decision.output}
+            self._metrics.count("forewarn_decisions_total", drill="true" if self._drill else "false", **labels)
+            if event.event_status != "Started":
+                self._conductor.notify(life, DECIDED)
+
+
+def _preparing(decision: Decision, vm_name: str | None) -> list[Verdict]:
+    """Return the verdicts whose hooks this VM is to run: for its own events, or as a witness."""
+    event = decision.event
+    if event.problems or event.event_status == "Started":
+        return []
+    affected = event.place_of(vm_name) is not None
+    return [
+        verdict
+        for verdict in decision.verdicts
+        if verdict.output != ABSTAIN and verdict.prepare and (affected or verdict.approver == "witness")
+    ]

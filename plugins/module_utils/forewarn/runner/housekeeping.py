@@ -1,0 +1,214 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner does at every tick beside its work: saying that it lives, how it is, and what it has counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from .. import __version__
+from . import life as states
+from .clocks import Clocks, Stamp
+from .conductor import Conductor
+from .docket import Policy
+from .heartbeat import Heartbeat
+from .journal import Journal
+from .life import Life
+from .log import Logger
+from .metrics import Metrics, Value, since, until, write_textfile
+from .systemd import Notifier
+
+TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
+
+HEALTHY_SECONDS = 15.0  # a request may take that long beside three intervals
+
+
+class Housekeeping:
+    """``heartbeat`` and ``textfile`` may be None: nobody wants them."""
+
+    def __init__(
+        self,
+        conductor: Conductor,
+        journal: Journal,
+        log: Logger,
+        metrics: Metrics,
+        clocks: Clocks,
+        now: Callable[[], datetime],
+        *,
+        notifier: Notifier,
+        heartbeat: Heartbeat | None = None,
+        textfile: str | None = None,
+    ) -> None:
+        self.facts: dict[str, Any] = {}  # what the heartbeat tells beside: policy, interval, dry run
+        self.fault: str | None = None  # why the service does not answer
+        self.last_good_poll: Stamp | None = None
+        self._conductor = conductor
+        self._journal = journal
+        self._log = log
+        self._metrics = metrics
+        self._clocks = clocks
+        self._now = now
+        self._notifier = notifier
+        self._heartbeat = heartbeat
+        self._textfile = textfile
+        self._started = clocks.stamp()
+        self._ready = False
+        self._counted: Sequence[object] | None = None
+        self._counted_at = 0.0
+        self._textfile_problem: str | None = None
+        self._journal_trouble: str | None = None
+
+    def polled(self, fault: str | None) -> None:
+        """Note what came of a poll; ``fault`` is None if it was answered."""
+        self.fault = fault
+        self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
+        if fault is None:
+            self.last_good_poll = self._clocks.stamp()
+            self._metrics.set("forewarn_last_good_poll_timestamp_seconds", self.last_good_poll.wall)
+            self._metrics.set("forewarn_last_good_poll_age_seconds", since(self.last_good_poll, self._clocks))
+
+    def keep(self) -> None:
+        """Do what is due at a tick."""
+        self._tell_journal()
+        lives = self._conductor.lives
+        self._beat(lives)
+        status = self.status(lives)
+        if self._ready:
+            self._notifier.status(status)
+        elif self.last_good_poll is not None or self.fault is not None:
+            self._ready = True
+            self._notifier.ready(status)
+        self._notifier.watchdog()
+        self._count(lives)
+        self._journal.prune()
+
+    def health(self) -> tuple[bool, str]:
+        """Tell whether all is well, and in words what is not. From any thread."""
+        if self._journal.trouble is not None:
+            return False, f"nothing can be kept: {self._journal.trouble}"
+        if self.fault is not None:
+            return False, f"the service does not answer: {self.fault}"
+        if self.last_good_poll is None:
+            return False, "the service has not answered yet"
+        age = self._clocks.since(self.last_good_poll)
+        allowed = 3.0 * float(self.facts.get("interval_seconds") or 1.0) + HEALTHY_SECONDS
+        if age > allowed:
+            return False, f"the service was last asked {age:.0f} s ago"
+        return True, f"the service answered {age:.0f} s ago"
+
+    def decided_by(self, policies: Policy) -> None:
+        """Note which policies the runner decides by."""
+        self.facts["policy"] = policies.digest
+        info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
+        self._metrics.replace("forewarn_artifact_info", info)
+
+    def reloading(self) -> None:
+        """Say that the configuration is read again."""
+        self._notifier.reloading()
+
+    def reloaded(self, taken: bool) -> None:
+        """Say that this is done, and whether what was read is used now."""
+        self._metrics.set("forewarn_last_reload_successful", 1.0 if taken else 0.0)
+        self._notifier.ready(self.status(self._conductor.lives))
+
+    def stopping(self) -> None:
+        """Say that the runner stops."""
+        self._notifier.stopping()
+
+    def status(self, lives: Sequence[Life]) -> str:
+        """Return the sentence that ``systemctl status`` shows."""
+        parts = []
+        if self.fault is not None:
+            parts.append(f"the service does not answer: {self.fault}")
+        if self._journal.trouble is not None:
+            parts.append(f"nothing can be kept: {self._journal.trouble}")
+        ours = [life for life in lives if not life.drill]
+        if ours:
+            parts.append("; ".join(self._line(life) for life in ours[:3]))
+            if len(ours) > 3:
+                parts.append(f"and {len(ours) - 3} more")
+        elif self.fault is None:
+            parts.append("nothing is scheduled")
+        drills = len(lives) - len(ours)
+        if drills:
+            parts.append(f"{drills} {'drill' if drills == 1 else 'drills'} under way")
+        text = "; ".join(parts)
+        return text[:1].upper() + text[1:]
+
+    def _line(self, life: Life) -> str:
+        text = f"{life.event.event_type or 'an event'} {life.state}"
+        moment = life.event.not_before
+        if moment is not None and life.state in (
+            states.SEEN,
+            states.HELD,
+            states.PREPARING,
+            states.PREPARED,
+            states.FAILED,
+        ):
+            text += f", not before {moment:%H:%M:%S} UTC"
+        return text
+
+    def _beat(self, lives: Sequence[Life]) -> None:
+        if self._heartbeat is None:
+            return
+        fields = {
+            **self.facts,
+            "version": __version__,
+            "state": "failing" if self.fault else "ok",
+            "fault": self.fault,
+            "last_good_poll": self.last_good_poll,
+            "events": sum(1 for life in lives if life.listed),
+            "journal_trouble": self._journal.trouble,
+            "vm": self._conductor.vm_name,
+            "started": self._started,
+        }
+        # Only a machine that may be reset any moment is worth a write to its disk each second.
+        durable = any(life.state in (states.APPROVED, states.STARTED) and not life.drill for life in lives)
+        self._heartbeat.beat(fields, durable)
+
+    def _tell_journal(self) -> None:
+        trouble = self._journal.trouble
+        if self._journal.moved_aside is not None:
+            self._log.error("journal-trouble", reason=f"the journal was corrupt; it is now {self._journal.moved_aside}")
+            self._journal.moved_aside = None
+        if trouble == self._journal_trouble:
+            return
+        self._journal_trouble = trouble
+        if trouble is None:
+            self._log.info("journal-recovered")
+        else:
+            hint = "Events with hooks are held until it can be written again."
+            self._log.error("journal-trouble", reason=trouble, hint=hint)
+
+    def _count(self, lives: Sequence[Life]) -> None:
+        snapshot = [(life.identifier, life.state, life.event.not_before, len(life.plan.running())) for life in lives]
+        now = self._clocks.monotonic()
+        if snapshot == self._counted and now - self._counted_at < TEXTFILE_SECONDS:
+            return
+        self._counted, self._counted_at = snapshot, now
+        self._metrics.set("forewarn_journal_up", 0.0 if self._journal.trouble else 1.0)
+        self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
+        self._metrics.set("forewarn_hooks_running", float(sum(len(life.plan.running()) for life in lives)))
+        numbers: dict[tuple[object, ...], float] = {}
+        notices: dict[tuple[object, ...], Value] = {}
+        for life in lives:
+            event, drill = life.event, life.drill
+            key = (life.state, event.event_type, drill)
+            numbers[key] = numbers.get(key, 0.0) + 1.0
+            if life.listed and event.event_status != "Started" and event.not_before is not None:
+                moment = event.not_before.timestamp()
+                notices[event.event_id, event.event_type, drill] = until(moment, self._clocks)
+        self._metrics.replace("forewarn_events", numbers)
+        self._metrics.replace("forewarn_event_notice_seconds", notices)
+        self._write_textfile()
+
+    def _write_textfile(self) -> None:
+        if self._textfile is None:
+            return
+        problem = write_textfile(self._textfile, self._metrics.render())
+        if problem != self._textfile_problem and problem is not None:
+            self._log.error("metrics-failed", reason=problem)
+        self._textfile_problem = problem

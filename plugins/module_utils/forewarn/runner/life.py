@@ -1,0 +1,147 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The life of an event, as far as this VM is concerned: its states, what moves it on, and how the journal keeps it.
+
+The table below is the whole machine. docs/runner-states.md draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..events import Event, parse_time
+from .clocks import Stamp
+from .journal import LifeRow
+from .plan import Plan, Run
+
+SEEN, HELD, PREPARING, PREPARED, FAILED = "seen", "held", "preparing", "prepared", "failed"
+APPROVED, STARTED, RECOVERING, DONE, CANCELLED = "approved", "started", "recovering", "done", "cancelled"
+
+# Inputs.
+HOLD, APPROVE = "hold", "approve"  # the decision
+BEGIN, READY, FAIL = "begin", "ready", "fail"  # the prepare hooks: the first is started, all succeeded, one failed
+SENT = "sent"  # the service took the approval
+START = "start"  # the service lists it as Started
+LEAVE = "leave"  # it is no longer listed, and something is to be recovered
+FINISH, CANCEL = "finish", "cancel"  # it is no longer listed, and nothing is left to do
+
+FINISHED, CALLED_OFF, UNSEEN = "finished", "cancelled", "unseen"  # how it ended: Life.outcome
+
+_LEAVING = {LEAVE: RECOVERING, FINISH: DONE, CANCEL: CANCELLED}
+TRANSITIONS: Mapping[str, Mapping[str, str]] = {
+    SEEN: {HOLD: HELD, BEGIN: PREPARING, SENT: APPROVED, START: STARTED, **_LEAVING},
+    HELD: {APPROVE: SEEN, BEGIN: PREPARING, START: STARTED, **_LEAVING},
+    PREPARING: {READY: PREPARED, FAIL: FAILED, START: STARTED, **_LEAVING},
+    PREPARED: {BEGIN: PREPARING, SENT: APPROVED, START: STARTED, **_LEAVING},
+    FAILED: {BEGIN: PREPARING, START: STARTED, **_LEAVING},
+    APPROVED: {START: STARTED, **_LEAVING},
+    STARTED: dict(_LEAVING),
+    RECOVERING: {FINISH: DONE, CANCEL: CANCELLED},
+    DONE: {},
+    CANCELLED: {},
+}
+LISTED = (SEEN, HELD, PREPARING, PREPARED, FAILED, APPROVED, STARTED)
+OPEN = (*LISTED, RECOVERING)
+
+
+class Life:
+    """One event from the moment it is listed until everything is undone. ``identifier`` is unique, and rises."""
+
+    def __init__(self, identifier: int, event: Event, seen: Stamp, drill: bool = False) -> None:
+        self.identifier = identifier
+        self.event = event
+        self.drill = drill
+        self.state = SEEN
+        self.outcome: str | None = None
+        self.first_seen = seen
+        self.last_seen = seen
+        self.started_at: Stamp | None = None
+        self.gone_at: Stamp | None = None
+        self.approvals = 0
+        self.approved_at: Stamp | None = None
+        self.plan = Plan()
+        self.notify: list[Mapping[str, Any]] = []
+        self.decision: Mapping[str, Any] | None = None
+        self.paused_seconds = 0.0
+        self.down_seconds = 0.0
+        self.confirmed = False  # seen since the runner started; not kept
+
+    @property
+    def listed(self) -> bool:
+        """Whether the service listed it when it was last asked."""
+        return self.state in LISTED
+
+    def step(self, what: str) -> bool:
+        """Move on by an input; what the table does not name changes nothing. Return whether the state has changed."""
+        after = TRANSITIONS[self.state].get(what, self.state)
+        changed = after != self.state
+        self.state = after
+        return changed
+
+    def closing(self) -> str:
+        """Return the input that closes it, by its outcome."""
+        return CANCEL if self.outcome == CALLED_OFF else FINISH
+
+    def as_row(self) -> LifeRow:
+        """Return it as the journal keeps it."""
+        data = {
+            "id": self.identifier,
+            "event": self.event.as_dict(),
+            "drill": self.drill,
+            "state": self.state,
+            "outcome": self.outcome,
+            "first_seen": self.first_seen,
+            "last_seen": self.last_seen,
+            "started_at": self.started_at,
+            "gone_at": self.gone_at,
+            "approvals": self.approvals,
+            "approved_at": self.approved_at,
+            "plan": [run.as_json() for run in self.plan.runs],
+            "notify": self.notify,
+            "decision": self.decision,
+            "impact": {"paused_seconds": self.paused_seconds, "down_seconds": self.down_seconds},
+        }
+        return LifeRow(self.identifier, self.event.key, self.state, self.state in OPEN, data)
+
+    @classmethod
+    def of(cls, row: LifeRow) -> Life:
+        """Return what ``as_row`` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        data = row.data
+        life = cls(row.id, _event(data["event"]), Stamp.of(data["first_seen"]), bool(data["drill"]))
+        if data["state"] not in TRANSITIONS:
+            raise ValueError(f"no state is called {data['state']}")
+        life.state = data["state"]
+        life.outcome = data["outcome"]
+        life.last_seen = Stamp.of(data["last_seen"])
+        life.started_at = _stamp(data["started_at"])
+        life.gone_at = _stamp(data["gone_at"])
+        life.approvals = int(data["approvals"])
+        life.approved_at = _stamp(data["approved_at"])
+        life.plan = Plan([Run.of(run) for run in data["plan"]])
+        life.notify = list(data["notify"])
+        life.decision = data["decision"]
+        life.paused_seconds = float(data["impact"]["paused_seconds"])
+        life.down_seconds = float(data["impact"]["down_seconds"])
+        return life
+
+
+def _stamp(value: Sequence[Any] | None) -> Stamp | None:
+    return None if value is None else Stamp.of(value)
+
+
+def _event(data: Mapping[str, Any]) -> Event:
+    """Return the event that ``Event.as_dict`` wrote: what hooks are told of it after a restart."""
+    not_before = data.get("NotBefore")
+    return Event(
+        event_id=data["EventId"],
+        event_type=data.get("EventType"),
+        resource_type=data.get("ResourceType"),
+        resources=tuple(data.get("Resources", ())),
+        event_status=data.get("EventStatus"),
+        not_before=None if not_before is None else parse_time(not_before),
+        description=data.get("Description"),
+        event_source=data.get("EventSource"),
+        duration_in_seconds=data.get("DurationInSeconds"),
+    )

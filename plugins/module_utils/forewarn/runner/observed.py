@@ -1,0 +1,76 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What events really cost this VM: pauses and reboots that the clocks show, told with the event they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .clocks import Clocks
+from .journal import Journal
+from .life import APPROVED, CALLED_OFF, STARTED, Life
+from .log import Logger
+from .metrics import Metrics
+
+PAUSE, REBOOT = "pause", "reboot"
+
+# A pause is noticed before the document tells which event it was. After this long it was none.
+LONGEST_WAIT_SECONDS = 60.0
+
+
+class Observed:
+    """Keeps a pause or a reboot until the service has told which event it belongs to."""
+
+    def __init__(self, journal: Journal, log: Logger, metrics: Metrics, clocks: Clocks) -> None:
+        self._journal = journal
+        self._log = log
+        self._metrics = metrics
+        self._clocks = clocks
+        self._pending: dict[str, tuple[float, float]] = {}  # kind -> seconds, noticed at (monotonic)
+
+    def paused(self, seconds: float) -> None:
+        """Note that the machine stood still."""
+        self._note(PAUSE, seconds)
+
+    def rebooted(self, down_seconds: float) -> None:
+        """Note for how long the machine was down."""
+        self._note(REBOOT, down_seconds)
+
+    def _note(self, kind: str, seconds: float) -> None:
+        before, _at = self._pending.get(kind, (0.0, 0.0))
+        self._pending[kind] = (before + seconds, self._clocks.monotonic())
+
+    def attribute(self, listed: Sequence[Life], ended: Sequence[Life], vm_name: str | None) -> None:
+        """Tell what is pending with the events that are under way, or have just ended, and affect this VM."""
+        if not self._pending:
+            return
+        causes = [
+            life
+            for life in (*listed, *ended)
+            if life.event.place_of(vm_name) is not None
+            and (life.state == STARTED or life.outcome not in (None, CALLED_OFF))
+        ]
+        if not causes and PAUSE not in self._pending:  # nobody else reboots a VM whose event was approved
+            causes = [life for life in listed if life.state == APPROVED and life.event.place_of(vm_name) is not None]
+        for kind, (seconds, noticed_at) in list(self._pending.items()):
+            if not causes and self._clocks.monotonic() - noticed_at < LONGEST_WAIT_SECONDS:
+                continue
+            del self._pending[kind]
+            if not causes:
+                self._log.warning("impact", kind=kind, seconds=round(seconds, 3), reason="no event explains it")
+                self._journal.note("impact", None, kind=kind, seconds=round(seconds, 3))
+            for life in causes:
+                self._tell(life, kind, seconds)
+
+    def _tell(self, life: Life, kind: str, seconds: float) -> None:
+        if kind == PAUSE:
+            life.paused_seconds += seconds
+        else:
+            life.down_seconds += seconds
+        announced = life.event.duration_in_seconds
+        fields = {"kind": kind, "seconds": round(seconds, 3), "announced_seconds": announced}
+        self._log.info("impact", event_id=life.event.event_id, type=life.event.event_type, **fields)
+        self._journal.note("impact", life.identifier, **fields)
+        self._journal.save(life.as_row())
+        self._metrics.observe("forewarn_event_impact_seconds", seconds, type=life.event.event_type or "", kind=kind)
