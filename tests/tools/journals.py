@@ -1,0 +1,102 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Journals for tests: clocks that stand still until told, lives, and disks that are full or read-only."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.runner.clocks import Clocks
+from forewarn.runner.journal import Journal, LifeRow
+from forewarn.runner.journal_reader import JournalEntry, JournalReader
+
+DAY = 86400.0
+
+
+class StillClocks(Clocks):
+    """``now`` is what has passed; the wall clock is ``wall_offset`` ahead of it."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.wall_offset = 1_780_000_000.0
+        self.boot_id = "boot-1"
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def boottime(self) -> float:
+        return self.now + 0.5
+
+    def wall(self) -> float:
+        return self.now + self.wall_offset
+
+
+def life(number: int, is_open: bool = True, state: str = "seen", **data: Any) -> LifeRow:
+    """Return a life whose key tells its number."""
+    return LifeRow(number, f"{number:08x}-afdc-4513", state, is_open, {"id": number, **data})
+
+
+def opened(directory: Path, clocks: Clocks | None = None, **options: Any) -> Journal:
+    """Return a journal that is open, without trouble."""
+    journal = Journal(str(directory), clocks or StillClocks(), **options)
+    journal.open()
+    assert journal.trouble is None
+    return journal
+
+
+def commit(journal: Journal) -> None:
+    """Commit, which must succeed."""
+    assert journal.commit(), journal.trouble
+
+
+def entries(directory: Path, **options: Any) -> list[JournalEntry]:
+    """Return the entries that a reader finds."""
+    return list(JournalReader(str(directory)).entries(**options))
+
+
+def kinds(directory: Path) -> list[str]:
+    """Return the kinds of all entries, in order."""
+    return [entry.kind for entry in entries(directory)]
+
+
+@cache
+def _private_mounts() -> tuple[str, ...] | None:
+    for command in (("unshare", "--mount"), ("unshare", "--map-root-user", "--mount")):
+        try:
+            tried = subprocess.run(
+                [*command, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False, timeout=30
+            )
+        except FileNotFoundError:
+            return None
+        if tried.returncode == 0:
+            return command
+    return None
+
+
+def run_with_own_mounts(program: str, package: Path, directory: Path) -> dict[str, Any]:
+    """Run a Python program that may mount what it likes on ``sys.argv[1]``; return what it prints, as JSON.
+
+    The mounts are its own and end with it. Skips the test where such a thing is not permitted.
+    """
+    command = _private_mounts()
+    if command is None:
+        pytest.skip("no mount namespaces here")
+    done = subprocess.run(
+        [*command, sys.executable, "-c", program, str(directory)],
+        env={"PYTHONPATH": f"{package.parent}:{Path(__file__).parent.parent}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
