@@ -20,12 +20,11 @@ from ..imds.endpoint import resolve
 from ..policy.artifact import Artifact, load
 from ..policy.engine import PolicySet
 from ..policy.params import parse_text
-from ..runner import statedir, trust
+from ..runner import hooks, statedir, trust
 from ..runner.assembly import Equipment, assemble
 from ..runner.clocks import Clocks, Stamp
 from ..runner.docket import Mode
 from ..runner.heartbeat import read as read_heartbeat
-from ..runner.hooks import HookSettings
 from ..runner.impact import downtime
 from ..runner.journald import FORMATS, open_log
 from ..runner.log import Logger
@@ -49,6 +48,7 @@ class Setup(NamedTuple):
     shadow: Shadow | None
     interval: float
     args: argparse.Namespace
+    absent: Sequence[str]  # sentences on programs of hooks that are not there
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,7 +159,7 @@ def _run(
                 log,
                 mode,
                 directory,
-                HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY")),
+                hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY")),
                 metrics,
                 args.metrics_file,
                 Notifier(os.environ, clocks),
@@ -207,6 +207,8 @@ def _introduce(parts: Parts, setup: Setup, endpoint: str, directory: str | None)
     }
     interval = None if args.once else setup.interval
     parts.log.info("started", **fields, once=args.once, interval_seconds=interval)
+    for text in setup.absent:
+        parts.log.error("hook-missing", reason=text, hint="Events that need it will be held.")
     parts.journal.note("runner-started", None, **fields)
     facts = {"policy": setup.policies.digest, "interval_seconds": interval, "dry_run": bool(args.dry_run)}
     parts.housekeeping.facts.update(facts, pid=os.getpid())
@@ -243,8 +245,9 @@ def _setup(given: Mapping[str, Any]) -> Setup:
         raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
     artifact = _artifact(args)
     policies = PolicySet(artifact, {**params, **_params(args.param, artifact)})
+    absent = [] if args.once or args.dry_run else hooks.missing(policies.every_hook())
     shadow = None if args.shadow is None else _shadow(args.shadow, artifact.api_version, params)
-    return Setup(policies, shadow, interval, args)
+    return Setup(policies, shadow, interval, args, absent)
 
 
 def _shadow(path: str, api_version: str, params: Mapping[str, Any]) -> Shadow:
@@ -272,7 +275,8 @@ def _reloaded(given: Mapping[str, Any], api_version: str) -> Reloaded:
 
 def _state(args: argparse.Namespace, mode: Mode) -> str | None:
     if args.state is not None:
-        return os.path.abspath(args.state)  # noqa: PTH100 - importing pathlib takes a tenth of the start
+        named: str = args.state
+        return os.path.abspath(named)  # noqa: PTH100 - importing pathlib takes a tenth of the start
     if mode.once or mode.dry_run:  # they do nothing that would have to be undone
         return None
     return statedir.default(os.environ, os.getuid() if hasattr(os, "getuid") else None)

@@ -9,7 +9,7 @@ every ``approve``, and nobody's approval is a ``hold``; every doubt is a ``hold`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import InputError
@@ -97,6 +97,13 @@ class PolicySet:
         """Decide every event of a document, in its order."""
         view = DocumentView(document, facts)
         return tuple(self._decide_event(event, view) for event in document.events)
+
+    def every_hook(self) -> Iterator[Mapping[str, Any]]:
+        """Yield every hook that any rule has."""
+        for policy in self._policies:
+            for match in policy.program.every:
+                for phase in ("prepare", "recover", "notify"):
+                    yield from match.data.get(phase, ())
 
     def matches(self, event: Event, document: Document, facts: Facts) -> list[str | None]:
         """Return, for each policy, the rule that matches: the bare evaluation, without reasons. For benchmarks."""

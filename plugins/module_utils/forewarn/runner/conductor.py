@@ -26,7 +26,7 @@ from . import life as states
 from . import plan as plans
 from .clocks import Clocks
 from .executor import Executor, Outcome, end_leftover
-from .journal import Journal
+from .journal import Journal, LifeRow
 from .life import Life
 from .log import Logger
 from .metrics import Metrics
@@ -85,18 +85,30 @@ class Conductor:
 
     def resume(self) -> None:
         """Take up the open lives of the journal, as the runner before left them."""
-        for row in self._journal.open():
+        self.take_up(self._journal.open())
+
+    def take_up(self, rows: Sequence[LifeRow]) -> list[Life]:
+        """Take up lives that an earlier runner left; return them."""
+        taken = []
+        for row in rows:
             try:
                 life = Life.of(row)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 self._log.error("journal-trouble", event_key=row.key, reason=f"an event's record is damaged: {error}")
                 continue
+            taken.append(life)
             for run in life.plan.interrupted():
                 if run.pid is not None and end_leftover(run.pid, run.pid_started):
                     self._log.warning("hook-left-over", hook=hooks.describe(run.hook), pid=run.pid, reason="ended")
                 run.pid = run.pid_started = None
             self.lives.append(life)
             self._log.info("resumed", event_id=life.event.event_id, state=life.state, drill=life.drill or None)
+        return taken
+
+    def supersede(self, life: Life) -> None:
+        """Close a life that was begun because an earlier one of the same event could not be read at the time."""
+        life.outcome = states.UNSEEN
+        self._close(life, "its earlier record was found")
 
     def born(self, event: Event, drill: bool) -> Life:
         """Begin the life of an event that is listed for the first time."""

@@ -95,6 +95,12 @@ class Docket:
         lives = [life for life in self._conductor.lives if life.listed and life.drill == self._drill]
         self.tracker.restore(lives, last_poll)
 
+    def adopt(self, life: Life) -> None:
+        """Take up a life that could not be read at the start. No hook was started meanwhile: the journal was in trouble."""
+        began = self.tracker.replace(life)
+        if began is not None:
+            self._conductor.supersede(began)
+
     def process(self, document: Document, vm: Vm) -> list[list[Event]]:
         """Take in the document as it is now; return the events to approve now, grouped by request."""
         changed = document != self.document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)

@@ -184,6 +184,15 @@ class Runner:
             self._ticks.hurry()  # what is prepared may be approved, and for that the document has to be fresh
         parts.conductor.advance()
         parts.journal.commit()
+        if parts.journal.late:
+            self._take_up_late()
+
+    def _take_up_late(self) -> None:
+        """Take up lives that the journal could not read at the start, and can now."""
+        rows, self._parts.journal.late = self._parts.journal.late, []
+        for life in self._parts.conductor.take_up(rows):
+            if life.listed:
+                (self._parts.drill_docket if life.drill else self._parts.docket).adopt(life)
 
     def _process(self, document: Document) -> list[list[Event]]:
         self._parts.conductor.vm_name = self._parts.identity.vm.name

@@ -16,6 +16,7 @@ class NoJournal(Journal):
     def __init__(self) -> None:
         self.trouble = None
         self.moved_aside = None
+        self.late = []
 
     def open(self) -> list[LifeRow]:
         """Return no lives."""

@@ -86,6 +86,16 @@ class Tracker:
                 tracked.approved_at = now - self._clocks.since(life.approved_at)
             self._tracked[life.event.key] = tracked
 
+    def replace(self, life: Life) -> Life | None:
+        """Take up one more life; return the one that was begun for the same event meanwhile, if it was."""
+        tracked = self._tracked.get(life.event.key)
+        if tracked is None:
+            self.restore([life], None)
+            return None
+        before, tracked.life = tracked.life, life
+        life.event, life.last_seen, life.confirmed = before.event, before.last_seen, True
+        return before
+
     def _retry(self) -> RetryPolicy:
         return RetryPolicy(clock=self._clock)
 
