@@ -96,7 +96,7 @@ class Docket:
         self.tracker.restore(lives, last_poll)
 
     def adopt(self, life: Life) -> None:
-        """Take up a life that could not be read at the start. No hook was started meanwhile: the journal was in trouble."""
+        """Take up a life that could not be read at the start. No hook was started since: there was no journal."""
         began = self.tracker.replace(life)
         if began is not None:
             self._conductor.supersede(began)
