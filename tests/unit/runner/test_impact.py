@@ -77,6 +77,11 @@ def test_a_suspended_machine_shows_by_the_boot_clock_alone(clocks: FakeClocks) -
     assert waited(clocks, 10.0, 0.5, slept=5.0) == pytest.approx(5.0)
 
 
+def test_a_pause_that_both_clocks_show_in_part_is_the_whole_of_it(clocks: FakeClocks) -> None:
+    assert waited(clocks, 1.0, 3.0, slept=3.0) == pytest.approx(5.0)
+    assert waited(clocks, 1.0, 1.3, slept=0.3) == pytest.approx(0.6)
+
+
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
 def test_a_wall_clock_that_is_set_is_no_pause(clocks: FakeClocks, step: float) -> None:
     assert waited(clocks, 1.0, 1.0, step=step) is None

@@ -1,0 +1,301 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of STATE/drills. ID.json is a drill: what was asked for, and how far it is. ID.cancel asks to end it.
+
+The directory is the runner's, with mode 0700: only root and the runner's user can ask. Files are replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+from ..events import EVENT_SOURCES
+from . import trust
+from .clocks import Stamp
+
+DIRECTORY = "drills"
+ID_PREFIX = "drill-"
+# As far ahead as the service announces (predicted hardware failure), and far longer than any event lasts.
+LONGEST_SECONDS = 7 * 86400.0
+
+_ID = re.compile(ID_PREFIX + "[0-9a-z]{1,32}", re.ASCII)
+_RECORD, _CANCEL, _REFUSED = ".json", ".cancel", ".refused"
+_TYPE = re.compile(r"[A-Z][A-Za-z0-9]{0,63}", re.ASCII)
+_MOST_BYTES = 64 * 1024
+_MOST_RESOURCES = 100
+_LONGEST_NAME = 255
+_LONGEST_DESCRIPTION = 1000
+_SCHEMA = {"schema": "drill", "version": 1}
+_SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # Windows has neither
+_RELATIVE = os.open in os.supports_dir_fd  # not on Windows
+
+
+class Request(NamedTuple):
+    """A drill as it was asked for. ``resources`` None: this VM alone. ``description`` None: one of the runner's."""
+
+    event_type: str
+    notice_seconds: float
+    duration_seconds: float
+    source: str
+    resources: tuple[str, ...] | None = None
+    description: str | None = None
+
+
+class Record(NamedTuple):
+    """What is kept of a drill. ``scheduled`` and ``resources`` are None until the runner has taken it."""
+
+    request: Request
+    handed_over: Stamp
+    scheduled: Stamp | None = None
+    started: Stamp | None = None
+    resources: tuple[str, ...] | None = None
+
+
+class Names(NamedTuple):
+    """What lies in the directory: ids of drills, ids to cancel, and names of files that are neither."""
+
+    drills: frozenset[str] = frozenset()
+    cancelled: frozenset[str] = frozenset()
+    strange: tuple[str, ...] = ()
+
+
+_NOTHING = Names()
+
+
+class Spool:
+    """The directory of drills below a state directory."""
+
+    def __init__(self, directory: str) -> None:
+        self.path = os.path.join(directory, DIRECTORY)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self._made = False
+        self._stuck: set[str] = set()  # names of files that are done with, but could not be removed
+
+    def names(self) -> Names | None:
+        """Return what is there, None if that cannot be read. The first time it makes the directory. Never raises."""
+        try:
+            listing = os.listdir(self.path)  # noqa: PTH208 - as above
+        except FileNotFoundError:
+            self._make()
+            return _NOTHING
+        except OSError:
+            return None
+        if not listing:
+            return _NOTHING
+        found: dict[str, list[str]] = {_RECORD: [], _CANCEL: []}
+        strange = []
+        for name in listing:
+            stem, suffix = os.path.splitext(name)  # noqa: PTH122 - as above
+            if suffix not in found or name.startswith(".") or name in self._stuck:
+                continue
+            if _ID.fullmatch(stem):
+                found[suffix].append(stem)
+            else:
+                strange.append(name)
+        return Names(frozenset(found[_RECORD]), frozenset(found[_CANCEL]), tuple(strange))
+
+    def read(self, event_id: str) -> Record:
+        """Return a drill. Raises InputError if its file is none, or not safe from others."""
+        path = self._file(event_id + _RECORD)
+        trust.check_file(path, "drill")
+        try:
+            file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _SAFELY)
+            try:
+                content = os.read(file, _MOST_BYTES + 1)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from error
+        if len(content) > _MOST_BYTES:
+            raise InputError(f"{path} is longer than {_MOST_BYTES} bytes")
+        return _record(content)
+
+    def write(self, event_id: str, record: Record) -> None:
+        """Keep a drill, durably. Raises InputError."""
+        data = {"forewarn": _SCHEMA, **record._asdict(), "request": record.request._asdict()}
+        self._put(event_id + _RECORD, json.dumps(data).encode("ascii"))
+
+    def cancel(self, event_id: str) -> None:
+        """Ask the runner to end a drill. Raises InputError if there is none of this id."""
+        names = self.names()
+        if names is None or event_id not in names.drills:
+            there = ", ".join(sorted(names.drills)) if names else ""
+            known = f"There are: {there}." if there else "None is under way."
+            raise InputError(f"there is no drill {event_id}.", known)
+        self._put(event_id + _CANCEL, b"")
+
+    def remove(self, event_id: str) -> None:
+        """Remove what there is of a drill. Never raises: what cannot be removed is not seen any more."""
+        for name in (event_id + _RECORD, event_id + _CANCEL):
+            try:
+                os.unlink(self._file(name))  # noqa: PTH108 - as above
+            except FileNotFoundError:  # noqa: PERF203 - two of them
+                pass
+            except OSError:
+                self._stuck.add(name)
+
+    def refuse(self, name: str) -> None:
+        """Move a file aside, to be looked at. Never raises: what cannot be moved is not seen any more."""
+        try:
+            os.replace(self._file(name), self._file(name + _REFUSED))  # noqa: PTH105 - as above
+        except OSError:
+            self._stuck.add(name)
+
+    def _file(self, name: str) -> str:
+        return os.path.join(self.path, name)  # noqa: PTH118 - as above
+
+    def _make(self) -> None:
+        if self._made:  # somebody has removed it, or it cannot be made
+            return
+        self._made = True
+        with suppress(OSError):  # no drills, then: ``forewarn drill`` says so
+            os.mkdir(self.path, 0o700)  # noqa: PTH102 - as above
+
+    def _put(self, name: str, content: bytes) -> None:
+        """Write a whole file. What root writes is given to the runner's user, whose directory this is."""
+        directory = None
+        temporary = f".{name}.{os.urandom(4).hex()}"
+        try:
+            if _RELATIVE:  # so that nobody can put a link in place of the directory meanwhile
+                directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _SAFELY)
+            source, target = (temporary, name) if _RELATIVE else (self._file(temporary), self._file(name))
+            try:
+                file = os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o600, dir_fd=directory)
+                try:
+                    _give(file, directory)
+                    if os.write(file, content) != len(content):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+                os.replace(source, target, src_dir_fd=directory, dst_dir_fd=directory)
+            except OSError:
+                _discard(source, directory)
+                raise
+            if directory is not None:
+                os.fsync(directory)
+        except OSError as error:
+            raise InputError(f"{self._file(name)}: {error.strerror}", _hint(error, self.path)) from error
+        finally:
+            if directory is not None:
+                os.close(directory)
+
+
+def new_id() -> str:
+    """Return an id that no other drill has: short enough to be typed, and nothing that the service could send."""
+    return ID_PREFIX + os.urandom(6).hex()
+
+
+def check(request: Request) -> Request:
+    """Return the request if the runner may take it. Raises InputError with what is wrong about it."""
+    if not _TYPE.fullmatch(request.event_type):
+        raise InputError(f"type {request.event_type[:80]!r} is not a word such as Reboot.")
+    for what, seconds in (("notice", request.notice_seconds), ("duration", request.duration_seconds)):
+        if not 0 <= seconds <= LONGEST_SECONDS:
+            raise InputError(f"the {what} of {seconds:g} s is not from 0 to {LONGEST_SECONDS:g} s (7 days).")
+    if request.source not in EVENT_SOURCES:
+        raise InputError(f"source {request.source[:80]!r} is none of {', '.join(EVENT_SOURCES)}.")
+    if request.resources is not None:
+        if not 1 <= len(request.resources) <= _MOST_RESOURCES:
+            raise InputError(f"{len(request.resources)} resources are not from 1 to {_MOST_RESOURCES}.")
+        for name in request.resources:
+            if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
+                raise InputError(f"resource {name[:80]!r} is not the name of a VM.")
+    if request.description is not None and not (
+        len(request.description) <= _LONGEST_DESCRIPTION and request.description.isprintable()
+    ):
+        raise InputError(f"the description is not one line of at most {_LONGEST_DESCRIPTION} characters.")
+    return request
+
+
+def _record(content: bytes) -> Record:
+    """Return what ``Spool.write`` wrote. Raises InputError for anything else."""
+    try:
+        data = json.loads(content)
+        _exactly(data, ("forewarn", *Record._fields))
+        if data["forewarn"] != _SCHEMA:
+            raise ValueError("it is of another version of Forewarn")
+        asked = data["request"]
+        _exactly(asked, Request._fields)
+        request = Request(
+            event_type=_text(asked["event_type"]),
+            notice_seconds=_number(asked["notice_seconds"]),
+            duration_seconds=_number(asked["duration_seconds"]),
+            source=_text(asked["source"]),
+            resources=_names(asked["resources"]),
+            description=None if asked["description"] is None else _text(asked["description"]),
+        )
+        handed_over = _stamp(data["handed_over"])
+        if handed_over is None:
+            raise ValueError("it lacks the time when it was handed over")
+        record = Record(
+            check(request), handed_over, _stamp(data["scheduled"]), _stamp(data["started"]), _names(data["resources"])
+        )
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise InputError(f"its file is no drill: {error}") from error
+    if (record.scheduled is None) != (record.resources is None) or (record.started and not record.scheduled):
+        raise InputError("its file is no drill: it contradicts itself")
+    if record.resources is not None:
+        check(request._replace(resources=record.resources))
+    return record
+
+
+def _exactly(data: object, keys: Sequence[str]) -> None:
+    if not isinstance(data, Mapping) or set(data) != set(keys):
+        raise ValueError(f"it has not exactly the keys {', '.join(keys)}")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{json.dumps(value)[:40]} is not a text")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError(f"{json.dumps(value)[:40]} is not a number")
+    return float(value)
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise TypeError(f"{json.dumps(value)[:40]} is not a list of names")
+    return tuple(_text(name) for name in value)
+
+
+def _stamp(value: Any) -> Stamp | None:
+    if value is None:
+        return None
+    stamp = Stamp.of(value)
+    return Stamp(_number(stamp.wall), _number(stamp.boot), stamp.boot_id)
+
+
+def _give(file: int, directory: int | None) -> None:
+    if directory is None:  # there are no such owners
+        return
+    owner = os.fstat(directory)
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.fchown(file, owner.st_uid, owner.st_gid)
+
+
+def _discard(name: str, directory: int | None) -> None:
+    with suppress(OSError):  # it was not even made
+        os.unlink(name, dir_fd=directory)
+
+
+def _hint(error: OSError, path: str) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "The runner makes this directory when it starts: it has not yet, or is of a version without drills."
+    if isinstance(error, PermissionError):
+        return f"Only root and the runner's user may write to {path}: run this as one of them."
+    return ""
