@@ -40,6 +40,12 @@ class Metric(NamedTuple):
 
 
 _ALONE = ((),)  # the one series of a metric without labels
+_FAILED_HOOKS = tuple(
+    (phase, kind, result, "false")
+    for phase in ("prepare", "recover", "notify")
+    for kind in ("run", "unit", "http")
+    for result in ("failed", "timed-out", "not-started")
+)
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -86,7 +92,10 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             present=_ALONE,
         ),
         "forewarn_hooks_total": Metric(
-            COUNTER, "Hooks that have ended, or could not be started.", ("phase", "kind", "result", "drill")
+            COUNTER,
+            "Hooks that have ended, or could not be started.",
+            ("phase", "kind", "result", "drill"),
+            present=_FAILED_HOOKS,
         ),
         "forewarn_hook_duration_seconds": Metric(
             HISTOGRAM,
@@ -138,10 +147,6 @@ class Metrics:
         with self._lock:
             series = self._series[name]
             series[key] = series.get(key, 0.0) + amount
-
-    def expect(self, name: str, /, **labels: object) -> None:
-        """Let a series of a counter stand at 0 until it is counted: ``Metric.present``, for labels known later."""
-        self.count(name, 0.0, **labels)
 
     def observe(self, name: str, seconds: float, /, **labels: object) -> None:
         """Add an observation to a histogram or a summary."""
