@@ -368,6 +368,10 @@ def test_the_runner_names_metrics_as_the_table_does(package: Path) -> None:
             assert given_labels == set(METRICS[name].labels), place
 
 
+def test_the_runner_writes_every_metric_of_the_table(package: Path) -> None:
+    assert {ast.literal_eval(node.args[0]) for _, _, node in calls(package)} == set(METRICS)
+
+
 class FullDiskError(OSError):
     def __init__(self) -> None:
         super().__init__(28, "No space left on device")
