@@ -14,7 +14,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from forewarn.cli.events import duration_text
+from forewarn.cli.state import duration_text
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 
 

@@ -33,7 +33,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 STANDARD_LIBRARY_ONLY = (
     *("errors", "events", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.run_config", "cli.service", "cli.events", "cli.approve"),
-    *("cli.status", "cli.history", "cli.drill", "cli.state"),
+    *("cli.status", "cli.history", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
 )
 # The standard library of the Python that runs the tests, less what not every Python from 3.9 to 3.13 has.
 _NOT_EVERYWHERE = frozenset(

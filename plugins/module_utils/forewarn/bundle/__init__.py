@@ -25,7 +25,7 @@ from .deflate import deflate
 CONTENTS = (
     *("errors", "events", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.run_config", "cli.service", "cli.events", "cli.approve"),
-    *("cli.status", "cli.history", "cli.drill", "cli.state"),
+    *("cli.status", "cli.history", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
 )
 OLDEST_PYTHON = (3, 9)
 # Every Python has to get as far as the sentence, Python 2 included: no newer syntax here, and ASCII alone.

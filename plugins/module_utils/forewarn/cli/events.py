@@ -12,14 +12,14 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..errors import ServiceError
-from ..events import UNKNOWN_DURATION, Document, Event, format_time
+from ..events import Document, Event, format_time
 from ..imds.client import Client
 from .console import Console, one_line
 from .service import add_service_arguments, client_of
+from .state import announced_text, duration_text, resources_text
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
 _STYLES = {"Started": "red", "leads": "bold", "affected": "bold"}
-_SHOWN_RESOURCES = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,19 +51,6 @@ def run(args: argparse.Namespace) -> int:
         for text in event.problems:
             _warn(problems, f"event {event.event_id}: {text}")
     return 0
-
-
-def duration_text(duration_seconds: float) -> str:
-    """Write a time span for people, in its two greatest units: ``14 min 3 s``."""
-    rest = int(duration_seconds)
-    parts = []
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, rest = divmod(rest, length)
-        if count:
-            parts.append(f"{count} {unit}")
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "0 s"
 
 
 def _own_name(client: Client, problems: Console) -> str | None:
@@ -120,10 +107,10 @@ def _row(event: Event, vm_name: str | None, now: datetime) -> tuple[str, ...]:
         event.event_type or "?",
         event.event_status or "?",
         _not_before(event, now),
-        _duration(event.duration_in_seconds),
+        announced_text(event.duration_in_seconds),
         event.event_source or "-",
         _standing(event, vm_name),
-        _resources(event.resources),
+        resources_text(event.resources),
         event.event_id,
     )
 
@@ -136,12 +123,6 @@ def _not_before(event: Event, now: datetime) -> str:
     return f"{format_time(event.not_before)} ({when})"
 
 
-def _duration(duration_in_seconds: int | None) -> str:
-    if duration_in_seconds is None:
-        return "-"
-    return "unknown" if duration_in_seconds == UNKNOWN_DURATION else f"{duration_in_seconds} s"
-
-
 def _standing(event: Event, vm_name: str | None) -> str:
     if vm_name is None:
         return "?"
@@ -149,8 +130,3 @@ def _standing(event: Event, vm_name: str | None) -> str:
     if place is None:
         return "not affected"
     return "leads" if place == 0 else "affected"
-
-
-def _resources(names: tuple[str, ...]) -> str:
-    more = len(names) - _SHOWN_RESOURCES
-    return ", ".join(names[:_SHOWN_RESOURCES]) + (f" and {more} more" if more > 0 else "") or "-"

@@ -27,6 +27,8 @@ from .console import Console
 COMMANDS = {
     "run": ("run", "poll the service, decide by policy, approve"),
     "events": ("events", "show what is scheduled now"),
+    "status": ("status", "show what is pending, what it waits for, and how the service is"),
+    "history": ("history", "show what happened to events, and why"),
     "approve": ("approve", "approve events by id"),
     "emulate": ("emulate", "serve an emulated Scheduled Events service"),
     "policy": ("policy_common", "check, test, explain and compile policies"),

@@ -1,0 +1,303 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn history``: what happened to events, and why. docs/seeing.md shows it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import InputError
+from ..events import parse_time
+from ..runner.clocks import Clocks, Stamp
+from .console import Console
+from .state import (
+    Page,
+    add_state_argument,
+    announced_text,
+    cut,
+    exact_text,
+    iso,
+    life_as_json,
+    list_of,
+    number_of,
+    object_of,
+    open_journal,
+    resources_text,
+    stamp_of,
+    text_of,
+)
+from .timeline import DECISION, DOCUMENT, OF_THE_RUNNER, OUTCOMES, tell
+from .waiting import failure
+
+if TYPE_CHECKING:
+    from ..runner.journal_reader import JournalEntry, JournalReader
+    from ..runner.journal_schema import LifeRow
+
+DEFAULT_SECONDS = 7 * 86400.0
+
+_SPAN = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
+# Unless one event is asked for: of a text its beginning, of what a hook printed the first and the last lines.
+_MOST_CHARACTERS = 600
+_FIRST_LINES, _LAST_LINES = 3, 7
+_ROOMY = 100  # columns, from which on hooks' output has its place below the sentences
+_CLOCK_SET_SECONDS = 2.0
+_SENT = ("approved", "approval-failed")
+
+
+class Span(NamedTuple):
+    """``--since``: so many seconds back, or a moment (seconds since 1970)."""
+
+    back: float | None
+    moment: float | None
+
+    def start(self, now: float) -> float:
+        """Return where it starts, in seconds since 1970."""
+        return now - (self.back or 0.0) if self.moment is None else self.moment
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_state_argument(parser)
+    parser.add_argument(
+        "--since",
+        type=_since,
+        metavar="TIME",
+        help="how far back: 90m, 2h, 3d, or a time in UTC, 2026-11-01 or 2026-11-01T10:00Z (default: 7d)",
+    )
+    parser.add_argument(
+        "--event", metavar="ID", help="one event, by the beginning of its id; nothing is shortened then"
+    )
+    parser.add_argument("--limit", type=_limit, metavar="N", help="the newest N events only")
+    parser.add_argument("--documents", action="store_true", help="also each document that the service returned")
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the history."""
+    journal = open_journal(args.state)
+    since = None
+    if args.since is not None or args.event is None:
+        since = (args.since or Span(DEFAULT_SECONDS, None)).start(Clocks().wall())
+    lives = journal.lives(since_wall=since, event=args.event, limit=args.limit)
+    if args.event is not None and not lives:
+        raise InputError(
+            f"no event's id begins with {args.event!r}.", "What there is: forewarn history, with --since if need be."
+        )
+    if args.event is not None or args.limit is not None:  # what was before concerns none of them
+        born = [stamp.wall for stamp in (stamp_of(life.data, "first_seen") for life in lives[:1]) if stamp is not None]
+        since = max([*born, *([] if since is None else [since])], default=None)
+    kinds = (*OF_THE_RUNNER, DOCUMENT) if args.documents else OF_THE_RUNNER
+    others = [entry for entry in journal.entries(kinds=kinds, since_wall=since) if entry.life_id is None]
+    if args.json:
+        _write_json(journal, lives, others, since)
+        return 0
+    story = _Story(Page(Console(sys.stdout)), others, whole=args.event is not None)
+    for life in lives:
+        story.tell(life, list(journal.entries(life_id=life.id)))
+    story.end()
+    if not lives:
+        story.page.line("No events." if since is None else f"No events since {iso(since)}.")
+    return 0
+
+
+def _since(text: str) -> Span:
+    span = _SPAN.fullmatch(text)
+    if span:
+        return Span(int(span.group(1)) * _UNITS[span.group(2)], None)
+    time = _TIME.fullmatch(text)
+    try:
+        if time is None:
+            raise ValueError
+        date, minutes, seconds, zone = time.groups()
+        moment = parse_time(f"{date}T{minutes or '00:00'}{seconds or ':00'}{zone or 'Z'}")
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a span (90m, 2h, 3d) nor a time (2026-11-01, 2026-11-01T10:00Z)"
+        ) from None
+    return Span(None, moment.timestamp())
+
+
+def _limit(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,8}", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of events")
+    return int(text)
+
+
+# For programs
+
+
+def _write_json(
+    journal: JournalReader, lives: Sequence[LifeRow], others: Sequence[JournalEntry], since: float | None
+) -> None:
+    """Write one object, event by event: a long history need not fit into memory."""
+    write = sys.stdout.write
+    head = {"schema": "history", "version": 1}
+    start = None if since is None else iso(since)
+    write(f'{{"forewarn": {json.dumps(head)}, "since": {json.dumps(start)}, "events": [')
+    for number, life in enumerate(lives):
+        seen = stamp_of(life.data, "first_seen")
+        entries = [_entry_as_json(entry, seen) for entry in journal.entries(life_id=life.id)]
+        write(("," if number else "") + "\n" + json.dumps({**life_as_json(life), "entries": entries}))
+    write('\n], "runner": [')
+    for number, entry in enumerate(others):
+        write(("," if number else "") + "\n" + json.dumps(_entry_as_json(entry, None)))
+    write("\n]}\n")
+
+
+def _entry_as_json(entry: JournalEntry, seen: Stamp | None) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "kind": entry.kind,
+        "at": iso(entry.stamp.wall, "milliseconds"),
+        "boot_seconds": entry.stamp.boot,
+        "boot_id": entry.stamp.boot_id,
+        "seconds_since_first_seen": None if seen is None else round(_between(seen, entry.stamp), 3),
+        "fields": entry.fields,
+    }
+
+
+def _between(first: Stamp, second: Stamp) -> float:
+    """Return the seconds from one moment to another, by the clock that nobody sets, unless there was a reboot."""
+    if first.boot_id and first.boot_id == second.boot_id:
+        return second.boot - first.boot
+    return second.wall - first.wall
+
+
+# For people
+
+
+class _Story:
+    """Tells events one after another, and between and within them what concerned the runner as a whole.
+
+    ``whole``: nothing is shortened.
+    """
+
+    def __init__(self, page: Page, others: Sequence[JournalEntry], *, whole: bool) -> None:
+        self.page = page
+        self._others = others
+        self._ids = [entry.id for entry in others]
+        self._whole = whole
+        runs = [entry for entry in others if entry.kind in ("runner-started", "runner-stopped")]
+        self._after_crash = {new.id for old, new in zip(runs, runs[1:]) if old.kind == new.kind == "runner-started"}
+        self._told = 0  # so many of the others, or left to events
+        self._last_id = 0  # of the entries of events so far
+
+    def tell(self, life: LifeRow, entries: Sequence[JournalEntry]) -> None:
+        """Tell one event."""
+        if entries:
+            self._aside(bisect_left(self._ids, entries[0].id))
+            last = sys.maxsize if life.open else entries[-1].id
+            self._last_id = max(self._last_id, last)
+            among = self._others[bisect_left(self._ids, entries[0].id) : bisect_right(self._ids, last)]
+            entries = sorted((*entries, *among))
+        self._head(life)
+        seen = stamp_of(life.data, "first_seen")
+        before: Stamp | None = None
+        decision: Mapping[str, Any] | None = None
+        for entry, following in zip(entries, [*entries[1:], None]):
+            self._clocks(before, entry.stamp)
+            before = entry.stamp
+            if entry.kind == "approval-sending" and following is not None and following.kind in _SENT:
+                continue  # it is only news if what became of it is not known
+            self._entry(entry, None if seen is None else _between(seen, entry.stamp), decision)
+            if entry.kind == DECISION:
+                decision = entry.fields
+        self.page.line()
+
+    def end(self) -> None:
+        """Tell what came after the last event."""
+        self._aside(len(self._others))
+
+    def _aside(self, until: int) -> None:
+        """Tell what was before an event and within no other."""
+        entries = [entry for entry in self._others[self._told : until] if entry.id > self._last_id]
+        self._told = max(self._told, until)
+        if self._whole or not entries:
+            return
+        for entry in entries:
+            self._entry(entry, None)
+        self.page.line()
+
+    def _head(self, life: LifeRow) -> None:
+        event = object_of(life.data, "event")
+        self.page.segments(
+            (text_of(event, "EventType") or "event", ("bold",)),
+            (text_of(event, "EventId") or life.key, ("bold",)),
+            *([("DRILL", ("bold", "yellow"))] if life.data.get("drill") is True else []),
+            _ending(life),
+        )
+        names = list_of(event, "Resources")
+        about = [
+            f"affects {', '.join(map(str, names)) if self._whole else resources_text(names)}",
+            f"source {text_of(event, 'EventSource') or 'unknown'}",
+            f"duration {announced_text(number_of(event, 'DurationInSeconds'))}",
+        ]
+        self.page.hanging("  ", self._cut("; ".join(about)))
+        description = text_of(event, "Description")
+        if description:
+            self.page.hanging("  ", f'"{self._cut(description)}"', "dim")
+        cost = [
+            f"{word} for {exact_text(seconds)}"
+            for name, word in (("paused_seconds", "stood still"), ("down_seconds", "was down"))
+            for seconds in [number_of(object_of(life.data, "impact"), name)]
+            if seconds
+        ]
+        if cost:
+            self.page.hanging("  ", f"the machine {' and '.join(cost)}", "yellow")
+
+    def _entry(self, entry: JournalEntry, seconds: float | None, decision: Mapping[str, Any] | None = None) -> None:
+        told = tell(entry, decision)
+        if told is None:
+            return
+        if entry.id in self._after_crash:
+            told = told._replace(text=f"{told.text}; the one before had not been stopped")
+        relative = "" if seconds is None else f"{seconds:+.1f} s" if abs(seconds) < 1000 else f"{seconds:+.0f} s"
+        lead = f"  {iso(entry.stamp.wall)}  {relative:>9}  "
+        self.page.hanging(lead, self._cut(told.text), *told.styles)
+        margin = " " * (len(lead) if self.page.width is None or self.page.width >= _ROOMY else 4)
+        if self._whole:
+            for value in told.values:
+                self.page.hanging(f"{margin}  ", value, "dim")
+        for line in self._bounded(told.output.splitlines()):
+            self.page.hanging(f"{margin}| ", self._cut(line))
+
+    def _clocks(self, before: Stamp | None, after: Stamp) -> None:
+        """Tell of a reboot, or of a clock that was set: times are strange after it."""
+        if before is None:
+            return
+        if before.boot_id != after.boot_id:
+            self.page.hanging("  ", "-- the machine was booted --", "bold", "yellow")
+            return
+        by = (after.wall - before.wall) - (after.boot - before.boot)
+        if abs(by) > _CLOCK_SET_SECONDS:
+            word = "forward" if by > 0 else "back"
+            self.page.hanging("  ", f"-- the wall clock was set {word} by {exact_text(abs(by))} --", "yellow")
+
+    def _cut(self, text: str) -> str:
+        return text if self._whole else cut(text, _MOST_CHARACTERS)
+
+    def _bounded(self, lines: list[str]) -> list[str]:
+        surplus = len(lines) - _FIRST_LINES - _LAST_LINES
+        if self._whole or surplus <= 1:
+            return lines
+        return [*lines[:_FIRST_LINES], f"... {surplus} more lines: see --event", *lines[-_LAST_LINES:]]
+
+
+def _ending(life: LifeRow) -> tuple[str, tuple[str, ...]]:
+    """Return in a word how an event stands or ended."""
+    if life.open:
+        return life.state, ("bold", "cyan")
+    outcome = text_of(life.data, "outcome")
+    text = OUTCOMES.get(outcome, outcome or life.state)
+    if failure(life, "recover"):
+        return f"{text}; not recovered", ("bold", "red")
+    return text, ("green",)

@@ -1,0 +1,313 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``status`` and ``history`` share: finding and opening the runner's state, reading what it kept of an event,
+times and spans for people, and lines that fit the terminal.
+
+What the journal holds may come from a newer runner, or from a damaged one: nothing here takes a field for granted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import east_asian_width
+
+from ..errors import InputError
+from ..events import UNKNOWN_DURATION, parse_time
+from ..runner import hooks
+from ..runner.clocks import Stamp
+from .console import Console, one_line
+
+if TYPE_CHECKING:
+    from ..runner.heartbeat import Beat
+    from ..runner.journal_reader import JournalReader
+    from ..runner.journal_schema import LifeRow
+
+_SERVICE_DIRECTORY = "/var/lib/forewarn"
+_SHOWN_RESOURCES = 3
+_NARROWEST = 60  # columns; below, a terminal may break lines as it likes
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class State(NamedTuple):
+    """What a runner has left in its directory. Without ``journal``, ``trouble`` says why there is none."""
+
+    directory: str
+    beat: Beat | None
+    journal: JournalReader | None
+    trouble: str = ""
+
+
+def add_state_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--state``."""
+    parser.add_argument(
+        "--state",
+        metavar="DIR",
+        help=f"directory in which the runner keeps its state (default: $STATE_DIRECTORY, else {_SERVICE_DIRECTORY} "
+        "for root and ~/.local/state/forewarn for others)",
+    )
+
+
+def open_state(given: str | None) -> State:
+    """Open what a runner has left in the directory. Raises InputError if none has worked there, or it is not ours."""
+    from ..runner import heartbeat
+    from ..runner.journal_reader import JournalReader
+
+    directory = _directory(given)
+    beat = heartbeat.read(directory)
+    try:
+        return State(directory, beat, JournalReader(directory))
+    except InputError as error:
+        if beat is not None:
+            return State(directory, beat, None, str(error))
+        raise
+
+
+def open_journal(given: str | None) -> JournalReader:
+    """Open the journal in the directory. Raises InputError if there is none, or it is not ours to read."""
+    from ..runner.journal_reader import JournalReader
+
+    return JournalReader(_directory(given))
+
+
+def _directory(given: str | None) -> str:
+    """Return the directory, which can be read. Raises InputError."""
+    from ..runner import statedir
+
+    uid = os.getuid() if hasattr(os, "getuid") else 0
+    directory = given or statedir.default(os.environ, uid)
+    root = "" if uid == 0 else "as root, or "
+    try:
+        os.scandir(directory).close()
+    except PermissionError as error:
+        raise InputError(
+            f"{directory}: permission denied. Only the runner's user and root can read what the runner keeps.",
+            f"Run this {root}as the user of the service.",
+        ) from error
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{directory}: there is no such directory, so no runner has worked with it.",
+            "Name the one of the runner: --state DIR."
+            if given or uid == 0
+            else f"That is where your own runner would keep its state. A service keeps it in {_SERVICE_DIRECTORY}: run "
+            "this as root, or name the directory: --state DIR.",
+        ) from error
+    except OSError as error:
+        raise InputError(f"{directory}: {error.strerror}.", "--state wants the directory of a runner.") from error
+    return directory
+
+
+# What the runner kept of an event
+
+
+def text_of(data: Any, name: str) -> str:
+    """Return a text of an object, "" if it has none by that name."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    return value if isinstance(value, str) else ""
+
+
+def number_of(data: Any, name: str) -> float | None:
+    """Return a number of an object, None if it has none by that name."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+        return None
+    return value
+
+
+def object_of(data: Any, name: str) -> Mapping[str, Any]:
+    """Return an object of an object, an empty one if it has none by that name."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_of(data: Any, name: str) -> Sequence[Any]:
+    """Return a list of an object, an empty one if it has none by that name."""
+    value = data.get(name) if isinstance(data, Mapping) else None
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def stamp_of(data: Any, name: str) -> Stamp | None:
+    """Return a moment of an object, None if it has none by that name."""
+    try:
+        return Stamp.of(list_of(data, name))
+    except (ValueError, TypeError):
+        return None
+
+
+def not_before_of(event: Mapping[str, Any]) -> float | None:
+    """Return NotBefore of an event as seconds since 1970, None if there is none."""
+    try:
+        return parse_time(text_of(event, "NotBefore")).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def hook_text(run: Mapping[str, Any]) -> str:
+    """Name the hook of a plan, without its secrets."""
+    try:
+        return hooks.describe(object_of(run, "hook"))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # of a kind that a newer runner knows
+        return "a hook of an unknown kind"
+
+
+def plan_of(life: LifeRow) -> list[Mapping[str, Any]]:
+    """Return the hooks planned for an event, in order."""
+    return [run for run in list_of(life.data, "plan") if isinstance(run, Mapping)]
+
+
+def life_as_json(life: LifeRow) -> dict[str, Any]:
+    """Return what the runner kept of an event, for programs: times in ISO 8601, hooks without secrets."""
+    data = life.data
+    times = {name: stamp_of(data, name) for name in ("first_seen", "last_seen", "started_at", "approved_at", "gone_at")}
+    kept = ("attempts", "status", "policy", "rule", "on_failure", "pid", "exit_code", "seconds", "reason")
+    return {
+        "life_id": life.id,
+        "event_id": text_of(object_of(data, "event"), "EventId") or life.key,
+        "state": life.state,
+        "open": life.open,
+        "outcome": data.get("outcome"),
+        "drill": data.get("drill") is True,
+        "event": object_of(data, "event"),
+        **{name: None if stamp is None else iso(stamp.wall, "milliseconds") for name, stamp in times.items()},
+        "approvals": number_of(data, "approvals") or 0,
+        "decision": data.get("decision"),
+        "hooks": [
+            {"phase": run.get("phase"), "hook": hook_text(run), **{name: run.get(name) for name in kept}}
+            for run in plan_of(life)
+        ],
+        "impact": object_of(data, "impact"),
+    }
+
+
+# For people
+
+
+def iso(wall: float, timespec: str = "seconds") -> str:
+    """Write seconds since 1970 as ISO 8601 in UTC."""
+    try:
+        moment = _EPOCH + timedelta(seconds=wall)
+    except (OverflowError, ValueError):
+        return "?"
+    return moment.replace(tzinfo=None).isoformat(timespec=timespec) + "Z"
+
+
+def duration_text(duration_seconds: float) -> str:
+    """Write a time span for people, in its two greatest units: ``14 min 3 s``."""
+    rest = int(duration_seconds)
+    parts = []
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, rest = divmod(rest, length)
+        if count:
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
+def exact_text(duration_seconds: float) -> str:
+    """Write a time span that was measured: below a minute with its tenth of a second, ``4.8 s``."""
+    tenths = round(duration_seconds, 1)
+    return f"{tenths:g} s" if tenths < 60 else duration_text(tenths)
+
+
+def announced_text(duration_in_seconds: float | None) -> str:
+    """Write DurationInSeconds (SE-19)."""
+    if duration_in_seconds is None:
+        return "-"
+    return "unknown" if duration_in_seconds == UNKNOWN_DURATION else f"{duration_in_seconds:g} s"
+
+
+def resources_text(names: Sequence[Any]) -> str:
+    """Write the names of Resources, the first few of them."""
+    more = len(names) - _SHOWN_RESOURCES
+    return ", ".join(map(str, names[:_SHOWN_RESOURCES])) + (f" and {more} more" if more > 0 else "") or "-"
+
+
+def cut(text: str, most: int) -> str:
+    """Return the text, or of a longer one the beginning, and how much there is beyond it."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
+
+
+class Page:
+    """Lines for people: on a terminal as wide as it is, in a pipe, where ``width`` is None, as long as they are.
+
+    A terminal must not break lines itself: what it puts at the left margin could pass for a line of ours.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.style = console.style
+        self.width = _width(console)
+
+    def line(self, text: str = "", *styles: str) -> None:
+        """Write a text, in further lines if it has to be."""
+        self.hanging("", text, *styles)
+
+    def hanging(self, lead: str, text: str, *styles: str, lead_styles: Sequence[str] = ("dim",)) -> None:
+        """Write a text after ``lead``, and what does not fit below the text."""
+        lead, text = one_line(lead), one_line(text)
+        room = None if self.width is None else self.width - len(lead)
+        for number, part in enumerate([text] if room is None else wrap(text, room)):
+            margin = " " * len(lead) if number else lead
+            styled = self.style(margin, *lead_styles) if margin.strip() else margin
+            self._console.line((styled + self.style(part, *styles)).rstrip())
+
+    def segments(self, *parts: tuple[str, Sequence[str]]) -> None:
+        """Write texts, each with its styles, in one line or, if they do not fit, in one line each."""
+        texts = [one_line(text) for text, _styles in parts]
+        if self.width is not None and _columns("  ".join(texts)) > self.width:
+            for text, styles in parts:
+                self.line(text, *styles)
+            return
+        self._console.line("  ".join(self.style(text, *styles) for text, (_text, styles) in zip(texts, parts)))
+
+    def columns(self, cells: Sequence[str], widths: Sequence[int], styles: Sequence[Sequence[str]]) -> None:
+        """Write one line of cells, each with its styles, padded to its width."""
+        parts = []
+        for cell, width, names in zip(cells, widths, styles):
+            text = one_line(cell)
+            parts.append(self.style(text, *names) + " " * (width - len(text)))
+        self._console.line("  ".join(parts).rstrip())
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break a line into lines of ``width`` columns at most: at spaces, where there are any."""
+    lines = []
+    start, space, used = 0, 0, 0  # of the line: where it starts, its last space, its columns
+    for place, character in enumerate(text):
+        size = _columns(character)
+        if used + size > width:
+            end = place if character == " " or not text[start:space].strip() else space
+            lines.append(text[start:end])
+            start = end + (text[end] == " ")
+            space, used = start, _columns(text[start:place])
+            if start > place:
+                continue
+        if character == " ":
+            space = place
+        used += size
+    return [*lines, text[start:]]
+
+
+def _columns(text: str) -> int:
+    """Return how many columns a terminal needs for a text, rather too many than too few."""
+    return len(text) if text.isascii() else sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _width(console: Console) -> int | None:
+    if not console.stream.isatty():
+        return None
+    try:
+        columns = int(os.environ.get("COLUMNS", "")) or 0
+    except ValueError:
+        columns = 0
+    if columns <= 0:
+        try:
+            columns = os.get_terminal_size(console.stream.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+    return max(columns or 80, _NARROWEST)

@@ -1,0 +1,296 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn status``: how the runner is, what is pending, and what it waits for. docs/seeing.md shows it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..runner import heartbeat
+from ..runner.clocks import Clocks
+from .console import Console, one_line
+from .state import (
+    Page,
+    State,
+    add_state_argument,
+    announced_text,
+    duration_text,
+    hook_text,
+    iso,
+    life_as_json,
+    list_of,
+    not_before_of,
+    number_of,
+    object_of,
+    open_state,
+    plan_of,
+    resources_text,
+    stamp_of,
+    text_of,
+)
+from .waiting import Waiting, failure
+
+if TYPE_CHECKING:
+    from ..runner.journal_reader import JournalReader
+    from ..runner.journal_schema import LifeRow
+
+RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
+
+# A poll may take its timeout of some seconds, and the beat comes after it.
+_LATE_INTERVALS, _LATE_SECONDS = 3, 15.0
+# For how long a recovery that failed is told: until then somebody has seen it, or nobody will.
+_REMEMBERED_SECONDS = 86400.0
+
+_WIDEST = 28  # of columns with words of the service, which might be anything
+_HEADER = ("TYPE", "STATE", "STARTS", "LASTS", "SOURCE")
+_STATE_STYLES = {
+    "held": ("yellow",),
+    "preparing": ("cyan",),
+    "prepared": ("green",),
+    "failed": ("bold", "red"),
+    "approved": ("green",),
+    "started": ("bold",),
+    "recovering": ("cyan",),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_state_argument(parser)
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+    parser.epilog = (
+        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, or a "
+        "preparation or a recovery has failed; 2 for bad usage, or where no runner has worked."
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the status; return 1 if there is something to see to."""
+    report = examine(open_state(args.state), Clocks())
+    if args.json:
+        json.dump(report, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        show(Page(Console(sys.stdout)), report)
+    return 1 if report["problems"] else 0
+
+
+def examine(state: State, clocks: Clocks) -> dict[str, Any]:
+    """Return what ``--json`` writes. ``problems`` are sentences on what somebody ought to see to."""
+    fields = state.beat.fields if state.beat else {}
+    trouble = state.trouble or text_of(fields, "journal_trouble")
+    lives = [] if state.journal is None else state.journal.lives(open_only=True)
+    waiting = Waiting(state.journal, clocks, fields.get("dry_run") is True)
+    runner, service = _runner(state, clocks), _service(fields, clocks)
+    events = [_event(life, waiting, clocks) for life in lives]
+    failed = [] if state.journal is None else _failed_recoveries(state.journal, clocks)
+    problems = []
+    if runner["condition"] != RUNNING:
+        problems.append(f"the runner is {runner['text']}")
+    elif service["state"] != "ok":
+        problems.append(f"the service {service['text']}")
+    if trouble:
+        problems.append(f"nothing can be kept: {trouble}")
+    problems += [f"{_name(event)}: {event['failure']}" for event in (*events, *failed) if event["failure"]]
+    return {
+        "forewarn": {"schema": "status", "version": 1},
+        "at": iso(clocks.wall(), "milliseconds"),
+        "state_directory": state.directory,
+        "runner": runner,
+        "service": service,
+        "journal": {"trouble": trouble or None},
+        "events": events,
+        "failed_recoveries": failed,
+        "problems": problems,
+    }
+
+
+# The runner
+
+
+def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
+    fields = state.beat.fields if state.beat else {}
+    started, last = stamp_of(fields, "started"), state.beat.stamp if state.beat else None
+    condition, text = _condition(state, clocks)
+    if condition == RUNNING and started is not None:
+        text = f"running since {iso(started.wall)} ({duration_text(clocks.since(started))})"
+    return {
+        "condition": condition,
+        "text": text,
+        "pid": number_of(fields, "pid"),
+        "version": text_of(fields, "version") or None,
+        "policy": text_of(fields, "policy") or None,
+        "dry_run": fields.get("dry_run") is True,
+        "vm": text_of(fields, "vm") or None,
+        "interval_seconds": number_of(fields, "interval_seconds"),
+        "started_at": None if started is None else iso(started.wall, "milliseconds"),
+        "last_alive_at": None if last is None else iso(last.wall, "milliseconds"),
+        "silent_seconds": None if last is None else round(clocks.since(last), 3),
+    }
+
+
+def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
+    if state.beat is None:
+        return NOT_RUNNING, "not running; when it last was is not known"
+    silent = clocks.since(state.beat.stamp)
+    last = f"{iso(state.beat.stamp.wall)}, {duration_text(silent)} ago"
+    # As if the beat were a fresh one: what is left to ask is whether this boot of the machine has the process.
+    fresh = clocks.stamp()._replace(boot_id=state.beat.stamp.boot_id)
+    gone = heartbeat.silence(state.beat._replace(stamp=fresh), clocks)
+    if gone is not None:
+        signal = "" if state.journal is None else _stopped_by(state.journal)
+        return NOT_RUNNING, f"not running: {f'stopped by {signal}' if signal else gone}; last alive {last}"
+    if silent > _LATE_INTERVALS * (number_of(state.beat.fields, "interval_seconds") or 1.0) + _LATE_SECONDS:
+        return NOT_RESPONDING, f"not responding: its process is there, but its last sign of life is of {last}"
+    return RUNNING, "running"
+
+
+def _stopped_by(journal: JournalReader) -> str:
+    """Return the signal that ended the latest runner in an orderly way, "" if none did."""
+    latest = next(journal.entries(kinds=("runner-started", "runner-stopped"), limit=1, newest_first=True), None)
+    return "" if latest is None or latest.kind != "runner-stopped" else text_of(latest.fields, "signal")
+
+
+def _service(fields: Mapping[str, Any], clocks: Clocks) -> dict[str, Any]:
+    good = stamp_of(fields, "last_good_poll")
+    age = None if good is None else clocks.since(good)
+    fault = text_of(fields, "fault")
+    answered = "no poll was answered" if age is None else f"last good poll {_short(age)} ago"
+    if text_of(fields, "state") == "ok":
+        condition, text = "ok", f"ok, {answered}"
+    elif fields:
+        condition, text = "failing", f"does not answer{': ' if fault else ''}{fault}; {answered}"
+    else:
+        condition, text = "unknown", "unknown"
+    return {
+        "state": condition,
+        "text": text,
+        "answered": answered,
+        "fault": fault or None,
+        "last_good_poll_at": None if good is None else iso(good.wall, "milliseconds"),
+        "last_good_poll_age_seconds": None if age is None else round(age, 3),
+    }
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else duration_text(seconds)
+
+
+# The events
+
+
+def _event(life: LifeRow, waiting: Waiting, clocks: Clocks) -> dict[str, Any]:
+    not_before = not_before_of(object_of(life.data, "event"))
+    return {
+        **life_as_json(life),
+        "seconds_to_not_before": None if not_before is None else round(not_before - clocks.wall(), 3),
+        "starts": _starts(life, not_before, clocks),
+        "waits_for": waiting.for_what(life),
+        "failure": failure(life) or None,
+    }
+
+
+def _starts(life: LifeRow, not_before: float | None, clocks: Clocks) -> str:
+    for name, word in (("gone_at", "gone"), ("started_at", "started")):
+        stamp = stamp_of(life.data, name)
+        if stamp is not None:
+            return f"{word} {duration_text(clocks.since(stamp))} ago"
+    if not_before is None:
+        return "-"
+    left = not_before - clocks.wall()
+    return f"in {duration_text(left)}" if left > 0 else f"overdue {duration_text(-left)}"
+
+
+def _failed_recoveries(journal: JournalReader, clocks: Clocks) -> list[dict[str, Any]]:
+    """Return the events that ended lately without having been recovered, unless a later one has run the same hook."""
+    recovered: list[object] = []
+    found = []
+    for life in reversed(journal.lives(since_wall=clocks.wall() - _REMEMBERED_SECONDS)):
+        runs = [run for run in plan_of(life) if run.get("phase") == "recover"]
+        failed = [run for run in runs if run.get("status") == "failed"]
+        if not life.open and any(run.get("hook") not in recovered for run in failed):
+            text = "; ".join(f"recover hook {hook_text(run)} failed: {text_of(run, 'reason')}" for run in failed)
+            found.append({**life_as_json(life), "failure": text})
+        recovered += [run.get("hook") for run in runs if run.get("status") == "succeeded"]
+    return found[::-1]
+
+
+def _name(event: Mapping[str, Any]) -> str:
+    return f"{text_of(event['event'], 'EventType') or 'event'} {event['event_id']}"
+
+
+# For people
+
+
+def show(page: Page, report: Mapping[str, Any]) -> None:
+    """Write the report."""
+    _show_runner(page, report)
+    page.line()
+    events = report["events"]
+    if not events:
+        page.line("Nothing is pending.")
+    else:
+        if report["runner"]["condition"] != RUNNING:
+            page.line("As the runner left it:", "yellow")
+        _show_events(page, events)
+    if report["failed_recoveries"]:
+        page.line()
+        page.line("Not recovered, in the last 24 hours:", "bold", "red")
+        for event in report["failed_recoveries"]:
+            page.hanging("  ", f"{_name(event)}: {event['failure']}")
+
+
+def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
+    runner, service = report["runner"], report["service"]
+    running = runner["condition"] == RUNNING
+    about = [f"process {runner['pid']}" if running and runner["pid"] else "", f"forewarn {runner['version']}"]
+    about += [f"on {runner['vm']}" if runner["vm"] else ""]
+    known = ", ".join(text for text in about if text) if runner["version"] else ""
+    page.hanging(_label("runner"), runner["text"], *(("green",) if running else ("bold", "red")))
+    if known:
+        page.hanging(_label(""), known)
+    if runner["dry_run"]:
+        page.hanging(_label(""), "a dry run: it approves nothing and runs no hook", "yellow")
+    style = "green" if service["state"] == "ok" and running else "red"
+    page.hanging(_label("service"), service["text"] if running else f"not asked; {service['answered']}", style)
+    if runner["policy"]:
+        page.hanging(_label("policy"), runner["policy"])
+    trouble = report["journal"]["trouble"]
+    if trouble:
+        page.hanging(_label("journal"), f"nothing can be kept: {trouble}", "bold", "red")
+
+
+def _label(name: str) -> str:
+    return f"{name:<9}"
+
+
+def _show_events(page: Page, events: Sequence[Mapping[str, Any]]) -> None:
+    """Write a line of columns for each, and below it, what has no room in columns."""
+    rows = [_HEADER, *(_row(event) for event in events)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
+    margin = " " * (widths[0] + 2)
+    page.columns(_HEADER, widths, [("bold",)] * len(_HEADER))
+    for event, row in zip(events, rows[1:]):
+        styles = [("bold",), _STATE_STYLES.get(event["state"], ()), (), (), ()]
+        page.columns(row, widths, styles)
+        if event["drill"]:
+            page.hanging(margin, "a drill: nothing is approved", "yellow")
+        page.hanging(f"{margin}waits for  ", event["waits_for"], *(("red",) if event["failure"] else ()))
+        page.hanging(f"{margin}affects    ", resources_text(list_of(event["event"], "Resources")))
+        page.hanging(f"{margin}id         ", event["event_id"])
+
+
+def _row(event: Mapping[str, Any]) -> tuple[str, ...]:
+    fields = event["event"]
+    return (
+        one_line(text_of(fields, "EventType") or "?")[:_WIDEST],
+        one_line(event["state"])[:_WIDEST],
+        event["starts"],
+        announced_text(number_of(fields, "DurationInSeconds")),
+        one_line(text_of(fields, "EventSource") or "-")[:_WIDEST],
+    )

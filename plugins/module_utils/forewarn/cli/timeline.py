@@ -1,0 +1,263 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an entry of the journal says, in words; one of a kind that this version does not know, as it was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+
+from ..policy import approval
+from .state import duration_text, exact_text, list_of, number_of, object_of, text_of
+
+if TYPE_CHECKING:
+    from ..runner.journal_reader import JournalEntry
+
+DECISION, DOCUMENT = "decision", "document"
+# What concerns all events that are listed at the time.
+OF_THE_RUNNER = (
+    *("runner-started", "runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered"),
+    *("journal-trouble", "journal-recovered", "drill", "impact"),
+)
+
+_FAILED, _WARNED, _GOOD = ("red",), ("yellow",), ("green",)
+# States that the entries beside tell of; what is left is worth a line of its own.
+_TOLD_STATES = ("seen", "held", "preparing", "approved", "recovering")
+_STATE_STYLES = {"prepared": _GOOD, "failed": ("bold", "red"), "started": ("bold",), "done": (), "cancelled": ()}
+
+
+class Told(NamedTuple):
+    """A sentence, its styles, and, in lines of their own, what a hook printed and the values of a decision."""
+
+    text: str
+    styles: tuple[str, ...] = ()
+    output: str = ""
+    values: tuple[str, ...] = ()
+
+
+def tell(entry: JournalEntry, decision: Mapping[str, Any] | None = None) -> Told | None:
+    """Return what an entry says, None if the entries beside it say the same.
+
+    ``decision`` are the fields of the event's decision before, which is not told twice.
+    """
+    if entry.kind == DECISION:
+        return _decision(entry.fields, decision or {})
+    words = _WORDS.get(entry.kind)
+    return generic(entry) if words is None else words(entry.fields)
+
+
+def generic(entry: JournalEntry) -> Told:
+    """Return an entry of any kind as it was written."""
+    fields = " ".join(f"{name}={_plain(value)}" for name, value in entry.fields.items())
+    return Told(f"{entry.kind}: {fields}" if fields else entry.kind)
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) and value and " " not in value else json.dumps(value, ensure_ascii=False)
+
+
+def _state(fields: Mapping[str, Any]) -> Told | None:
+    state, why = text_of(fields, "to"), text_of(fields, "why")
+    if state in _TOLD_STATES or why.startswith("no longer listed"):
+        return None
+    known = _STATE_STYLES.get(state)
+    if known is None:
+        return Told(f"{text_of(fields, 'from')} -> {state}: {why}")
+    return Told(f"{state}: {why}" if why else state, _FAILED if "failed" in why else known)
+
+
+def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told:
+    output, policy, rule, reason = (text_of(fields, name) for name in ("output", "policy", "rule", "reason"))
+    standing, why = text_of(fields, "standing"), text_of(fields, "standing_reason")
+    error, left = text_of(fields, "error"), number_of(fields, "seconds_to_not_before")
+    if all(fields.get(name) == before.get(name) for name in ("output", "policy", "rule", "reason")):
+        text = f"decided as before: {output or '?'}"
+    else:
+        text = f"decided: {output or '?'}"
+        if policy:
+            text += f", by {policy}" + (f", rule {rule}" if rule else "")
+        text += f": {reason}" if reason else ""
+    if text_of(fields, "status") == "Started":
+        text += " [Started]"
+    elif left is not None:
+        text += f" [starts in {duration_text(left)}]" if left > 0 else " [NotBefore has passed]"
+    if why and why != reason and standing not in (approval.SEND, approval.STARTED):
+        text += f". Not approved now: {why}" if output == "approve" else f". {why}"
+    if error:
+        text += f". Error: {error}"
+    values = tuple(f"{expression} = {value}" for expression, value in object_of(fields, "values").items())
+    return Told(text, _FAILED if error else _WARNED if output != "approve" else (), values=values)
+
+
+def _hook(fields: Mapping[str, Any]) -> str:
+    return f"{text_of(fields, 'phase') or 'notify'} hook {text_of(fields, 'hook') or '?'}"
+
+
+def _attempt(fields: Mapping[str, Any]) -> str:
+    attempt = number_of(fields, "attempt") or 1
+    return f", attempt {attempt:g}" if attempt > 1 else ""
+
+
+def _hook_started(fields: Mapping[str, Any]) -> Told:
+    most = number_of(fields, "timeout_seconds")
+    return Told(
+        f"{_hook(fields)}: started{_attempt(fields)}" + ("" if most is None else f", at most {duration_text(most)}")
+    )
+
+
+def _hook_ended(fields: Mapping[str, Any]) -> Told:
+    result, reason = text_of(fields, "result"), text_of(fields, "reason")
+    seconds, code = number_of(fields, "seconds"), number_of(fields, "exit_code")
+    after = "" if seconds is None else f" after {exact_text(seconds)}"
+    output = text_of(fields, "output")
+    if output.strip() in reason:  # which quotes the last line
+        output = ""
+    if result == "succeeded":
+        return Told(f"{_hook(fields)}: succeeded{after}{_attempt(fields)}", _GOOD, output)
+    if not reason and code is not None:
+        reason = f"exit code {code:g}"
+    word = {"timed-out": "timed out", "not-started": "could not be started"}.get(result, result or "?")
+    after = "" if result == "not-started" else after
+    return Told(
+        f"{_hook(fields)}: {word}{after}{_attempt(fields)}" + (f": {reason}" if reason else ""), _FAILED, output
+    )
+
+
+def _notified(fields: Mapping[str, Any]) -> Told:
+    occasion = text_of(fields, "occasion")
+    told = _hook_ended(fields)
+    dropped = number_of(fields, "dropped")
+    text = told.text.replace("notify hook", f"notify hook ({occasion})", 1)
+    if dropped:
+        text += f"; {dropped:g} others were dropped: too many waited"
+    return Told(text, ("dim",) if text_of(fields, "result") == "succeeded" else _WARNED, told.output)
+
+
+def _approved(fields: Mapping[str, Any]) -> Told:
+    times = number_of(fields, "times")
+    return Told("approved: the service took it" + (f", the {times:g}. time" if times else ""), ("bold", "green"))
+
+
+def _approval_failed(fields: Mapping[str, Any]) -> Told:
+    status = number_of(fields, "status")
+    about = f" (status {status:g})" if status is not None else ""
+    again = "" if fields.get("lasting") is True else "; it is tried again"
+    return Told(f"approval failed{about}: {text_of(fields, 'reason') or text_of(fields, 'kind')}{again}", _FAILED)
+
+
+def _gone(fields: Mapping[str, Any]) -> Told:
+    outcome, listed = text_of(fields, "outcome"), number_of(fields, "listed_seconds")
+    after = "" if listed is None else f", after {exact_text(listed)}"
+    return Told(f"no longer listed{after}: {OUTCOMES.get(outcome, outcome)}", ("bold",))
+
+
+OUTCOMES = {
+    "finished": "finished",
+    "cancelled": "cancelled, it never started",
+    "unseen": "what became of it was not seen",
+}
+
+
+def _impact(fields: Mapping[str, Any]) -> Told:
+    seconds, announced = number_of(fields, "seconds") or 0.0, number_of(fields, "announced_seconds")
+    what = "was down" if text_of(fields, "kind") == "reboot" else "stood still"
+    told = ""
+    if announced is not None:
+        told = f"; {'how long was not announced' if announced < 0 else f'{exact_text(announced)} were announced'}"
+    return Told(f"the machine {what} for {exact_text(seconds)}{told}", _WARNED)
+
+
+def _shadow(fields: Mapping[str, Any]) -> Told:
+    live, other, what = text_of(fields, "live"), text_of(fields, "other"), text_of(fields, "what")
+    return Told(f"the shadow policy says {other}, not {live}" + (f": {what}" if what else ""), _WARNED)
+
+
+def _drill(fields: Mapping[str, Any]) -> Told:
+    name, result, reason = (text_of(fields, key) for key in ("id", "result", "reason"))
+    return Told(f"drill {name} ended: {result}" + (f": {reason}" if reason else ""))
+
+
+def _runner_started(fields: Mapping[str, Any]) -> Told:
+    version, policy = text_of(fields, "version"), text_of(fields, "policy")
+    text = (
+        f"the runner started{f', forewarn {version}' if version else ''}{f', policy {policy[:19]}' if policy else ''}"
+    )
+    return Told(text + (", a dry run" if fields.get("dry_run") is True else ""), ("cyan",))
+
+
+def _runner_stopped(fields: Mapping[str, Any]) -> Told:
+    signal = text_of(fields, "signal")
+    return Told(f"the runner was stopped{f' by {signal}' if signal else ''}", ("cyan",))
+
+
+def _reloaded(fields: Mapping[str, Any]) -> Told:
+    policy, before = text_of(fields, "policy"), text_of(fields, "before")
+    what = "the policy is the same" if policy == before else f"policy {policy[:19]}, before {before[:19]}"
+    return Told(f"the configuration was read again: {what}", ("cyan",))
+
+
+def _reload_failed(fields: Mapping[str, Any]) -> Told:
+    return Told(f"a new configuration was refused: {text_of(fields, 'reason')}", _FAILED)
+
+
+def _poll_failed(fields: Mapping[str, Any]) -> Told:
+    return Told(f"the service does not answer: {text_of(fields, 'reason') or text_of(fields, 'kind')}", _FAILED)
+
+
+def _poll_recovered(fields: Mapping[str, Any]) -> Told:
+    seconds = number_of(fields, "after_seconds")
+    return Told("the service answers again" + ("" if seconds is None else f", after {exact_text(seconds)}"), _GOOD)
+
+
+def _journal_trouble(fields: Mapping[str, Any]) -> Told:
+    return Told(f"nothing could be kept: {text_of(fields, 'reason')}", _FAILED)
+
+
+def _journal_recovered(fields: Mapping[str, Any]) -> Told:
+    reason, seconds, lost = text_of(fields, "reason"), number_of(fields, "seconds"), number_of(fields, "lost")
+    text = "the journal is kept again" + ("" if seconds is None else f", after {exact_text(seconds)}")
+    text += f"; {lost:g} entries were lost" if lost else ""
+    return Told(text + (f". There was: {reason}" if reason else ""), _WARNED)
+
+
+def _document(fields: Mapping[str, Any]) -> Told:
+    document = object_of(fields, "document")
+    incarnation = document.get("DocumentIncarnation", fields.get("incarnation"))
+    events = [
+        f"{text_of(event, 'EventType') or '?'} {text_of(event, 'EventId')} {text_of(event, 'EventStatus')}"
+        for event in list_of(document, "Events")
+    ]
+    text = f"document {'without a number' if incarnation is None else incarnation}"
+    text += f"{', a drill' if fields.get('drill') is True else ''}: {'; '.join(events) or 'no events'}"
+    problems = [str(problem) for problem in list_of(fields, "problems")]
+    return Told(
+        text + (f". Not understood: {'; '.join(problems)}" if problems else ""), _WARNED if problems else ("dim",)
+    )
+
+
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], Told | None]] = {
+    "state": _state,
+    "hook-started": _hook_started,
+    "hook-ended": _hook_ended,
+    "hook-left": lambda fields: Told(f"{_hook(fields)}: {text_of(fields, 'reason')}"),
+    "notified": _notified,
+    "approval-sending": lambda _: Told("the approval is sent", ("dim",)),
+    "approved": _approved,
+    "would-approve": lambda _: Told("would be approved, but nothing is sent: a dry run, or a drill", _GOOD),
+    "approval-failed": _approval_failed,
+    "event-gone": _gone,
+    "impact": _impact,
+    "shadow": _shadow,
+    "drill": _drill,
+    "runner-started": _runner_started,
+    "runner-stopped": _runner_stopped,
+    "reloaded": _reloaded,
+    "reload-failed": _reload_failed,
+    "poll-failed": _poll_failed,
+    "poll-recovered": _poll_recovered,
+    "journal-trouble": _journal_trouble,
+    "journal-recovered": _journal_recovered,
+    DOCUMENT: _document,
+}

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an open event waits for, in words, from what the runner kept of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..policy import approval
+from ..runner.clocks import Clocks
+from .state import duration_text, hook_text, list_of, number_of, object_of, plan_of, stamp_of, text_of
+
+if TYPE_CHECKING:
+    from ..runner.journal_reader import JournalEntry, JournalReader
+    from ..runner.journal_schema import LifeRow
+
+_ENTRIES = 100  # of an event, the newest: what is under way is among them
+
+
+class Waiting:
+    """Puts it into words. ``journal`` tells since when something has been under way; without one, nothing does."""
+
+    def __init__(self, journal: JournalReader | None, clocks: Clocks, dry_run: bool) -> None:
+        self._journal = journal
+        self._clocks = clocks
+        self._dry_run = dry_run
+
+    def for_what(self, life: LifeRow) -> str:
+        """Return what an open event waits for."""
+        if life.state == "recovering":
+            return self._hooks(life, "prepare", running_only=True) or self._hooks(life, "recover") or "the runner"
+        if life.state == "started":
+            return "the event to end"
+        if life.state == "approved":
+            approved = stamp_of(life.data, "approved_at")
+            since = "" if approved is None else f", approved {duration_text(self._clocks.since(approved))} ago"
+            return f"its start{since}"
+        if life.state == "preparing":
+            return self._hooks(life, "prepare") or "the runner"
+        if life.state == "failed":
+            return f"nothing: it is not approved, as {failure(life) or 'a prepare hook failed'}"
+        if life.state in ("seen", "held", "prepared"):
+            return self._by_decision(life)
+        return f"what state {life.state!r} waits for, which this version does not know"
+
+    def _by_decision(self, life: LifeRow) -> str:
+        decision = object_of(life.data, "decision")
+        standing, why = text_of(decision, "standing"), text_of(decision, "standing_reason")
+        if not decision:
+            return "its decision"
+        if standing == approval.STARTED:
+            return "the event to end"
+        if standing == approval.REFUSED:
+            prepared = "NotBefore: prepared, and" if life.state == "prepared" else "nothing:"
+            return f"{prepared} held{_rule(decision)}: {text_of(decision, 'reason') or 'no reason given'}"
+        if standing == approval.NOT_OURS:
+            return f"nothing here: {why}"
+        if standing == approval.NOT_LEADER:
+            return self._leader(life, decision)
+        if standing in (approval.NO_TIME, approval.GROUP):
+            return f"NotBefore: {why}"
+        if standing == approval.SEND:
+            return self._approval(life)
+        if standing == "preparing":  # nothing is under way: too much else is, or what is undone is what this one does
+            return self._hooks(life, "prepare") or why
+        return f"{standing or 'the runner'}: {why}" if why else standing or "the runner"
+
+    def _leader(self, life: LifeRow, decision: Mapping[str, Any]) -> str:
+        leader = next(iter(list_of(object_of(life.data, "event"), "Resources")), "another VM")
+        wait = number_of(decision, "wait_seconds")
+        told = self._newest(life, "decision")
+        if wait is None or told is None:
+            return f"the leader {leader}; this VM takes over should it be silent"
+        left = max(0.0, wait - self._clocks.since(told.stamp))
+        return f"the leader {leader}; this VM takes over in {duration_text(math.ceil(left))}"
+
+    def _approval(self, life: LifeRow) -> str:
+        if self._dry_run:
+            return "NotBefore: a dry run approves nothing"
+        if life.data.get("drill") is True:
+            return "its approval, which is only pretended"
+        latest = self._newest(life, "approval-sending", "approved", "approval-failed")
+        if latest is None or latest.kind != "approval-failed":
+            return "its approval to be sent"
+        return f"its approval, which failed {self._ago(latest)}: {text_of(latest.fields, 'reason')}"
+
+    def _hooks(self, life: LifeRow, phase: str, running_only: bool = False) -> str:
+        """Say how the hooks of a phase are: those that run, else the next one."""
+        runs = [run for run in plan_of(life) if run.get("phase") == phase]
+        running = [run for run in runs if run.get("status") == "running"]
+        if running:
+            started = self._newest_starts(life)
+            return " and ".join(self._running(run, started) for run in running)
+        following = next((run for run in runs if run.get("status") == "waiting"), None)
+        if following is None or running_only:
+            return ""
+        attempts = int(number_of(following, "attempts") or 0)
+        text = f"{phase} hook {hook_text(following)}"
+        if not attempts:
+            return f"{text} to be started"
+        why = text_of(following, "reason")  # none where the runner ended while it ran
+        return f"{text} to be tried again; attempt {attempts} {f'failed: {why}' if why else 'was interrupted'}"
+
+    def _running(self, run: Mapping[str, Any], started: Mapping[tuple[object, ...], JournalEntry]) -> str:
+        phase, hook, attempt = text_of(run, "phase"), hook_text(run), number_of(run, "attempts")
+        text = f"{phase} hook {hook}"
+        entry = started.get((phase, hook, attempt))
+        most = number_of(object_of(run, "hook"), "timeout_seconds")
+        if entry is not None:
+            text += f", for {duration_text(self._clocks.since(entry.stamp))}"
+            cut_short = number_of(entry.fields, "timeout_seconds")  # by NotBefore
+            most = most if cut_short is None else cut_short
+        if most is not None:
+            text += f", at most {duration_text(most)}"
+        return text + (f", attempt {attempt:g}" if attempt is not None and attempt > 1 else "")
+
+    def _newest_starts(self, life: LifeRow) -> dict[tuple[object, ...], JournalEntry]:
+        if self._journal is None:
+            return {}
+        entries = self._journal.entries(life_id=life.id, kinds=("hook-started",), limit=_ENTRIES, newest_first=True)
+        newest: dict[tuple[object, ...], JournalEntry] = {}
+        for entry in entries:
+            key = (text_of(entry.fields, "phase"), text_of(entry.fields, "hook"), number_of(entry.fields, "attempt"))
+            newest.setdefault(key, entry)
+        return newest
+
+    def _newest(self, life: LifeRow, *kinds: str) -> JournalEntry | None:
+        if self._journal is None:
+            return None
+        return next(self._journal.entries(life_id=life.id, kinds=kinds, limit=1, newest_first=True), None)
+
+    def _ago(self, entry: JournalEntry) -> str:
+        return f"{duration_text(self._clocks.since(entry.stamp))} ago"
+
+
+def failure(life: LifeRow, phase: str | None = None) -> str:
+    """Return what of an event's preparation and recovery, or of one of them, has failed for good, "" if nothing has."""
+    for run in plan_of(life):
+        counts = run.get("phase") == "recover" or run.get("on_failure") != "approve"
+        if run.get("status") == "failed" and counts and phase in (None, run.get("phase")):
+            return (
+                f"{text_of(run, 'phase')} hook {hook_text(run)} failed: {text_of(run, 'reason') or 'no reason given'}"
+            )
+    return ""
+
+
+def _rule(decision: Mapping[str, Any]) -> str:
+    policy, rule = text_of(decision, "policy"), text_of(decision, "rule")
+    if policy and rule:
+        return f" by {policy}, rule {rule}"
+    return f" by policy {policy}" if policy else ""  # nobody approved, or the event is in doubt

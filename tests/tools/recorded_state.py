@@ -1,0 +1,175 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A state directory as a runner leaves it, with clocks that a test moves: what ``status`` and ``history`` read."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from forewarn.runner.clocks import Clocks
+from forewarn.runner.heartbeat import Heartbeat
+from forewarn.runner.journal import Journal, LifeRow
+
+START = datetime(2026, 11, 21, 14, 5, 11, tzinfo=timezone.utc)
+DRAIN = {"run": ["/usr/local/bin/drain", "--wait"], "timeout_seconds": 300}
+UNDRAIN = {"run": ["/usr/local/bin/undrain"], "timeout_seconds": 60}
+
+
+class HandClocks(Clocks):
+    """Clocks that stand still until ``passes``."""
+
+    def __init__(self) -> None:
+        self.boot_id = "boot-1"
+        self._boot = 1000.0
+        self._wall = START.timestamp()
+
+    def monotonic(self) -> float:
+        return self._boot
+
+    def boottime(self) -> float:
+        return self._boot
+
+    def wall(self) -> float:
+        return self._wall
+
+    def passes(self, seconds: float) -> None:
+        self._boot += seconds
+        self._wall += seconds
+
+    def set_wall(self, seconds: float) -> None:
+        self._wall += seconds
+
+    def reboot(self, seconds: float) -> None:
+        self.boot_id += "+"
+        self._boot = 5.0
+        self._wall += seconds
+
+
+class Recorded:
+    """Writes the state of a runner of this process. Each change is in the file at once."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = str(directory)
+        self.clocks = HandClocks()
+        self.journal = Journal(self.directory, self.clocks)
+        self.journal.open()
+        self._heartbeat = Heartbeat(self.directory, self.clocks)
+        self._started = self.clocks.stamp()
+        self._born = 0
+
+    def beat(self, **fields: Any) -> None:
+        """Say that the runner lives, and polls well."""
+        kept = {
+            "pid": os.getpid(),
+            "version": "0.1.0",
+            "state": "ok",
+            "fault": None,
+            "last_good_poll": self.clocks.stamp(),
+            "events": 0,
+            "policy": "sha256:" + "3f6a1c2b" * 8,
+            "interval_seconds": 1.0,
+            "journal_trouble": None,
+            "vm": "web_1",
+            "dry_run": False,
+            "started": self._started,
+        }
+        self._heartbeat.beat({**kept, **fields}, False)
+
+    def note(self, kind: str, life: LifeRow | None = None, /, **fields: Any) -> None:
+        """Write an entry."""
+        self.journal.note(kind, None if life is None else life.id, **fields)
+        assert self.journal.commit()
+
+    def life(self, event_id: str = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", **fields: Any) -> LifeRow:
+        """Write the life of an event that is seen now; ``fields`` are those of the life, ``event`` some of its own."""
+        now = self.clocks.stamp()
+        self._born = max(self._born + 1, int(now.wall * 1e6))
+        event = {
+            "EventId": event_id,
+            "EventType": "Reboot",
+            "ResourceType": "VirtualMachine",
+            "Resources": ["web_0", "web_1"],
+            "EventStatus": "Scheduled",
+            "NotBefore": self.at(889),
+            "Description": "Host server is undergoing maintenance.",
+            "EventSource": "Platform",
+            "DurationInSeconds": 30,
+            **fields.pop("event", {}),
+        }
+        data = {
+            "id": self._born,
+            "event": event,
+            "drill": False,
+            "state": "seen",
+            "outcome": None,
+            "first_seen": now,
+            "last_seen": now,
+            "started_at": None,
+            "gone_at": None,
+            "approvals": 0,
+            "approved_at": None,
+            "plan": [],
+            "notify": [],
+            "decision": None,
+            "impact": {"paused_seconds": 0.0, "down_seconds": 0.0},
+        }
+        return self.save(LifeRow(self._born, event_id.lower(), "seen", True, data), **fields)
+
+    def save(self, life: LifeRow, **fields: Any) -> LifeRow:
+        """Write a life with other fields."""
+        data = {**life.data, **fields}
+        row = LifeRow(life.id, life.key, data["state"], data["state"] not in ("done", "cancelled"), data)
+        self.journal.save(row)
+        assert self.journal.commit()
+        return row
+
+    def at(self, seconds: float) -> str:
+        """Return a time so many seconds ahead, as events have it."""
+        return datetime.fromtimestamp(int(self.clocks.wall() + seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def planned(phase: str, hook: Mapping[str, Any], status: str = "waiting", **fields: Any) -> dict[str, Any]:
+    """Return a hook of a plan."""
+    return {
+        "phase": phase,
+        "stage": 0,
+        "policy": "web-tier",
+        "rule": "drain",
+        "hook": hook,
+        "on_failure": "hold",
+        "parallel": False,
+        "status": status,
+        "attempts": 0 if status == "waiting" else 1,
+        "pid": None,
+        "pid_started": None,
+        "seconds": None,
+        "exit_code": None,
+        "reason": "",
+        **fields,
+    }
+
+
+def decided(standing: str, reason: str = "a reboot waits for the drain", **fields: Any) -> dict[str, Any]:
+    """Return what is decided for an event, as its life keeps it."""
+    return {
+        "output": "hold" if standing == "refused-by-policy" else "approve",
+        "policy": "web-tier",
+        "rule": "drain",
+        "reason": reason,
+        "standing": standing,
+        "standing_reason": reason,
+        **fields,
+    }
+
+
+class Terminal(io.StringIO):
+    """A terminal of so many columns, given by COLUMNS."""
+
+    def isatty(self) -> bool:
+        return True
