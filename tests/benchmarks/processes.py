@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import sysconfig
@@ -38,17 +39,19 @@ def emulator(vms: Sequence[str]) -> Iterator[EmulatorClient]:
 
 
 @contextlib.contextmanager
-def started(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process that says nothing but its errors."""
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()
+def started(command: Sequence[str], state: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process that says nothing but its errors. A runner keeps its state in ``state``, or in a new directory."""
+    with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as directory:
+        environ = {**os.environ, "STATE_DIRECTORY": str(state or directory)}
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ) as process:
             try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
+                yield process
+            finally:
+                process.terminate()
+                try:
+                    process.wait(5)
+                except subprocess.TimeoutExpired:
+                    process.kill()
 
 
 @contextlib.contextmanager

@@ -19,9 +19,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import footprint, latency, rules, startup
+from benchmarks import footprint, journal, latency, rules, startup
 
-BENCHMARKS = {"rules": rules.run, "footprint": footprint.run, "latency": latency.run, "startup": startup.run}
+BENCHMARKS = {
+    "rules": rules.run,
+    "footprint": footprint.run,
+    "latency": latency.run,
+    "startup": startup.run,
+    "journal": journal.run,
+}
 
 
 def main() -> int:

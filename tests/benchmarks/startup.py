@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks.processes import PYTHON, RUNNER, artifact_of, started
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
@@ -41,15 +42,15 @@ def run() -> Report:
         [Goal("runner", ours / bare, "python -c pass", AT_MOST, 6)],
         [
             f"Medians of {RUNS} runs each, in turn. The runner: until its request has arrived at a bare socket.",
-            "The runner is the installed command 'forewarn run', on the Python of the baseline.",
+            "The runner is the installed command 'forewarn run', on the Python of the baseline. Its journal is new.",
         ],
     )
 
 
-def first_request(command: Sequence[str], server: socket.socket) -> float:
+def first_request(command: Sequence[str], server: socket.socket, state: Path | None = None) -> float:
     """Return the seconds until a process has sent its first request."""
     begin = time.monotonic()
-    with started(command):
+    with started(command, state):
         connection, _ = server.accept()
         with connection:
             if not connection.recv(4096).startswith(b"GET /metadata/scheduledevents?"):

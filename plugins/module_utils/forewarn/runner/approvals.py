@@ -60,7 +60,7 @@ class Approvals:
             if self._mode.dry_run:
                 tracker.pretended(events)
                 self._tell("would-approve", docket, events)
-                self._metrics.count("forewarn_approvals_total", result="pretended")
+                self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
                 continue
             if not self._mode.once and self._client.limiter.delay() > 0:
                 break
@@ -70,7 +70,7 @@ class Approvals:
                 with self._request():
                     self._client.approve(ids, document.incarnation, ONCE_PATIENCE_SECONDS if self._mode.once else 0.0)
             except Fault as fault:
-                self._metrics.count("forewarn_approvals_total", result="failed")
+                self._metrics.count("forewarn_approvals_total", float(len(events)), result="failed")
                 self._tell_failure(docket, events, fault)
                 if isinstance(fault, LastingFault) and len(events) > 1:
                     requests.extend(tracker.split(events))

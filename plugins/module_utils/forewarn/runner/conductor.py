@@ -14,7 +14,7 @@ The promises, in the order in which they are kept:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -327,9 +327,7 @@ class Conductor:
             "output": outcome.output or None,
         }
         self._record("hook-ended", life, fields, failed=outcome.result != "succeeded")
-        labels = {"phase": run.phase, "kind": hooks.kind(run.hook)}
-        self._metrics.count("forewarn_hooks_total", result=outcome.result, drill=_flag(life.drill), **labels)
-        self._metrics.observe("forewarn_hook_duration_seconds", outcome.seconds, **labels)
+        self._count(run.phase, run.hook, outcome, life)
         self._journal.commit()
 
     def _start_notice(self, notice: _Notice) -> None:
@@ -356,9 +354,13 @@ class Conductor:
         }
         self._dropped_notices = 0
         self._record("notified", notice.life, fields, failed=outcome.result != "succeeded")
-        labels = {"phase": "notify", "kind": hooks.kind(notice.hook)}
-        self._metrics.count("forewarn_hooks_total", result=outcome.result, drill=_flag(notice.life.drill), **labels)
-        self._metrics.observe("forewarn_hook_duration_seconds", outcome.seconds, **labels)
+        self._count("notify", notice.hook, outcome, notice.life)
+
+    def _count(self, phase: str, hook: Mapping[str, Any], outcome: Outcome, life: Life) -> None:
+        labels = {"phase": phase, "kind": hooks.kind(hook)}
+        self._metrics.count("forewarn_hooks_total", result=outcome.result, drill=life.drill, **labels)
+        if outcome.result != "not-started":
+            self._metrics.observe("forewarn_hook_duration_seconds", outcome.seconds, **labels)
 
     def _occasion(self, life: Life, phase: str, attempt: int, occasion: str | None = None) -> hooks.Occasion:
         decision = life.decision or {}
@@ -396,7 +398,3 @@ class Conductor:
 def _urgency(life: Life) -> tuple[float, int]:
     moment = life.event.not_before
     return (float("inf") if moment is None else moment.timestamp(), life.identifier)
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
