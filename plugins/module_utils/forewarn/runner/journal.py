@@ -191,7 +191,7 @@ class Journal:
                 return work(self._connected())
             except InputError as error:
                 problem: str | None = str(error)
-            except (OSError, sqlite3.Error, DamageError) as error:
+            except (OSError, sqlite3.Error, DamageError, UnicodeDecodeError) as error:
                 why = explain(error, self._path)
                 if attempt == 1 and is_damage(error):
                     problem = self._move_aside(f"{self._path} is damaged ({why})")
@@ -223,7 +223,9 @@ class Journal:
         if self._connection is not None:
             import sqlite3
 
-            with suppress(sqlite3.Error):  # what was committed is in the WAL: whoever opens the file next has it
+            with suppress(
+                sqlite3.Error, UnicodeDecodeError
+            ):  # what was committed is in the WAL: whoever opens the file next has it
                 self._connection.close()
             self._connection = None
 
@@ -235,7 +237,7 @@ class Journal:
             return None
         try:
             return [life_of(row) for row in read(self._path, OPEN_LIVES)]
-        except (OSError, InputError, sqlite3.Error, DamageError):
+        except (OSError, InputError, sqlite3.Error, DamageError, UnicodeDecodeError):
             return None
 
     def _move_aside(self, why: str) -> str | None:

@@ -139,7 +139,7 @@ class JournalReader:
             raise InputError(
                 f"{self._path} cannot be read: {error.strerror}.", "Be root, or the user that the runner runs as."
             ) from error
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unreadable(error) from error
 
     def _checked(self, convert: Callable[[tuple[Any, ...]], _T], row: tuple[Any, ...]) -> _T:

@@ -222,8 +222,10 @@ def is_damage(error: Exception) -> bool:
     """Tell whether an error means that the file is corrupt, rather than full, locked or read-only."""
     import sqlite3
 
-    # Python has a class of its own for every other kind of error.
-    return error.__class__ in (sqlite3.DatabaseError, DamageError) or "Could not decode" in str(error)
+    # DatabaseError itself: for every other kind of error Python has a class of its own.
+    if error.__class__ in (sqlite3.DatabaseError, DamageError, UnicodeDecodeError):
+        return True
+    return str(error).startswith(("Could not decode to UTF-8", "unsupported file format"))
 
 
 def explain(error: Exception, path: str) -> str:

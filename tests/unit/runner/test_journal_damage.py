@@ -1,0 +1,320 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A damaged file is moved aside, as it is, and a new one begun."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from forewarn.errors import InputError
+from forewarn.runner import journal as journal_module
+from forewarn.runner.journal import RETRY_SECONDS, Journal
+from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal_schema import MOST_MOVED_ASIDE, move_aside
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tools.journals import StillClocks, commit, entries, kinds, life, opened
+
+PAGE = 4096
+
+
+@pytest.fixture
+def clocks() -> StillClocks:
+    return StillClocks()
+
+
+def fill(directory: Path, clocks: StillClocks) -> Path:
+    """Leave a closed journal of some 60 pages with two open lives; return its file."""
+    journal = opened(directory, clocks)
+    for number in range(1, 101):
+        journal.save(life(number, is_open=number in (40, 41), text="x" * 1000))
+        journal.note("state", number, text="y" * 1000)
+        journal.note("document", None, text="z" * 100)
+    commit(journal)
+    journal.close()
+    return directory / "journal.db"
+
+
+def pages_of(file: Path, table: str) -> list[int]:
+    """Return the numbers of the pages, from 0, in which a table's rows lie."""
+    connection = sqlite3.connect(file)
+    ((root,),) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchall()
+    connection.close()
+    content = file.read_bytes()
+    letter = {"lives": b"x", "entries": b"y"}[table] * 100
+    leaves = [n for n in range(len(content) // PAGE) if letter in content[n * PAGE : (n + 1) * PAGE]]
+    return [root - 1, *leaves]
+
+
+def write(file: Path, offset: int, data: bytes) -> None:
+    with file.open("r+b") as opened_file:
+        opened_file.seek(offset)
+        opened_file.write(data)
+
+
+def _garbage_header(file: Path) -> None:
+    write(file, 0, b"\xa5" * 100)
+
+
+def _other_header(file: Path) -> None:
+    write(file, 20, b"\xff" * 40)
+
+
+def _zeros(file: Path) -> None:
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+def _text(file: Path) -> None:
+    file.write_text("meow " * 1000)
+
+
+def _truncated(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: 10 * PAGE])
+
+
+def _truncated_within_a_page(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+def _short(file: Path) -> None:
+    file.write_bytes(b"SQLite")
+
+
+def _garbage_in_the_lives(file: Path) -> None:
+    for page in pages_of(file, "lives"):
+        write(file, page * PAGE, b"\xa5" * PAGE)
+
+
+def _garbage_in_every_page_but_the_first(file: Path) -> None:
+    write(file, PAGE, b"\xa5" * (file.stat().st_size - PAGE))
+
+
+def _other_text_in_a_row(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(b'{"id":40,', b'{"id"440,'))
+
+
+def _no_text_in_a_row(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(b'{"id":40,', b'{"id":\xff\xfe,'))
+
+
+def _another_kind_of_row(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.execute("UPDATE lives SET data = 7 WHERE id = 41")
+    connection.commit()
+    connection.close()
+
+
+AT_ONCE = [
+    _garbage_header,
+    _other_header,
+    _zeros,
+    _text,
+    _truncated,
+    _truncated_within_a_page,
+    _short,
+    _garbage_in_the_lives,
+    _garbage_in_every_page_but_the_first,
+    _other_text_in_a_row,
+    _no_text_in_a_row,
+    _another_kind_of_row,
+]
+
+
+@pytest.mark.parametrize("damage", AT_ONCE)
+def test_a_damaged_file_is_moved_aside_at_the_start(
+    tmp_path: Path, clocks: StillClocks, damage: Callable[[Path], None]
+) -> None:
+    file = fill(tmp_path, clocks)
+    damage(file)
+    damaged = file.read_bytes()
+    with pytest.raises(InputError, match="cannot be read") as raised:
+        JournalReader(str(tmp_path)).lives()
+    assert "is damaged" in raised.value.hint
+
+    journal = Journal(str(tmp_path), clocks)
+    assert journal.open() == []
+    assert journal.trouble is None
+    aside = tmp_path / "journal.db.corrupt-20260528T204320Z"
+    assert journal.moved_aside == str(aside)
+    assert aside.read_bytes() == damaged
+    journal.save(life(1))
+    journal.note("state", 1)
+    commit(journal)
+    assert JournalReader(str(tmp_path)).lives() == [life(1)]
+    state, recovered = entries(tmp_path)
+    assert (state.kind, recovered.kind) == ("state", "journal-recovered")
+    assert recovered.fields["reason"].startswith(f"{file} is damaged (")
+    assert recovered.fields["reason"].endswith(f"; it was moved to {aside}")
+    journal.close()
+
+
+def test_damage_found_while_it_runs_costs_no_open_life(tmp_path: Path, clocks: StillClocks) -> None:
+    file = fill(tmp_path, clocks)
+    for page in pages_of(file, "entries"):
+        write(file, page * PAGE, b"\xa5" * PAGE)
+    journal = Journal(str(tmp_path), clocks)
+    assert [row.id for row in journal.open()] == [40, 41]
+    assert journal.moved_aside is None
+    journal.save(life(41, is_open=False))
+    journal.save(life(200))
+    journal.note("state", 41)
+    commit(journal)
+    assert journal.moved_aside is not None
+    assert [row.id for row in JournalReader(str(tmp_path)).lives(open_only=True)] == [40, 200]
+    assert kinds(tmp_path) == ["state", "journal-recovered"]
+    journal.close()
+
+
+def test_damage_found_when_it_is_pruned_costs_no_open_life(tmp_path: Path, clocks: StillClocks) -> None:
+    file = fill(tmp_path, clocks)
+    for page in pages_of(file, "entries"):
+        write(file, page * PAGE, b"\xa5" * PAGE)
+    journal = Journal(str(tmp_path), clocks)
+    journal.open()
+    clocks.wall_offset += 1e9
+    journal.prune()
+    assert journal.moved_aside is not None
+    assert journal.trouble is None
+    commit(journal)
+    assert [row.id for row in JournalReader(str(tmp_path)).lives()] == [40, 41]
+    journal.close()
+
+
+def test_what_belongs_to_the_file_goes_with_it(tmp_path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        (tmp_path / f"journal.db{suffix}").write_text(suffix)
+    (tmp_path / "heartbeat").touch()
+    target = move_aside(str(tmp_path / "journal.db"), 0.0)
+    assert target == str(tmp_path / "journal.db.corrupt-19700101T000000Z")
+    moved = {f"{target}{suffix}": suffix for suffix in ("", "-wal", "-shm", "-journal")}
+    assert {str(path): path.read_text() for path in tmp_path.iterdir()} == {**moved, str(tmp_path / "heartbeat"): ""}
+
+
+def test_a_wal_beside_a_missing_file_is_not_taken_for_ours(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks)
+    journal.save(life(1))
+    commit(journal)
+    wal = (tmp_path / "journal.db-wal").read_bytes()
+    journal.close()
+    (tmp_path / "journal.db").unlink()
+    (tmp_path / "journal.db-wal").write_bytes(wal)
+    again = Journal(str(tmp_path), clocks)
+    assert again.open() == []
+    assert again.trouble is None
+    again.close()
+
+
+def test_a_damaged_wal_costs_what_was_in_it_and_no_more(tmp_path: Path, clocks: StillClocks) -> None:
+    fill(tmp_path, clocks)
+    journal = opened(tmp_path, clocks)
+    journal.save(life(300))
+    commit(journal)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("journal.db", "journal.db-wal"):
+        shutil.copy(tmp_path / name, copy)
+    journal.close()
+    write(copy / "journal.db-wal", 100, b"\xa5" * 500)
+    again = Journal(str(copy), clocks)
+    assert [row.id for row in again.open()] == [40, 41]
+    again.close()
+
+
+def test_a_disk_that_damages_one_file_after_the_other_is_not_filled_with_them(
+    tmp_path: Path, clocks: StillClocks
+) -> None:
+    for number in range(MOST_MOVED_ASIDE):
+        (tmp_path / "journal.db").write_text(f"meow {number} " * 1000)
+        journal = opened(tmp_path, clocks)  # all within a second: none may replace another
+        journal.close()
+    (tmp_path / "journal.db").write_text("meow " * 1000)
+    aside = sorted(path for path in tmp_path.iterdir() if ".corrupt-" in path.name)
+    assert len({path.read_bytes() for path in aside}) == MOST_MOVED_ASIDE
+    journal = Journal(str(tmp_path), clocks)
+    assert journal.open() == []
+    assert journal.trouble == (
+        f"{tmp_path}/journal.db is damaged (file is not a database) and cannot be moved aside: {MOST_MOVED_ASIDE} "
+        "damaged files lie beside it already. See to the disk, then remove what is not needed."
+    )
+    aside[0].unlink()
+    clocks.now += RETRY_SECONDS
+    commit(journal)
+    journal.close()
+
+
+def test_a_damaged_file_that_cannot_be_moved(
+    tmp_path: Path, clocks: StillClocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str, wall: float) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(journal_module, "move_aside", refuse)
+    _text(tmp_path / "journal.db")
+    journal = Journal(str(tmp_path), clocks)
+    assert journal.open() == []
+    assert journal.trouble == (
+        f"{tmp_path}/journal.db is damaged (file is not a database) and cannot be moved aside: Permission denied"
+    )
+    assert not journal.commit()
+    journal.close()
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return fill(tmp_path_factory.mktemp("sound"), StillClocks()).read_bytes()
+
+
+def test_bytes_that_are_no_text_in_what_sqlite_says(tmp_path: Path, clocks: StillClocks) -> None:
+    file = fill(tmp_path, clocks)
+    file.write_bytes(file.read_bytes().replace(b"TABLE lives (id", b"TABLE lives \xed\xff\xfe"))
+    with pytest.raises(InputError, match="cannot be read"):
+        JournalReader(str(tmp_path)).lives()
+    journal = Journal(str(tmp_path), clocks)
+    assert journal.open() == []
+    assert journal.moved_aside is not None
+    commit(journal)
+    journal.close()
+
+
+@settings(max_examples=100)
+@given(
+    damage=st.lists(st.tuples(st.floats(0, 1), st.binary(min_size=1, max_size=64)), max_size=5),
+    first_pages=st.lists(st.tuples(st.integers(0, 12 * PAGE), st.binary(min_size=1, max_size=8)), max_size=5),
+    length=st.floats(0, 1) | st.just(1.0),
+)
+def test_whatever_the_damage_it_goes_on(
+    sound: bytes, damage: list[tuple[float, bytes]], first_pages: list[tuple[int, bytes]], length: float
+) -> None:
+    content = bytearray(sound)
+    for place, data in [*((int(at * (len(sound) - 64)), data) for at, data in damage), *first_pages]:
+        content[place : place + len(data)] = data
+    clocks = StillClocks()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        (directory / "journal.db").write_bytes(content[: int(length * len(content))])
+        journal = Journal(name, clocks)
+        journal.open()
+        for number in range(500, 520):
+            journal.save(life(number, text="w" * 1000))
+            journal.note("state", number)
+            clocks.now += RETRY_SECONDS
+            journal.commit()
+        journal.prune()
+        if journal.trouble is not None:  # one number in the header makes it somebody else's, or of a newer format
+            assert journal.trouble.startswith(f"{name}/journal.db ")
+            assert not (directory / "journal.db").stat().st_size < PAGE
+            journal.close()
+            return
+        clocks.now += RETRY_SECONDS
+        commit(journal)
+        journal.close()
+        again = opened(directory, clocks)
+        again.close()
+        found = {row.id for row in JournalReader(name).lives(open_only=True)}
+        assert found >= set(range(500, 520))
