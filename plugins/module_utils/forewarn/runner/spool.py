@@ -27,9 +27,10 @@ ID_PREFIX = "drill-"
 # As far ahead as the service announces (predicted hardware failure), and far longer than any event lasts.
 LONGEST_SECONDS = 7 * 86400.0
 
-_ID = re.compile(ID_PREFIX + "[0-9a-z]{1,32}", re.ASCII)
+# Compiled when they are first needed: that takes longer than the rest of this import.
+_ID = ID_PREFIX + "[0-9a-z]{1,32}"
+_TYPE = "[A-Z][A-Za-z0-9]{0,63}"
 _RECORD, _CANCEL, _REFUSED = ".json", ".cancel", ".refused"
-_TYPE = re.compile(r"[A-Z][A-Za-z0-9]{0,63}", re.ASCII)
 _MOST_BYTES = 64 * 1024
 _MOST_RESOURCES = 100
 _LONGEST_NAME = 255
@@ -96,7 +97,7 @@ class Spool:
             stem, suffix = os.path.splitext(name)  # noqa: PTH122 - as above
             if suffix not in found or name.startswith(".") or name in self._stuck:
                 continue
-            if _ID.fullmatch(stem):
+            if re.fullmatch(_ID, stem):
                 found[suffix].append(stem)
             else:
                 strange.append(name)
@@ -196,7 +197,7 @@ def new_id() -> str:
 
 def check(request: Request) -> Request:
     """Return the request if the runner may take it. Raises InputError with what is wrong about it."""
-    if not _TYPE.fullmatch(request.event_type):
+    if not re.fullmatch(_TYPE, request.event_type):
         raise InputError(f"type {request.event_type[:80]!r} is not a word such as Reboot.")
     for what, seconds in (("notice", request.notice_seconds), ("duration", request.duration_seconds)):
         if not 0 <= seconds <= LONGEST_SECONDS:

@@ -1,0 +1,169 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn drill``: rehearses an event through the running service. docs/drills.md describes it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from ..errors import InputError
+from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE
+from ..policy.timevalues import SECOND, parse_duration
+from ..runner import drill
+from ..runner.clocks import Clocks
+from ..runner.life import LISTED
+from ..runner.spool import Request, check
+from .console import Console, one_line
+from .state import State, add_state_argument, duration_text, list_of, object_of, open_state, text_of
+
+# What the service announces at least. Of a Terminate it is 5 to 15 minutes, as configured.
+_NOTICES = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
+_OTHER_NOTICE = 900.0
+_DURATION = 30.0
+_USER, _PLATFORM = "User", "Platform"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "--type", metavar="TYPE", help=f"EventType: {', '.join(EVENT_TYPE_SINCE)}, or one that your policies declare"
+    )
+    notices = ", ".join(f"{name} {duration_text(seconds)}" for name, seconds in _NOTICES.items())
+    parser.add_argument(
+        "--notice",
+        type=_seconds,
+        metavar="TIME",
+        help=f"time until NotBefore, such as 1m30s; 0s lists it as Started at once (default, as documented: {notices})",
+    )
+    parser.add_argument(
+        "--duration",
+        type=_seconds,
+        default=_DURATION,
+        metavar="TIME",
+        help="for how long it is Started before it is gone; announced as DurationInSeconds (default: 30s)",
+    )
+    parser.add_argument(
+        "--source", choices=EVENT_SOURCES, help=f"EventSource (default: {_PLATFORM}, as of most events)"
+    )
+    parser.add_argument("--resources", nargs="+", metavar="NAME", help="affected VMs (default: this VM alone)")
+    parser.add_argument("--description", metavar="TEXT", help="Description of the event")
+    parser.add_argument("--cancel", metavar="ID", help="end the drill of this id, instead of beginning one")
+    add_state_argument(parser)
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+    parser.epilog = "Real hooks run; nothing is ever sent to the service."
+
+
+def run(args: argparse.Namespace) -> int:
+    """Hand a drill over to the runner, or cancel one."""
+    clocks = Clocks()
+    if args.cancel is not None:
+        return _cancel(args, clocks)
+    if args.type is None:
+        raise InputError("--type is needed.", f"Name what to rehearse: {', '.join(EVENT_TYPE_SINCE)}.")
+    request = check(
+        Request(
+            args.type,
+            _NOTICES.get(args.type, _OTHER_NOTICE) if args.notice is None else args.notice,
+            args.duration,
+            args.source or _PLATFORM,
+            None if args.resources is None else tuple(args.resources),
+            args.description,
+        )
+    )
+    state = open_state(args.state)
+    _refuse_if_overtaken(state)
+    event_id = drill.hand_over(state.directory, request, clocks)
+    for text in _doubts(request, state):
+        _warn(text)
+    watch = [_command("status", args), _command(f"history --event {event_id}", args)]
+    if args.json:
+        _write({"id": event_id, "state": state.directory, "request": request._asdict(), "watch": watch})
+        return 0
+    console = Console(sys.stdout)
+    where = "this VM" if request.resources is None else ", ".join(request.resources)
+    when = (
+        f"starts in {duration_text(request.notice_seconds)} at the latest" if request.notice_seconds else "starts now"
+    )
+    lasts = f"lasts {duration_text(request.duration_seconds)}"
+    console.line(console.style("handed over:", "green") + one_line(f" {event_id} ({request.event_type} of {where})"))
+    console.line(f"It {when}, {lasts}, and is decided, prepared and recovered like a real one. Nothing is sent.")
+    console.line(f"Watch it:  {one_line(watch[0])}")
+    console.line(f"           {one_line(watch[1])}")
+    console.line(f"End it:    {one_line(_command(f'drill --cancel {event_id}', args))}")
+    return 0
+
+
+def _cancel(args: argparse.Namespace, clocks: Clocks) -> int:
+    if any(value is not None for value in (args.type, args.notice, args.source, args.resources, args.description)):
+        raise InputError("--cancel ends a drill; --type and what belongs to it begins one.", "Use one of them.")
+    event_id = args.cancel.strip().lower()
+    state = open_state(args.state)
+    drill.cancel(state.directory, event_id, clocks)
+    if args.json:
+        _write({"cancelled": event_id, "state": state.directory})
+    else:
+        Console(sys.stdout).line(one_line(f"cancelled: {event_id}; what has begun to prepare is recovered"))
+    return 0
+
+
+def _refuse_if_overtaken(state: State) -> None:
+    """Raise InputError while a real event affects this VM: it would end the drill at once."""
+    vm = text_of(state.beat and state.beat.fields, "vm").lower()
+    for life in state.journal.lives(open_only=True) if state.journal is not None else ():
+        event = object_of(life.data, "event")
+        affected = any(isinstance(name, str) and name.lower() == vm for name in list_of(event, "Resources"))
+        if affected and not life.data.get("drill") and life.state in LISTED:
+            raise InputError(
+                f"a real {text_of(event, 'EventType') or 'event'} is scheduled for this VM, and would end the drill "
+                f"at once: {text_of(event, 'EventId')}.",
+                "Wait until 'forewarn status' no longer shows it.",
+            )
+
+
+def _doubts(request: Request, state: State) -> list[str]:
+    fields = state.beat.fields if state.beat else {}
+    vm = text_of(fields, "vm")
+    doubts = []
+    if request.event_type not in EVENT_TYPE_SINCE:
+        doubts.append(
+            f"type {request.event_type} is not one that Forewarn knows: it is held, unless the policies declare it in "
+            "extra_values"
+        )
+    if request.resources is None and not vm:
+        doubts.append("the runner does not know the name of this VM yet: the drill begins when it does")
+    elif request.resources is not None and vm and vm.lower() not in (name.lower() for name in request.resources):
+        doubts.append(f"{vm}, this VM, is not among the resources: for it this rehearses an event of others")
+    if fields.get("dry_run") is True:
+        doubts.append("the runner works with --dry-run: no hook will run")
+    return doubts
+
+
+def _warn(text: str) -> None:
+    problems = Console(sys.stderr)
+    problems.line(problems.style("warning:", "bold", "yellow") + " " + one_line(text))
+
+
+def _command(text: str, args: argparse.Namespace) -> str:
+    """Return a command for people to copy."""
+    from shlex import quote
+
+    return f"forewarn {text}" + (f" --state {quote(args.state)}" if args.state else "")
+
+
+def _write(content: dict[str, Any]) -> None:
+    json.dump({"forewarn": {"schema": "drill", "version": 1}, **content}, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than nothing")
+    return value / SECOND
