@@ -92,7 +92,9 @@ def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told:
 
 
 def _hook(fields: Mapping[str, Any]) -> str:
-    return f"{text_of(fields, 'phase') or 'notify'} hook {text_of(fields, 'hook') or '?'}"
+    phase, occasion = text_of(fields, "phase"), text_of(fields, "occasion")
+    kind = f"{phase} hook" if phase else f"notify hook ({occasion})" if occasion else "hook"
+    return f"{kind} {text_of(fields, 'hook') or '?'}"
 
 
 def _attempt(fields: Mapping[str, Any]) -> str:
@@ -126,13 +128,10 @@ def _hook_ended(fields: Mapping[str, Any]) -> Told:
 
 
 def _notified(fields: Mapping[str, Any]) -> Told:
-    occasion = text_of(fields, "occasion")
     told = _hook_ended(fields)
     dropped = number_of(fields, "dropped")
-    text = told.text.replace("notify hook", f"notify hook ({occasion})", 1)
-    if dropped:
-        text += f"; {dropped:g} others were dropped: too many waited"
-    return Told(text, ("dim",) if text_of(fields, "result") == "succeeded" else _WARNED, told.output)
+    text = told.text + (f"; {dropped:g} others were dropped: too many waited" if dropped else "")
+    return told._replace(text=text, styles=("dim",) if text_of(fields, "result") == "succeeded" else _WARNED)
 
 
 def _approved(fields: Mapping[str, Any]) -> Told:
@@ -241,7 +240,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Told | None]] = {
     "state": _state,
     "hook-started": _hook_started,
     "hook-ended": _hook_ended,
-    "hook-left": lambda fields: Told(f"{_hook(fields)}: {text_of(fields, 'reason')}"),
+    "hook-left": lambda fields: Told(f"recover {_hook(fields)}: {text_of(fields, 'reason')}"),
     "notified": _notified,
     "approval-sending": lambda _: Told("the approval is sent", ("dim",)),
     "approved": _approved,

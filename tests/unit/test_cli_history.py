@@ -1,0 +1,521 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn history``: the timeline of events, to people and programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.cli import main as cli
+from forewarn.cli.history import _since
+from forewarn.cli.timeline import generic, tell
+from forewarn.events import parse_time
+from forewarn.runner.clocks import Stamp
+from forewarn.runner.journal import LifeRow
+from forewarn.runner.journal_reader import JournalEntry
+from hypothesis import given
+from hypothesis import strategies as st
+from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Terminal, decided, planned
+
+History = Callable[..., list[str]]
+
+HOOK = "run /usr/local/bin/drain --wait"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
+    directory = tmp_path / "state"
+    directory.mkdir(mode=0o700)
+    state = Recorded(directory)
+    monkeypatch.setattr("forewarn.cli.history.Clocks", lambda: state.clocks)
+    yield state
+    state.journal.close()
+
+
+@pytest.fixture
+def history(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> History:
+    def run(*arguments: str) -> list[str]:
+        assert cli.main(["history", "--state", recorded.directory, *arguments]) == 0
+        shown = capsys.readouterr()
+        assert shown.err == ""
+        return shown.out.splitlines()
+
+    return run
+
+
+def decide(recorded: Recorded, life: LifeRow, standing: str = "approve", **fields: Any) -> None:
+    """Write what a decision writes."""
+    event = life.data["event"]
+    about = {"event_id": event["EventId"], "type": event["EventType"], "status": event["EventStatus"]}
+    values = {'event.EventType in ["Reboot"]': "true"}
+    recorded.note(
+        "decision", life, **about, **{"seconds_to_not_before": 889.0, "values": values, **decided(standing, **fields)}
+    )
+
+
+def move(recorded: Recorded, life: LifeRow, before: str, after: str, why: str) -> None:
+    """Write that a life moved on."""
+    recorded.note("state", life, **{"from": before, "to": after, "why": why})
+
+
+def test_the_life_of_an_event(recorded: Recorded, history: History) -> None:
+    recorded.note("runner-started", version="0.1.0", policy="sha256:" + "3f6a1c2b" * 8, dry_run=False)
+    recorded.clocks.passes(60)
+    life = recorded.life("A1", event={"Resources": ["web_0", "web_1", "web_2", "web_3"]})
+    decide(recorded, life, "preparing", standing_reason=f"waits for {HOOK}")
+    move(recorded, life, "seen", "preparing", f"{HOOK} is started")
+    recorded.note("hook-started", life, phase="prepare", hook=HOOK, attempt=1, timeout_seconds=300.0)
+    recorded.clocks.passes(4.2)
+    recorded.note("runner-started", version="0.1.0", policy="sha256:" + "3f6a1c2b" * 8)
+    recorded.note("hook-started", life, phase="prepare", hook=HOOK, attempt=2, timeout_seconds=295.8)
+    recorded.clocks.passes(12.34)
+    recorded.note(
+        "hook-ended",
+        life,
+        phase="prepare",
+        hook=HOOK,
+        attempt=2,
+        result="succeeded",
+        exit_code=0,
+        seconds=12.341,
+        output="draining\n\n  3 left\x1b[2J\r\ndone\n",
+    )
+    move(recorded, life, "preparing", "prepared", "every prepare hook succeeded")
+    decide(recorded, life, seconds_to_not_before=872.4)
+    recorded.note("approval-sending", life, event_ids=["A1"])
+    recorded.note("approval-failed", life, event_ids=["A1"], kind="status", status=503, lasting=False, reason="busy")
+    recorded.note("approval-sending", life, event_ids=["A1"])
+    recorded.clocks.passes(0.06)
+    recorded.note("approved", life, event_ids=["A1"])
+    move(recorded, life, "prepared", "approved", "this VM approved it")
+    recorded.clocks.passes(7)
+    move(recorded, life, "approved", "started", "the service lists it as Started")
+    recorded.note("impact", life, kind="pause", seconds=4.812, announced_seconds=30)
+    recorded.clocks.passes(700)
+    recorded.note("event-gone", life, outcome="finished", listed_seconds=723.6)
+    move(recorded, life, "started", "recovering", "no longer listed: finished")
+    recorded.note("hook-left", life, hook="run /usr/local/bin/undrain", reason="left to event B2")
+    move(recorded, life, "recovering", "done", "recovered")
+    recorded.note("notified", life, hook="http https://x", occasion="ended", result="succeeded", seconds=0.2)
+    recorded.save(life, state="done", outcome="finished", impact={"paused_seconds": 4.812, "down_seconds": 0.0})
+    margin = " " * 35
+    assert history() == [
+        "  2026-11-21T14:05:11Z             the runner started, forewarn 0.1.0, policy sha256:3f6a1c2b3f6a",
+        "",
+        "Reboot  A1  finished",
+        "  affects web_0, web_1, web_2 and 1 more; source Platform; duration 30 s",
+        '  "Host server is undergoing maintenance."',
+        "  the machine stood still for 4.8 s",
+        "  2026-11-21T14:06:11Z     +0.0 s  decided: approve, by web-tier, rule drain: a reboot waits for the drain "
+        f"[starts in 14 min 49 s]. Not approved now: waits for {HOOK}",
+        f"  2026-11-21T14:06:11Z     +0.0 s  prepare hook {HOOK}: started, at most 5 min",
+        "  2026-11-21T14:06:15Z     +4.2 s  the runner started, forewarn 0.1.0, policy sha256:3f6a1c2b3f6a; the one "
+        "before had not been stopped",
+        f"  2026-11-21T14:06:15Z     +4.2 s  prepare hook {HOOK}: started, attempt 2, at most 4 min 55 s",
+        f"  2026-11-21T14:06:27Z    +16.5 s  prepare hook {HOOK}: succeeded after 12.3 s, attempt 2",
+        f"{margin}| draining",
+        f"{margin}|",
+        f"{margin}|   3 left\\x1b[2J",
+        f"{margin}| done",
+        "  2026-11-21T14:06:27Z    +16.5 s  prepared: every prepare hook succeeded",
+        "  2026-11-21T14:06:27Z    +16.5 s  decided as before: approve [starts in 14 min 32 s]",
+        "  2026-11-21T14:06:27Z    +16.5 s  approval failed (status 503): busy; it is tried again",
+        "  2026-11-21T14:06:27Z    +16.6 s  approved: the service took it",
+        "  2026-11-21T14:06:34Z    +23.6 s  started: the service lists it as Started",
+        "  2026-11-21T14:06:34Z    +23.6 s  the machine stood still for 4.8 s; 30 s were announced",
+        "  2026-11-21T14:18:14Z   +723.6 s  no longer listed, after 12 min 3 s: finished",
+        "  2026-11-21T14:18:14Z   +723.6 s  recover hook run /usr/local/bin/undrain: left to event B2",
+        "  2026-11-21T14:18:14Z   +723.6 s  done: recovered",
+        "  2026-11-21T14:18:14Z   +723.6 s  notify hook (ended) http https://x: succeeded after 0.2 s",
+        "",
+    ]
+
+
+def test_one_event_is_told_in_full(recorded: Recorded, history: History) -> None:
+    recorded.note("runner-started", version="0.1.0")
+    recorded.clocks.passes(60)
+    recorded.life("B2")
+    life = recorded.life("C7061BAC-1", event={"Resources": list("abcdef")})
+    decide(recorded, life, reason="r" * 700, standing_reason="r" * 700)
+    output = "".join(f"line {number}\n" for number in range(30))
+    recorded.note("hook-ended", life, phase="prepare", hook=HOOK, result="failed", reason="it failed", output=output)
+    recorded.note("runner-stopped", signal="SIGTERM")
+    short, whole = history(), history("--event", "c7061bac")
+    assert any("more characters)" in line for line in short)
+    assert [line.strip() for line in short if "|" in line] == [
+        *(f"| line {number}" for number in range(3)),
+        "| ... 20 more lines: see --event",
+        *(f"| line {number}" for number in range(23, 30)),
+    ]
+    assert [line.strip() for line in whole if "|" in line] == [f"| line {number}" for number in range(30)]
+    assert any("r" * 700 in line for line in whole)
+    assert [line.strip() for line in whole if " = " in line] == ['event.EventType in ["Reboot"] = true']
+    assert whole[1] == "  affects a, b, c, d, e, f; source Platform; duration 30 s"
+    assert "B2" not in "".join(whole)
+    assert "the runner started" not in "".join(whole), "that was before"
+    assert "the runner was stopped by SIGTERM" in "".join(whole), "that was during it"
+
+
+def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History) -> None:
+    life = recorded.life("A1")
+    decide(recorded, life)
+    recorded.clocks.passes(10)
+    recorded.clocks.set_wall(-3600)
+    recorded.note("approved", life, event_ids=["A1"], times=2)
+    recorded.clocks.reboot(92)
+    recorded.note("runner-started", version="0.1.0")
+    recorded.note("impact", life, kind="reboot", seconds=92.4, announced_seconds=-1)
+    recorded.save(life, impact={"paused_seconds": 0.5, "down_seconds": 92.4})
+    assert history()[3:-1] == [
+        "  the machine stood still for 0.5 s and was down for 1 min 32 s",
+        "  2026-11-21T14:05:11Z     +0.0 s  decided: approve, by web-tier, rule drain: a reboot waits for the drain "
+        "[starts in 14 min 49 s]",
+        "  -- the wall clock was set back by 1 h --",
+        "  2026-11-21T13:05:21Z    +10.0 s  approved: the service took it, the 2. time",
+        "  -- the machine was booted --",
+        "  2026-11-21T13:06:53Z    -3498 s  the runner started, forewarn 0.1.0",
+        "  2026-11-21T13:06:53Z    -3498 s  the machine was down for 1 min 32 s; how long was not announced",
+    ]
+
+
+def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, history: History) -> None:
+    recorded.note("runner-started", version="0.1.0")
+    first = recorded.life("A1")
+    decide(recorded, first)
+    recorded.clocks.passes(5)
+    second = recorded.life("B2")
+    decide(recorded, second)
+    recorded.note("poll-failed", kind="status", status=410, reason="the service answered 410 Gone")
+    recorded.note("event-gone", second, outcome="cancelled", listed_seconds=3)
+    recorded.save(second, state="cancelled", outcome="cancelled")
+    recorded.note("poll-recovered", failures=3, after_seconds=130.0)
+    recorded.note("event-gone", first, outcome="unseen", listed_seconds=140)
+    recorded.save(first, state="done", outcome="unseen")
+    recorded.clocks.passes(50)
+    recorded.note("reloaded", policy="sha256:" + "b" * 64, before="sha256:" + "a" * 64)
+    recorded.clocks.passes(50)
+    third = recorded.life("C3")
+    decide(recorded, third)
+    recorded.note("runner-stopped", signal="SIGTERM")
+    outline = []
+    for line in history():
+        words = re.sub(r"^  \S+Z +(\S+ s  )?", "- ", line)
+        if words and not line.startswith("  affects") and not line.startswith('  "'):
+            outline.append(words[:40])
+    assert outline == [
+        "- the runner started, forewarn 0.1.0",
+        "Reboot  A1  what became of it was not se",
+        "- decided: approve, by web-tier, rule dr",
+        "- the service does not answer: the servi",
+        "- the service answers again, after 2 min",
+        "- no longer listed, after 2 min 20 s: wh",
+        "Reboot  B2  cancelled, it never started",
+        "- decided: approve, by web-tier, rule dr",
+        "- the service does not answer: the servi",
+        "- no longer listed, after 3 s: cancelled",
+        "- the configuration was read again: poli",
+        "Reboot  C3  seen",
+        "- decided: approve, by web-tier, rule dr",
+        "- the runner was stopped by SIGTERM",
+    ]
+
+
+def test_an_approval_whose_end_is_not_known_is_told(recorded: Recorded, history: History) -> None:
+    life = recorded.life("A1")
+    recorded.note("approval-sending", life, event_ids=["A1"])
+    recorded.note("runner-started", version="0.1.0")
+    recorded.note("approval-sending", life, event_ids=["A1"])
+    recorded.note("approved", life, event_ids=["A1"])
+    assert sum("the approval is sent" in line for line in history()) == 1
+
+
+def test_marks(recorded: Recorded, history: History) -> None:
+    drill = recorded.life("drill-1", drill=True)
+    recorded.note("would-approve", drill, event_ids=["drill-1"])
+    plan = [planned("prepare", DRAIN, "succeeded"), planned("recover", UNDRAIN, "failed", reason="x")]
+    recorded.life("A1", state="done", outcome="finished", plan=plan)
+    recorded.life("B2", state="started", event={"Description": "", "EventSource": None, "DurationInSeconds": None})
+    recorded.note("drill", id="drill-1", result="rehearsed", reason="")
+    lines = history()
+    assert "Reboot  drill-1  DRILL  seen" in lines
+    assert "Reboot  A1  finished; not recovered" in lines
+    place = lines.index("Reboot  B2  started")
+    assert lines[place + 1 : place + 3] == ["  affects web_0, web_1; source unknown; duration -", ""]
+    assert any(line.endswith("would be approved, but nothing is sent: a dry run, or a drill") for line in lines)
+    assert any(line.endswith("drill drill-1 ended: rehearsed") for line in lines)
+
+
+def test_documents_are_shown_if_asked_for(recorded: Recorded, history: History) -> None:
+    event = {"EventId": "A1", "EventType": "Freeze", "EventStatus": "Scheduled"}
+    recorded.note("document", incarnation=3, document={"DocumentIncarnation": 3, "Events": [event]}, problems=["odd"])
+    recorded.note("document", document={"DocumentIncarnation": None, "Events": []}, drill=True)
+    assert history() == ["No events since 2026-11-14T14:05:11Z."]
+    start = "  2026-11-21T14:05:11Z             "
+    assert history("--documents") == [
+        f"{start}document 3: Freeze A1 Scheduled. Not understood: odd",
+        f"{start}document without a number, a drill: no events",
+        "",
+        "No events since 2026-11-14T14:05:11Z.",
+    ]
+    kept = json.loads("".join(history("--documents", "--json")))["runner"]
+    assert [entry["fields"].get("incarnation") for entry in kept] == [3, None]
+
+
+# Which events
+
+
+def test_the_last_seven_days_unless_asked_otherwise(recorded: Recorded, history: History) -> None:
+    recorded.life("OLD", state="done")
+    recorded.clocks.passes(8 * 86400)
+    recorded.life("NEW", state="done")
+
+    def shown(*arguments: str) -> list[str]:
+        return [line.split()[1] for line in history(*arguments) if line.startswith("Reboot")]
+
+    assert shown() == ["NEW"]
+    assert shown("--since", "9d") == ["OLD", "NEW"]
+    assert shown("--since", "2026-11-21") == ["OLD", "NEW"]
+    assert shown("--since", "2026-11-21T15:00Z") == ["NEW"]
+    assert shown("--since", "9d", "--limit", "1") == ["NEW"]
+    assert shown("--event", "old") == ["OLD"], "whenever it was"
+    recorded.clocks.passes(1)
+    assert shown("--since", "0s") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-11-01", "2026-11-01T00:00:00Z"),
+        ("2026-11-01T10:00Z", "2026-11-01T10:00:00Z"),
+        ("2026-11-01T10:00", "2026-11-01T10:00:00Z"),
+        ("2026-11-01T10:00:30", "2026-11-01T10:00:30Z"),
+        ("2026-11-01T10:00:30Z", "2026-11-01T10:00:30Z"),
+        ("2026-11-01T10:00+01:00", "2026-11-01T09:00:00Z"),
+    ],
+)
+def test_since_a_moment(text: str, moment: str) -> None:
+    assert _since(text).start(0.0) == parse_time(moment).timestamp()
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("90m", 5400), ("2h", 7200), ("7d", 604800)])
+def test_since_a_span(text: str, seconds: int) -> None:
+    assert _since(text).start(1e9) == 1e9 - seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2", "2w", "-2h", "1.5h", "yesterday", "2026-13-01", "2026-11-01Z", "2026-11-01 10:00"]
+)
+def test_since_what(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="neither a span"):
+        _since(text)
+
+
+@pytest.mark.parametrize("arguments", [("--since", "2w"), ("--limit", "0"), ("--limit", "x"), ("surplus",)])
+def test_bad_usage(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["history", *arguments])
+    assert ended.value.code == 2
+
+
+def test_an_event_that_is_not_there(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded.life("A1")
+    assert cli.main(["history", "--state", recorded.directory, "--event", "B\x1b"]) == 2
+    assert capsys.readouterr().err.startswith(r"error: no event's id begins with 'B\x1b'")
+
+
+def test_no_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["history", "--state", str(tmp_path)]) == 2
+    assert "there is no journal in" in capsys.readouterr().err
+    assert cli.main(["history", "--state", str(tmp_path / "none")]) == 2
+    assert "no runner has worked with it" in capsys.readouterr().err
+
+
+# For programs
+
+
+def test_json(recorded: Recorded, history: History) -> None:
+    recorded.note("runner-started", version="0.1.0")
+    secret = {"http": "https://hooks.example.com/x?token=hunter2"}
+    recorded.clocks.passes(1)
+    first = recorded.life("A1", plan=[planned("prepare", secret)], notify=[secret])
+    recorded.clocks.passes(2.5)
+    recorded.note("quorum-asked", first, peers=["a", "b"])
+    recorded.life("B2", state="done", outcome="finished")
+    text = "\n".join(history("--json"))
+    assert "hunter2" not in text
+    data = json.loads(text)
+    assert data["forewarn"] == {"schema": "history", "version": 1}
+    assert data["since"] == "2026-11-14T14:05:14Z"
+    assert [event["event_id"] for event in data["events"]] == ["A1", "B2"]
+    (entry,) = data["events"][0]["entries"]
+    assert entry == {
+        "id": 2,
+        "kind": "quorum-asked",
+        "at": "2026-11-21T14:05:14.500Z",
+        "boot_seconds": 1003.5,
+        "boot_id": "boot-1",
+        "seconds_since_first_seen": 2.5,
+        "fields": {"peers": ["a", "b"]},
+    }
+    assert [entry["kind"] for entry in data["runner"]] == ["runner-started"]
+    assert json.loads("".join(history("--json", "--since", "0s", "--limit", "1")))["events"][0]["event_id"] == "B2"
+
+
+def test_json_of_nothing(recorded: Recorded, history: History) -> None:
+    data = json.loads("".join(history("--json")))
+    assert (data["events"], data["runner"]) == ([], [])
+
+
+# Entries
+
+
+def entry(kind: str, /, **fields: Any) -> JournalEntry:
+    return JournalEntry(1, kind, 1, Stamp(0.0, 0.0, "b"), fields)
+
+
+def words(kind: str, /, **fields: Any) -> str | None:
+    told = tell(entry(kind, **fields))
+    return None if told is None else told.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "text"),
+    [
+        ("decision", {"output": "hold", "reason": "nobody approves"}, "decided: hold: nobody approves"),
+        (
+            "decision",
+            {"output": "hold", "policy": "p", "rule": "r", "error": "no such key", "seconds_to_not_before": 0},
+            "decided: hold, by p, rule r [NotBefore has passed]. Error: no such key",
+        ),
+        (
+            "decision",
+            {"output": "hold", "reason": "a", "standing": "not-ours", "standing_reason": "b", "status": "Started"},
+            "decided: hold: a [Started]. b",
+        ),
+        ("state", {"from": "seen", "to": "preparing", "why": "x"}, None),
+        ("state", {"from": "started", "to": "done", "why": "no longer listed: finished"}, None),
+        ("state", {"from": "preparing", "to": "failed", "why": "it broke"}, "failed: it broke"),
+        ("state", {"from": "seen", "to": "haunted", "why": "x"}, "seen -> haunted: x"),
+        (
+            "hook-ended",
+            {"phase": "prepare", "hook": "run x", "result": "timed-out", "seconds": 60.01, "reason": "too long"},
+            "prepare hook run x: timed out after 1 min: too long",
+        ),
+        (
+            "hook-ended",
+            {"phase": "recover", "hook": "run x", "result": "not-started", "seconds": 0.0, "reason": "it is gone"},
+            "recover hook run x: could not be started: it is gone",
+        ),
+        ("hook-ended", {"hook": "run x", "result": "failed", "exit_code": 3}, "hook run x: failed: exit code 3"),
+        (
+            "notified",
+            {"hook": "run x", "occasion": "decided", "result": "failed", "seconds": 1.0, "reason": "r", "dropped": 3},
+            "notify hook (decided) run x: failed after 1 s: r; 3 others were dropped: too many waited",
+        ),
+        (
+            "approval-failed",
+            {"kind": "status", "status": 400, "lasting": True, "reason": "malformed"},
+            "approval failed (status 400): malformed",
+        ),
+        ("impact", {"kind": "pause", "seconds": 4.812}, "the machine stood still for 4.8 s"),
+        (
+            "shadow",
+            {"event_id": "A", "live": "hold", "other": "approve", "what": "rule x"},
+            "the shadow policy says approve, not hold: rule x",
+        ),
+        ("runner-started", {"version": "1", "dry_run": True}, "the runner started, forewarn 1, a dry run"),
+        ("runner-stopped", {}, "the runner was stopped"),
+        ("reload-failed", {"reason": "bad"}, "a new configuration was refused: bad"),
+        ("reloaded", {"policy": "a", "before": "a"}, "the configuration was read again: the policy is the same"),
+        ("journal-trouble", {"reason": "the disk is full"}, "nothing could be kept: the disk is full"),
+        (
+            "journal-recovered",
+            {"reason": "the disk is full", "seconds": 90.0, "lost": 4},
+            "the journal is kept again, after 1 min 30 s; 4 entries were lost. There was: the disk is full",
+        ),
+        (
+            "quorum-asked",
+            {"peers": ["a"], "answer": "not yet", "n": 3},
+            'quorum-asked: peers=["a"] answer="not yet" n=3',
+        ),
+        ("quorum-lost", {}, "quorum-lost"),
+    ],
+)
+def test_what_entries_say(kind: str, fields: dict[str, Any], text: str | None) -> None:
+    assert words(kind, **fields) == text
+
+
+def test_what_a_hook_said_is_not_told_twice() -> None:
+    told = tell(entry("hook-ended", result="failed", reason="it ended with exit code 1: no route", output="no route\n"))
+    assert told is not None
+    assert told.output == ""
+
+
+KINDS = (
+    *("decision", "state", "hook-started", "hook-ended", "hook-left", "notified", "approval-sending", "approved"),
+    *("would-approve", "approval-failed", "event-gone", "impact", "shadow", "drill", "runner-started", "document"),
+    *("runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered", "journal-recovered"),
+)
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.dictionaries(
+        st.sampled_from(
+            ["output", "policy", "values", "seconds", "result", "reason", "status", "attempt", "document", "problems"]
+        ),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.integers()),
+    ),
+)
+def test_fields_may_be_anything(kind: str, fields: dict[str, Any]) -> None:
+    tell(entry(kind, **fields))
+    assert generic(entry(kind, **fields)).text.startswith(kind)
+
+
+# On a terminal
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    evil = "a\x1b[31m\nReboot  FORGED  finished " + "x" * 300 + "\u00a0Reboot\u202e " + "日本" * 60
+    event = {"EventType": "T\n" * 40, "Resources": [evil], "EventSource": evil, "Description": evil}
+    life = recorded.life("E\x07" * 60, event=event, drill=True)
+    decide(recorded, life, "not-ours", reason=evil, standing_reason=evil, error=evil)
+    recorded.note("hook-ended", life, phase=evil, hook=evil, result="failed", reason=evil, output=f"{evil}\n{evil}")
+    recorded.note("ev\x1bil\n", life, **{evil: evil})
+    recorded.note("poll-failed", reason=evil)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for arguments in ([], ["--event", "e"]):
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stdout", terminal)
+        assert cli.main(["history", "--state", recorded.directory, *arguments]) == 0
+        assert "\033[31m" in terminal.getvalue()
+        plain = re.sub("\033\\[[0-9;]*m", "", terminal.getvalue())
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", plain)
+        for line in plain.splitlines():
+            assert sum(2 if character in "日本" else 1 for character in line) <= columns, line
+            assert not line.startswith("Reboot")
+
+
+def test_a_narrow_terminal_has_output_at_the_left(
+    recorded: Recorded, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    life = recorded.life("A1")
+    recorded.note("hook-ended", life, phase="prepare", hook="run x", result="succeeded", output="done")
+    assert " " * 35 + "| done" in history()
+    for columns, margin in ((80, 4), (120, 35)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        terminal = Terminal()
+        monkeypatch.setattr("sys.stdout", terminal)
+        monkeypatch.setenv("NO_COLOR", "1")
+        cli.main(["history", "--state", recorded.directory])
+        assert " " * margin + "| done" in terminal.getvalue().splitlines()
