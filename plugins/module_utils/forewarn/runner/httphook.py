@@ -105,10 +105,10 @@ class _Request:
         except ssl.SSLCertVerificationError as error:
             message = f"the certificate of {self._host} was not accepted: {error.verify_message}"
             raise _AttemptError(message, lasting=True) from error
-        except (http.client.HTTPException, ValueError) as error:
-            raise _AttemptError(f"the answer is not HTTP ({type(error).__name__})") from error
         except OSError as error:
             raise self._fault(error, seconds) from error
+        except (http.client.HTTPException, ValueError) as error:
+            raise _AttemptError(f"the answer is not HTTP ({type(error).__name__})") from error
         finally:
             connection.close()
         return self._judge(response.status, response.headers.get("Retry-After"))
@@ -137,7 +137,7 @@ class _Request:
             raise _AttemptError(
                 f"{who}answered {status}, a redirect, and none is followed: name its target", lasting=True
             )
-        after = float(retry_after) if retry_after is not None and re.fullmatch("[0-9]{1,6}", retry_after) else 0.0
+        after = float(retry_after) if retry_after is not None and re.fullmatch("[0-9]+", retry_after) else 0.0
         raise _AttemptError(f"{who}answered {status}", lasting=status != 429 and status < 500, after_seconds=after)
 
     def _fault(self, error: OSError, seconds: float) -> _AttemptError:

@@ -1,0 +1,595 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hooks run, fail, hang and misbehave as real processes, and each outcome comes; nothing of them is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from forewarn.runner import executor as executor_module
+from forewarn.runner.executor import Executor, Outcome, Started, end_leftover
+from forewarn.runner.hooks import Command
+from forewarn.runner.processes import KEPT_BYTES, Output, identity
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+PATIENCE_SECONDS = 20.0
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+
+
+class Hooks:
+    """An executor, and the waiting for it that the runner's loop does."""
+
+    def __init__(self, grace_seconds: float = 0.3) -> None:
+        self.woken = threading.Event()
+        self.executor = Executor(self.woken.set, grace_seconds=grace_seconds)
+        self.outcomes: dict[Any, Outcome] = {}
+
+    def start(self, token: object, *argv: str, stdin: bytes = b"", timeout: float = PATIENCE_SECONDS) -> Started | None:
+        return self.executor.start(token, Command(argv, ENVIRONMENT, stdin, timeout))
+
+    def shell(self, token: object, script: str, stdin: bytes = b"", timeout: float = PATIENCE_SECONDS) -> Started:
+        started = self.start(token, "/bin/sh", "-c", script, stdin=stdin, timeout=timeout)
+        assert started is not None
+        return started
+
+    def wait(self, token: object) -> Outcome:
+        """Return an outcome; every wake-up has to mean that there is one."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while token not in self.outcomes:
+            assert self.woken.wait(deadline - time.monotonic()), f"hook {token} never ended"
+            self.woken.clear()
+            self.outcomes.update(self.executor.finished())
+        return self.outcomes.pop(token)
+
+    def run(self, script: str, stdin: bytes = b"", timeout: float = PATIENCE_SECONDS) -> Outcome:
+        self.shell("only", script, stdin, timeout)
+        return self.wait("only")
+
+
+@pytest.fixture
+def hooks() -> Iterator[Hooks]:
+    """Return hooks of which nothing may be left: no process, no zombie, no open file."""
+    before = open_files()
+    running = Hooks()
+    yield running
+    running.executor.close()
+    running.executor.finished()
+    assert running.executor.running == 0
+    assert open_files() == before
+    assert [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE] == []
+
+
+def open_files() -> dict[str, str]:
+    links = {}
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the descriptor of this very listing
+            links[path.name] = str(path.readlink())
+    return links
+
+
+def is_running(pid: int) -> bool:
+    found = identity(pid)
+    return found is not None and found.state not in "ZX"
+
+
+def assert_gone(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while is_running(pid):
+        assert time.monotonic() < deadline, f"process {pid} still runs"
+        time.sleep(0.01)
+
+
+def wait_for(path: Path) -> str:
+    """Return what a hook writes to a file, once it has."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not path.exists() or not path.read_text().endswith("\n"):
+        assert time.monotonic() < deadline, f"{path} was never written"
+        time.sleep(0.01)
+    return path.read_text().strip()
+
+
+# How it ends
+
+
+def test_a_hook_that_succeeds(hooks: Hooks) -> None:
+    outcome = hooks.run("cat; echo out; echo err >&2", stdin=b"read\n")
+    assert (outcome.result, outcome.exit_code, outcome.reason) == ("succeeded", 0, "")
+    assert outcome.output == "read\nout\nerr\n"
+    assert 0 < outcome.seconds < PATIENCE_SECONDS
+
+
+def test_a_hook_that_fails_says_why_in_its_last_line(hooks: Hooks) -> None:
+    outcome = hooks.run("echo trying; echo '  lb-7 refuses '; echo; exit 3")
+    assert (outcome.result, outcome.exit_code) == ("failed", 3)
+    assert outcome.reason == "it ended with exit code 3: lb-7 refuses"
+    assert hooks.run("exit 3").reason == "it ended with exit code 3"
+    assert len(hooks.run("head -c 100000 /dev/zero | tr '\\0' x; exit 1").reason) < 300
+
+
+@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (11, "SIGSEGV"), (40, "signal 40")])
+def test_a_hook_that_a_signal_ends(hooks: Hooks, number: int, name: str) -> None:
+    outcome = hooks.run(f"echo before; kill -{number} $$; sleep 20")
+    assert outcome[:2] == ("failed", None)
+    assert outcome.reason == f"{name} ended it: before"
+
+
+def test_the_outcome_is_there_when_the_runner_is_woken(hooks: Hooks) -> None:
+    for _ in range(30):
+        hooks.start(1, "/bin/true")
+        assert hooks.woken.wait(PATIENCE_SECONDS)
+        hooks.woken.clear()
+        ((token, outcome),) = hooks.executor.finished()
+        assert (token, outcome.result) == (1, "succeeded")
+        assert hooks.executor.finished() == []
+
+
+def test_several_side_by_side(hooks: Hooks) -> None:
+    began = time.monotonic()
+    for number in range(12):
+        hooks.shell(number, f"sleep 0.3; echo {number}")
+    assert hooks.executor.running == 12
+    assert [hooks.wait(number).output for number in range(12)] == [f"{number}\n" for number in range(12)]
+    assert time.monotonic() - began < 12 * 0.3
+    assert hooks.executor.running == 0
+
+
+def test_the_process_is_known_again(hooks: Hooks) -> None:
+    started = hooks.shell(1, "echo $$; sleep 0.1; cut -d' ' -f22 /proc/$$/stat")
+    assert hooks.wait(1).output == f"{started.pid}\n{started.pid_started}\n"
+
+
+# Timeouts, and being ended
+
+
+def test_a_timeout(hooks: Hooks) -> None:
+    outcome = hooks.run("trap 'echo bye; exit 0' TERM; while :; do sleep 0.02; done", timeout=0.1)
+    assert (outcome.result, outcome.exit_code) == ("timed-out", 0)
+    assert outcome.output.endswith("bye\n")
+    assert outcome.reason == "it took longer than 0.1 s"
+    assert hooks.run("sleep 20", timeout=0.05).seconds < 5
+
+
+def test_a_hook_that_ignores_sigterm(hooks: Hooks) -> None:
+    outcome = hooks.run("trap '' TERM; echo on; while :; do sleep 0.02; done", timeout=0.1)
+    assert (outcome.result, outcome.exit_code, outcome.output) == ("timed-out", None, "on\n")
+    assert outcome.reason == "it took longer than 0.1 s, and SIGTERM was not enough to end it"
+    assert 0.4 <= outcome.seconds < 5
+
+
+def test_a_grandchild_that_ignores_sigterm(hooks: Hooks, tmp_path: Path) -> None:
+    own = tmp_path / "pid"
+    script = f"(trap '' TERM; sh -c 'echo $PPID' > {own}; while :; do sleep 0.02; done) & wait"
+    hooks.shell(1, script, timeout=0.3)
+    pid = int(wait_for(own))
+    outcome = hooks.wait(1)
+    assert outcome.result == "timed-out"
+    assert "SIGTERM was not enough" in outcome.reason
+    assert_gone(pid)
+
+
+def test_a_grandchild_has_the_grace_although_the_leader_has_ended(tmp_path: Path) -> None:
+    """A shell dies of SIGTERM at once; what it waited for may clean up."""
+    hooks = Hooks(grace_seconds=PATIENCE_SECONDS)
+    up = tmp_path / "up"
+    worker = f"trap 'sleep 0.3; echo cleaned; exit 0' TERM; echo up > {up}; while :; do sleep 0.02; done"
+    hooks.shell(1, f'sh -c "{worker}" & wait')
+    wait_for(up)
+    hooks.executor.end(1, "enough")
+    outcome = hooks.wait(1)
+    assert (outcome.result, outcome.reason) == ("ended", "enough")
+    assert outcome.output.endswith("cleaned\n")
+    assert outcome.seconds < PATIENCE_SECONDS / 2
+
+
+def test_to_end_a_hook(hooks: Hooks) -> None:
+    hooks.start(1, "/bin/sleep", "20")
+    hooks.shell(2, "sleep 0.3; echo done")
+    began = time.monotonic()
+    hooks.executor.end(1, "the event is no longer listed")
+    hooks.executor.end(1, "another reason")
+    hooks.executor.end("no such hook", "no reason")
+    assert time.monotonic() - began < 0.2
+    outcome = hooks.wait(1)
+    assert (outcome.result, outcome.exit_code, outcome.reason) == ("ended", None, "the event is no longer listed")
+    assert hooks.wait(2).output == "done\n"
+
+
+def test_to_end_a_hook_that_has_ended(hooks: Hooks) -> None:
+    hooks.start(1, "/bin/true")
+    assert hooks.woken.wait(PATIENCE_SECONDS)
+    hooks.executor.end(1, "too late")
+    assert hooks.wait(1).result == "succeeded"
+    hooks.executor.end(1, "much too late")
+
+
+def test_to_stop_ends_every_hook(hooks: Hooks) -> None:
+    pids = [hooks.shell(number, "trap '' TERM; while :; do sleep 0.02; done").pid for number in range(3)]
+    began = time.monotonic()
+    hooks.executor.close()
+    assert time.monotonic() - began < 0.3 + 1.0 + 0.5
+    assert not any(map(is_running, pids))
+    outcomes = dict(hooks.executor.finished())
+    assert [outcomes[number].result for number in range(3)] == ["ended"] * 3
+    assert outcomes[0].reason.startswith("the runner stops")
+
+
+def test_a_process_that_outlives_sigkill(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that hangs on a lost file server: its outcome comes all the same, and it is reaped at last."""
+    monkeypatch.setattr(executor_module, "signal_group", lambda group, number: True)
+    monkeypatch.setattr(executor_module, "_KILL_SECONDS", 0.1)
+    started = hooks.shell(1, "sleep 20", timeout=0.05)
+    outcome = hooks.wait(1)
+    assert outcome[:2] == ("timed-out", None)
+    assert "it hangs in the kernel" in outcome.reason
+    assert is_running(started.pid)
+    os.killpg(started.pid, signal.SIGKILL)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while identity(started.pid) is not None:
+        assert time.monotonic() < deadline, "it was never reaped"
+        time.sleep(0.01)
+
+
+def test_a_defect_of_the_watching_is_an_outcome_too(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _arguments: told.set())
+    monkeypatch.setattr(executor_module, "exit_descriptor", None)
+    started = hooks.shell(1, "sleep 20")
+    outcome = hooks.wait(1)
+    assert (outcome.result, outcome.reason) == ("failed", "it could not be watched, and was killed")
+    assert_gone(started.pid)
+    assert told.wait(PATIENCE_SECONDS)
+
+
+# Input and output
+
+
+def test_a_hook_that_never_reads(hooks: Hooks) -> None:
+    outcome = hooks.run("sleep 0.1; echo ready", stdin=bytes(1024 * 1024))
+    assert (outcome.result, outcome.output) == ("succeeded", "ready\n")
+
+
+def test_a_hook_that_refuses_to_read(hooks: Hooks) -> None:
+    assert hooks.run("exec 0<&-; sleep 0.1; echo ready", stdin=bytes(1024 * 1024)).output == "ready\n"
+    assert hooks.run("head -c 1 >/dev/null; exec 0<&-; sleep 0.1", stdin=bytes(1024 * 1024)).result == "succeeded"
+
+
+def test_a_hook_that_reads_late(hooks: Hooks) -> None:
+    assert hooks.run("sleep 0.1; wc -c", stdin=bytes(1024 * 1024)).output == f"{1024 * 1024}\n"
+
+
+def test_a_hook_that_closes_its_output(hooks: Hooks) -> None:
+    outcome = hooks.run("exec >&- 2>&-; sleep 0.2; exit 4")
+    assert (outcome.result, outcome.exit_code, outcome.output) == ("failed", 4, "")
+    assert outcome.seconds >= 0.2
+
+
+def test_all_output_of_a_hook_that_exits_at_once_is_kept(hooks: Hooks) -> None:
+    for _ in range(10):
+        output = hooks.run("head -c 60000 /dev/zero; echo end").output
+        assert output.endswith("\0end\n")
+        assert f"{60004 - 2 * KEPT_BYTES} bytes left out" in output
+
+
+def test_much_output_does_not_block_the_hook(hooks: Hooks) -> None:
+    outcome = hooks.run("echo first; head -c 50000000 /dev/zero; echo last")
+    assert outcome.result == "succeeded"
+    assert outcome.output.startswith("first\n\0")
+    assert outcome.output.endswith("\0last\n")
+    assert f"[… {50000011 - 2 * KEPT_BYTES} bytes left out …]" in outcome.output
+
+
+def test_a_hook_that_prints_for_ever_is_ended(hooks: Hooks) -> None:
+    assert hooks.run("yes", timeout=0.2).result == "timed-out"
+
+
+def test_nobody_waits_for_what_is_left_in_the_background(hooks: Hooks, tmp_path: Path) -> None:
+    own = tmp_path / "pid"
+    outcome = hooks.run(f"sleep 20 & echo $! > {own}; echo begun")
+    assert (outcome.result, outcome.output) == ("succeeded", "begun\n")
+    assert outcome.seconds < 5
+    pid = int(wait_for(own))
+    assert is_running(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_background_process_that_prints_for_ever(hooks: Hooks, tmp_path: Path) -> None:
+    own = tmp_path / "pid"
+    outcome = hooks.run(f"yes & echo $! > {own}")
+    assert outcome.result == "succeeded"
+    assert_gone(int(wait_for(own)))  # of SIGPIPE: nobody listens any more
+
+
+def test_output_is_text_whatever_is_printed(hooks: Hooks) -> None:
+    assert hooks.run(r"printf 'a\303\244\377\033[1mb\000'").output == "aä�\x1b[1mb\0"
+
+
+@given(st.lists(st.binary(max_size=20_000), max_size=6))
+@example([b"x" * KEPT_BYTES, b"y" * KEPT_BYTES])
+@example([b"x" * KEPT_BYTES, b"y" * KEPT_BYTES, b"z"])
+@example(["ä".encode() * KEPT_BYTES, b"z"])
+def test_the_first_and_the_last_of_much_output(pieces: list[bytes]) -> None:
+    output = Output()
+    for piece in pieces:
+        output.add(piece)
+    whole = b"".join(pieces)
+    text = output.text()
+    if len(whole) <= 2 * KEPT_BYTES:
+        assert text == whole.decode("utf-8", "replace")
+        return
+    head, _, rest = text.partition(f"\n[… {len(whole) - 2 * KEPT_BYTES} bytes left out …]\n")
+    assert whole.decode("utf-8", "replace").startswith(head)
+    tail = whole[-KEPT_BYTES:].lstrip(bytes(range(0x80, 0xC0))).decode("utf-8", "replace")
+    assert rest == tail
+    assert len(text.encode()) <= 6 * KEPT_BYTES + 100  # each byte may become a replacement character of three
+
+
+# What does not start
+
+
+def test_a_program_that_does_not_exist(hooks: Hooks) -> None:
+    assert hooks.start(1, "/no/such/program") is None
+    outcome = hooks.wait(1)
+    assert outcome[:3] == ("not-started", None, 0.0)
+    assert outcome.reason.startswith("/no/such/program could not be started: it does not exist")
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "says"),
+    [
+        ("#!/bin/sh\n", 0o644, "it is not executable"),
+        ("#!/no/such/interpreter\n", 0o755, "what its first line (#!) names"),
+        ("echo hello\n", 0o755, "a script begins with a line such as #!/bin/sh"),
+        ("\x7fELF", 0o755, "it is no program"),
+    ],
+)
+def test_a_file_that_is_no_program(hooks: Hooks, tmp_path: Path, content: str, mode: int, says: str) -> None:
+    program = tmp_path / "program"
+    program.write_text(content)
+    program.chmod(mode)
+    assert hooks.start(1, str(program)) is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    assert says in outcome.reason
+
+
+def test_a_program_that_is_being_written(hooks: Hooks, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(Path("/bin/true").read_bytes())
+    program.chmod(0o755)
+    with program.open("ab"):
+        assert hooks.start(1, str(program)) is None
+    assert "somebody is writing to it" in hooks.wait(1).reason
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("/bin/true", "x" * 200_000), "its arguments are too long"),
+        (("/bin/true", "a\0b"), "null byte"),
+        (("/bin/true", "\ud800"), "could not be started"),
+        (("/",), "it is not executable"),
+    ],
+)
+def test_arguments_that_no_system_takes(hooks: Hooks, argv: tuple[str, ...], says: str) -> None:
+    assert hooks.start(1, *argv) is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    assert says in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (BlockingIOError(errno.EAGAIN, "again"), "allows no more processes"),
+        (OSError(errno.ENOMEM, "no memory"), "short of memory"),
+        (MemoryError("none"), "none"),
+        (subprocess.SubprocessError("odd"), "odd"),
+    ],
+)
+def test_a_system_at_its_limits(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refuse)
+        assert hooks.start(1, "/bin/true") is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    assert says in outcome.reason
+    assert hooks.run("echo again").output == "again\n"
+
+
+def test_no_thread_no_process(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*args: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert hooks.start(1, "/bin/sh", "-c", f"touch {tmp_path}/ran") is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    assert "can't start new thread" in outcome.reason
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_more_files(hooks: Hooks) -> None:
+    """With every number of files that may still be opened it either works or says so, and nothing leaks."""
+    hooks.run("true")  # what is imported lazily is imported now
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(number) for number in open_files())
+    results = []
+    fillers = [os.open(os.devnull, os.O_RDONLY)]
+    while fillers[-1] < highest:
+        fillers.append(os.open(os.devnull, os.O_RDONLY))
+    highest = fillers[-1]
+    try:
+        for more in range(12):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, limits[1]))
+            hooks.start(1, "/bin/true")
+            results.append(hooks.wait(1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for filler in fillers:
+            os.close(filler)
+    assert results[0].result == "not-started"
+    assert "Too many open files" in results[0].reason
+    assert results[-1].result == "succeeded"
+    assert {outcome.result for outcome in results} == {"not-started", "succeeded"}
+
+
+# What a hook finds
+
+
+def test_a_hook_inherits_nothing(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_RUNNER", "x")
+    reader, writer = os.pipe()
+    os.set_inheritable(reader, True)
+    ignored = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD])
+    try:
+        outcome = hooks.run(
+            "env; pwd; ls /proc/$$/fd | tr '\\n' ' '; cut -d' ' -f1,5,6 /proc/$$/stat; "
+            "exec grep -E 'Sig(Blk|Ign)' /proc/self/status"
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGPIPE, ignored)
+        os.close(reader)
+        os.close(writer)
+    assert "SECRET" not in outcome.output
+    lines = [line for line in outcome.output.splitlines() if not line.startswith(("PWD=", "_=", "OLDPWD=", "SHLVL="))]
+    pid = lines[2].split()[3]
+    assert lines == [
+        "PATH=/usr/bin:/bin",
+        "/",
+        f"0 1 2 {pid} {pid} {pid}",  # the leader of its group and session
+        f"SigBlk:\t{0:016x}",
+        f"SigIgn:\t{0:016x}",
+    ]
+
+
+def test_signals_stay_with_the_main_thread(hooks: Hooks) -> None:
+    hooks.shell(1, "sleep 0.3")
+    (thread,) = [
+        thread for thread in threading.enumerate() if thread is not threading.current_thread() and thread.daemon
+    ]
+    status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
+    blocked = int(next(line for line in status.splitlines() if line.startswith("SigBlk")).split()[1], 16)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGHUP):
+        assert blocked >> (number - 1) & 1
+    assert hooks.wait(1).result == "succeeded"
+
+
+def test_text_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import threading\n"
+        "from forewarn.runner.executor import Executor\nfrom forewarn.runner.hooks import Command\n"
+        "done = threading.Event()\nexecutor = Executor(done.set)\n"
+        "argv = ('/bin/sh', '-c', 'printf \"%s %s\" \"$1\" \"$A\"', 'sh', 'ä€')\n"
+        "executor.start(1, Command(argv, {'A': '\\U0001f600'}, b'', 10.0))\ndone.wait(10)\n"
+        "print(ascii(executor.finished()[0][1].output))\n"
+    )
+    environment = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-X", "utf8=0", str(script)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == ascii("ä€ \U0001f600")
+
+
+def test_nothing_is_imported_before_the_first_hook(package: Path) -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(package.parent)!r}); import forewarn.runner.executor; "
+        "print([name for name in ('subprocess', 'threading', 'pathlib', 'ssl') if name in sys.modules])"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+# Older kernels, other systems
+
+
+def test_a_kernel_that_cannot_tell_when_a_process_ends(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    own = tmp_path / "pid"
+    assert hooks.run(f"sleep 20 & echo $! > {own}; exit 3").exit_code == 3
+    os.kill(int(wait_for(own)), signal.SIGKILL)
+    assert hooks.run("exec >&- 2>&-; sleep 0.2; exit 4").exit_code == 4
+    assert hooks.run("trap '' TERM; while :; do sleep 0.02; done", timeout=0.1).result == "timed-out"
+
+
+def test_a_system_that_cannot_poll_pipes(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_module, "CAN_POLL", False)
+    outcome = hooks.run("cat; exit 3", stdin=b"x" * 100_000)
+    assert (outcome.result, outcome.exit_code) == ("failed", 3)
+    assert f"{100_000 - 2 * KEPT_BYTES} bytes left out" in outcome.output
+    assert hooks.run("exec sleep 20", timeout=0.1).result == "timed-out"
+    hooks.shell(1, "exec sleep 20")
+    hooks.executor.end(1, "enough")
+    assert hooks.wait(1)[:2] == ("ended", None)
+
+
+# After a crash of the runner
+
+
+def leftover(script: str) -> tuple[subprocess.Popen[bytes], int]:
+    """Start what a runner before has left, and return it with the start that it wrote down."""
+    process = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True)
+    found = identity(process.pid)
+    assert found is not None
+    return process, found.start
+
+
+def test_a_leftover_hook_is_ended() -> None:
+    process, started = leftover("sleep 20")
+    assert end_leftover(process.pid, started, 0.2)
+    assert process.wait(PATIENCE_SECONDS) == -signal.SIGTERM
+    assert not end_leftover(process.pid, started, 0.2)
+
+
+def test_a_leftover_hook_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    own, child = tmp_path / "pid", tmp_path / "child"
+    script = f"trap '' TERM; sleep 20 & echo $! > {child}; echo $$ > {own}; while :; do sleep 0.02; done"
+    process, started = leftover(script)
+    pid = int(wait_for(child))
+    assert int(wait_for(own)) == process.pid
+    assert end_leftover(process.pid, started, 0.2)
+    assert process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
+    assert_gone(pid)
+
+
+def test_another_process_of_the_same_number_is_left_alone() -> None:
+    process, started = leftover("sleep 20")
+    try:
+        assert not end_leftover(process.pid, started + 1, 0.2)
+        assert not end_leftover(process.pid, None, 0.2)
+        with subprocess.Popen(["/bin/sleep", "20"]) as member:  # of our own group, not a leader as hooks are
+            found = identity(member.pid)
+            assert found is not None
+            assert not end_leftover(member.pid, found.start, 0.2)
+            assert is_running(member.pid)
+            member.kill()
+        assert is_running(process.pid)
+    finally:
+        process.kill()
+        process.wait(PATIENCE_SECONDS)
