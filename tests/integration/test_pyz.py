@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import json
 import os
+import queue
+import signal
 import subprocess
+import threading
+import time
+import zipfile
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forewarn import __version__
-from forewarn.bundle import build
+from forewarn.bundle import archive, build
 from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
@@ -26,6 +33,16 @@ rule:
     - id: brief-freeze
       condition: event.EventType == "Freeze" && event.DurationInSeconds == 5
       output: approve
+"""
+HOOK = """
+name: drain
+rule:
+  match:
+    - output: approve
+      prepare:
+        - http: {url}
+      recover:
+        - http: {url}
 """
 # Runs there, with the file as its argument.
 IMPORT_ALL = """
@@ -133,6 +150,20 @@ def test_it_is_a_program_of_its_own(pyz: Path, environ: dict[str, str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_it_can_be_unpacked(pyz: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    """For a quicker start: docs/runner.md."""
+    directory = tmp_path / "forewarn"
+    for arguments in (
+        ["-m", "zipfile", "--extract", str(pyz), str(directory)],
+        ["-m", "compileall", "-q", str(directory)],
+    ):
+        subprocess.run([python(RUNNING), *arguments], check=True, timeout=60)
+    command = [python(RUNNING), "-I", "-S", str(directory), "events"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert list(directory.rglob("events.*.pyc"))
+
+
 def test_a_damaged_artifact_is_refused(forewarn: Forewarn, artifact: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "policy.json"
     damaged.write_text(artifact.read_text().replace('"approve"', '"hold"'))
@@ -149,3 +180,80 @@ def test_policy_files_are_for_the_control_node(forewarn: Forewarn, tmp_path: Pat
     assert done.returncode == 2
     assert "--artifact" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def receiver() -> Iterator[tuple[str, queue.Queue[dict[str, Any]]]]:
+    """Return the URL of a server that takes what http hooks send, and what has been sent."""
+    received: queue.Queue[dict[str, Any]] = queue.Queue()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{httpd.server_port}/drain", received
+        httpd.shutdown()
+        thread.join(10)
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.13"])
+def test_its_hooks_come_from_the_same_file_even_a_replaced_one(
+    pyz: Path,
+    environ: dict[str, str],
+    emulator: EmulatorClient,
+    receiver: tuple[str, queue.Queue[dict[str, Any]]],
+    tmp_path: Path,
+    version: str,
+) -> None:
+    """An upgrade puts another file in place before it restarts the runner: nothing is read by the old one's offsets."""
+    url, received = receiver
+    (tmp_path / "drain.yml").write_text(HOOK.format(url=url))
+    artifact = tmp_path / "policy.json"
+    artifact.write_text(json.dumps(compile_policies([tmp_path / "drain.yml"]).artifact))
+    file = tmp_path / "forewarn.pyz"
+    file.write_bytes(pyz.read_bytes())
+    with zipfile.ZipFile(pyz) as bundle:
+        newer = {name: b"# newer\n" * 9 + bundle.read(name) for name in bundle.namelist()}
+    command = [python(version), "-I", "-S", str(file), "run", "--artifact", str(artifact), "--log-format", "json"]
+    log = tmp_path / "log"
+    with (
+        log.open("w") as stdout,
+        subprocess.Popen(command, env=environ, stdout=stdout, stderr=subprocess.PIPE) as runner,
+    ):
+        try:
+            until(lambda: '"line": "document"' in log.read_text())
+            other = tmp_path / "other.pyz"
+            other.write_bytes(archive(newer))
+            other.replace(file)
+            event_id = emulator.schedule("Reboot", ["web_0"])
+            until(lambda: approvals(emulator) == [[event_id]])
+            prepared = received.get(timeout=10)
+            emulator.cancel(event_id)
+            recovered = received.get(timeout=10)
+            runner.send_signal(signal.SIGHUP)
+            until(lambda: '"line": "reloaded"' in log.read_text())
+            runner.send_signal(signal.SIGTERM)
+            assert runner.wait(20) == 0
+        finally:
+            runner.kill()
+        assert runner.stderr
+        assert runner.stderr.read() == b""
+    assert [(sent["phase"], sent["event"]["EventId"]) for sent in (prepared, recovered)] == [
+        ("prepare", event_id),
+        ("recover", event_id),
+    ]
+
+
+def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "in vain"
+        time.sleep(0.05)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import pytest
 from forewarn.bundle import CONTENTS, MAIN, archive, build, sources
-from forewarn.bundle.deflate import deflate
+from forewarn.bundle.compress import deflate
 from forewarn.cli.main import main
 from forewarn.errors import InputError
 from hypothesis import given
@@ -264,7 +264,7 @@ def test_the_command_writes_here_by_default(tmp_path: Path, monkeypatch: pytest.
     assert [path.name for path in tmp_path.iterdir()] == ["forewarn.pyz"]
 
 
-@pytest.mark.parametrize("name", ["__init__.py", "cli/__init__.py", "errors.py"])
+@pytest.mark.parametrize("name", ["__init__.py", "cli/__init__.py", "errors.py", "cli/drill.py"])
 def test_a_package_that_is_not_whole_is_refused(house: Path, tmp_path: Path, name: str) -> None:
     copy = tmp_path / "forewarn"
     shutil.copytree(house, copy)

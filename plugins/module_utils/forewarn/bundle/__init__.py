@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InputError
-from .deflate import deflate
+from .compress import deflate
 
 # Rooms, and modules of the room of commands. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
@@ -109,7 +109,7 @@ def _modules(package: Path) -> Iterator[Path]:
         path = package.joinpath(*name.split("."))
         if path.is_dir():
             yield from path.rglob("*.py")
-        elif not name.startswith("cli.") or path.with_suffix(".py").exists():
+        else:
             yield path.with_suffix(".py")
 
 
