@@ -30,6 +30,7 @@ COMMANDS = {
     "status": ("status", "show what is pending, what it waits for, and how the service is"),
     "history": ("history", "show what happened to events, and why"),
     "approve": ("approve", "approve events by id"),
+    "drill": ("drill", "rehearse an event through the running service"),
     "emulate": ("emulate", "serve an emulated Scheduled Events service"),
     "policy": ("policy_common", "check, test, explain and compile policies"),
     "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),
