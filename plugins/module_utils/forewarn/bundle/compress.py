@@ -128,10 +128,10 @@ def _code_lengths(counts: Mapping[int, int], limit: int) -> dict[int, int]:
         counts = {0: 1, 1: 1, **counts}
     leaves = sorted((count, (symbol,)) for symbol, count in counts.items())
     packages: list[tuple[int, tuple[int, ...]]] = list(leaves)
-    for _ in range(limit - 1):
+    for _level in range(limit - 1):
         pairs = [(one + two, these + those) for (one, these), (two, those) in zip(packages[::2], packages[1::2])]
         packages = sorted([*leaves, *pairs])
-    return Counter(symbol for _, symbols in packages[: 2 * len(leaves) - 2] for symbol in symbols)
+    return Counter(symbol for _count, symbols in packages[: 2 * len(leaves) - 2] for symbol in symbols)
 
 
 def _codes(lengths: Mapping[int, int]) -> dict[int, tuple[int, int]]:
@@ -150,7 +150,7 @@ def _write_code_lengths(bits: _Bits, symbols: Mapping[int, int], distances: Mapp
     lengths = [symbols.get(symbol, 0) for symbol in range(last_symbol + 1)]
     lengths += [distances.get(symbol, 0) for symbol in range(last_distance + 1)]
     runs = list(_runs(lengths))
-    code_lengths = _code_lengths(Counter(symbol for symbol, _, _ in runs), _LONGEST_CODE_OF_LENGTHS)
+    code_lengths = _code_lengths(Counter(run[0] for run in runs), _LONGEST_CODE_OF_LENGTHS)
     named = max(_ORDER.index(symbol) for symbol in code_lengths) + 1
     bits.add(last_symbol - 256, 5)
     bits.add(last_distance, 5)
