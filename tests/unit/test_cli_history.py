@@ -247,7 +247,7 @@ def test_marks(recorded: Recorded, history: History) -> None:
     assert "Reboot  drill-1  DRILL  seen" in lines
     assert "Reboot  A1  finished; not recovered" in lines
     place = lines.index("Reboot  B2  started")
-    assert lines[place + 1 : place + 3] == ["  affects web_0, web_1; source unknown; duration -", ""]
+    assert lines[place + 1 : place + 3] == ["  affects web_0, web_1", ""]
     assert any(line.endswith("would be approved, but nothing is sent: a dry run, or a drill") for line in lines)
     assert any(line.endswith("drill drill-1 ended: rehearsed") for line in lines)
 
@@ -389,6 +389,16 @@ def words(kind: str, /, **fields: Any) -> str | None:
     ("kind", "fields", "text"),
     [
         ("decision", {"output": "hold", "reason": "nobody approves"}, "decided: hold: nobody approves"),
+        (
+            "decision",
+            {"output": "hold", "policy": "p", "rule": "r", "reason": "rule r applies: x == 1"},
+            "decided: hold, by p, rule r: x == 1",
+        ),
+        (
+            "decision",
+            {"output": "hold", "policy": "p", "rule": "r", "reason": "rule r applies"},
+            "decided: hold, by p, rule r",
+        ),
         (
             "decision",
             {"output": "hold", "policy": "p", "rule": "r", "error": "no such key", "seconds_to_not_before": 0},

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -182,6 +184,25 @@ def test_without_a_journal_the_runner_is_shown_all_the_same(recorded: Recorded, 
     assert shown.code == 1
     assert shown.lines[0].startswith("runner   running since")
     assert "there is no journal" in shown.out
+
+
+@pytest.mark.parametrize("damage", ["the file", "a row"])
+def test_a_damaged_journal(recorded: Recorded, status: Status, damage: str) -> None:
+    recorded.life()
+    path = Path(recorded.directory) / "journal.db"
+    recorded.journal.close()
+    if damage == "the file":
+        path.write_bytes(b"SQLite format 3\0" + b"junk" * 2000)
+    else:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE lives SET data = '{'")
+            connection.commit()
+    assert status().code == 2, "nothing can be said"
+    recorded.beat()
+    shown = status()
+    assert shown.code == 1
+    assert shown.lines[0].startswith("runner   running since")
+    assert f"journal  {path} cannot be read" in shown.out
 
 
 # What is pending

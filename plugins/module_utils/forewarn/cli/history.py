@@ -235,12 +235,11 @@ class _Story:
             *([("DRILL", ("bold", "yellow"))] if life.data.get("drill") is True else []),
             _ending(life),
         )
-        names = list_of(event, "Resources")
-        about = [
-            f"affects {', '.join(map(str, names)) if self._whole else resources_text(names)}",
-            f"source {text_of(event, 'EventSource') or 'unknown'}",
-            f"duration {announced_text(number_of(event, 'DurationInSeconds'))}",
-        ]
+        names, source = list_of(event, "Resources"), text_of(event, "EventSource")
+        about = [f"affects {', '.join(map(str, names)) if self._whole else resources_text(names)}"]
+        about += [f"source {source}"] if source else []
+        seconds = number_of(event, "DurationInSeconds")
+        about += [] if seconds is None else [f"duration {announced_text(seconds)}"]
         self.page.hanging("  ", self._cut("; ".join(about)))
         description = text_of(event, "Description")
         if description:

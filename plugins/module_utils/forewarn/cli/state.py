@@ -159,6 +159,12 @@ def plan_of(life: LifeRow) -> list[Mapping[str, Any]]:
     return [run for run in list_of(life.data, "plan") if isinstance(run, Mapping)]
 
 
+def reason_of(decision: Any) -> str:
+    """Return the reason of a decision, for a sentence that names the rule already."""
+    reason, rule = text_of(decision, "reason"), f"rule {text_of(decision, 'rule')} applies"
+    return reason[len(rule) :].lstrip(": ") if reason.startswith(rule) else reason
+
+
 def life_as_json(life: LifeRow) -> dict[str, Any]:
     """Return what the runner kept of an event, for programs: times in ISO 8601, hooks without secrets."""
     data = life.data

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..errors import InputError
 from ..runner import heartbeat
 from ..runner.clocks import Clocks
 from .console import Console, one_line
@@ -83,19 +84,28 @@ def run(args: argparse.Namespace) -> int:
 def examine(state: State, clocks: Clocks) -> dict[str, Any]:
     """Return what ``--json`` writes. ``problems`` are sentences on what somebody ought to see to."""
     fields = state.beat.fields if state.beat else {}
-    trouble = state.trouble or text_of(fields, "journal_trouble")
-    lives = [] if state.journal is None else state.journal.lives(open_only=True)
-    waiting = Waiting(state.journal, clocks, fields.get("dry_run") is True)
+    reported = text_of(fields, "journal_trouble")
+    trouble = state.trouble or (f"nothing can be kept: {reported}" if reported else "")
+    events: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
+    if state.journal is not None:
+        try:
+            waiting = Waiting(state.journal, clocks, fields.get("dry_run") is True)
+            events = [_event(life, waiting, clocks) for life in state.journal.lives(open_only=True)]
+            failed = _failed_recoveries(state.journal, clocks)
+        except InputError as error:
+            if state.beat is None:
+                raise
+            trouble = trouble or str(error)
+            state = state._replace(journal=None)
     runner, service = _runner(state, clocks), _service(fields, clocks)
-    events = [_event(life, waiting, clocks) for life in lives]
-    failed = [] if state.journal is None else _failed_recoveries(state.journal, clocks)
     problems = []
     if runner["condition"] != RUNNING:
         problems.append(f"the runner is {runner['text']}")
     elif service["state"] != "ok":
         problems.append(f"the service {service['text']}")
     if trouble:
-        problems.append(f"nothing can be kept: {trouble}")
+        problems.append(f"the journal: {trouble}")
     problems += [f"{_name(event)}: {event['failure']}" for event in (*events, *failed) if event["failure"]]
     return {
         "forewarn": {"schema": "status", "version": 1},
@@ -262,7 +272,7 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
         page.hanging(_label("policy"), runner["policy"])
     trouble = report["journal"]["trouble"]
     if trouble:
-        page.hanging(_label("journal"), f"nothing can be kept: {trouble}", "bold", "red")
+        page.hanging(_label("journal"), trouble, "bold", "red")
 
 
 def _label(name: str) -> str:

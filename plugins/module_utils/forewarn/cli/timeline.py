@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from ..policy import approval
-from .state import duration_text, exact_text, list_of, number_of, object_of, text_of
+from .state import duration_text, exact_text, list_of, number_of, object_of, reason_of, text_of
 
 if TYPE_CHECKING:
     from ..runner.journal_reader import JournalEntry
@@ -78,7 +78,8 @@ def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told:
         text = f"decided: {output or '?'}"
         if policy:
             text += f", by {policy}" + (f", rule {rule}" if rule else "")
-        text += f": {reason}" if reason else ""
+        about = reason_of(fields)
+        text += f": {about}" if about else ""
     if text_of(fields, "status") == "Started":
         text += " [Started]"
     elif left is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..policy import approval
 from ..runner.clocks import Clocks
-from .state import duration_text, hook_text, list_of, number_of, object_of, plan_of, stamp_of, text_of
+from .state import duration_text, hook_text, list_of, number_of, object_of, plan_of, reason_of, stamp_of, text_of
 
 if TYPE_CHECKING:
     from ..runner.journal_reader import JournalEntry, JournalReader
@@ -21,9 +21,9 @@ _ENTRIES = 100  # of an event, the newest: what is under way is among them
 
 
 class Waiting:
-    """Puts it into words. ``journal`` tells since when something has been under way; without one, nothing does."""
+    """Puts it into words. ``journal`` tells since when something has been under way."""
 
-    def __init__(self, journal: JournalReader | None, clocks: Clocks, dry_run: bool) -> None:
+    def __init__(self, journal: JournalReader, clocks: Clocks, dry_run: bool) -> None:
         self._journal = journal
         self._clocks = clocks
         self._dry_run = dry_run
@@ -55,7 +55,8 @@ class Waiting:
             return "the event to end"
         if standing == approval.REFUSED:
             prepared = "NotBefore: prepared, and" if life.state == "prepared" else "nothing:"
-            return f"{prepared} held{_rule(decision)}: {text_of(decision, 'reason') or 'no reason given'}"
+            reason = reason_of(decision)
+            return f"{prepared} held{_rule(decision)}{': ' if reason else ''}{reason}"
         if standing == approval.NOT_OURS:
             return f"nothing here: {why}"
         if standing == approval.NOT_LEADER:
@@ -118,8 +119,6 @@ class Waiting:
         return text + (f", attempt {attempt:g}" if attempt is not None and attempt > 1 else "")
 
     def _newest_starts(self, life: LifeRow) -> dict[tuple[object, ...], JournalEntry]:
-        if self._journal is None:
-            return {}
         entries = self._journal.entries(life_id=life.id, kinds=("hook-started",), limit=_ENTRIES, newest_first=True)
         newest: dict[tuple[object, ...], JournalEntry] = {}
         for entry in entries:
@@ -128,8 +127,6 @@ class Waiting:
         return newest
 
     def _newest(self, life: LifeRow, *kinds: str) -> JournalEntry | None:
-        if self._journal is None:
-            return None
         return next(self._journal.entries(life_id=life.id, kinds=kinds, limit=1, newest_first=True), None)
 
     def _ago(self, entry: JournalEntry) -> str:

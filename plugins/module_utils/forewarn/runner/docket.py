@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Callable, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from ..events import Document, Event, Vm
 from ..policy.approval import GROUP, NOT_LEADER, Standing, standing
@@ -24,8 +24,10 @@ from .journal import Journal
 from .life import Life
 from .log import Logger
 from .metrics import Metrics
-from .shadow import Shadow
 from .tracker import Tracked, Tracker
+
+if TYPE_CHECKING:
+    from .shadow import Shadow
 
 # Codes of Standing beside those of policy.approval: of the runner alone.
 PREPARING, NOT_PREPARED, NO_JOURNAL, NEEDS_RUNNER = "preparing", "preparation-failed", "journal-trouble", "needs-runner"
@@ -230,7 +232,12 @@ class Docket:
         write = self._log.warning if error or event.problems else self._log.info
         policy_reason = decision.reason if decision.reason != where.reason else None
         write("decision", standing=where.code, reason=where.reason, policy_reason=policy_reason, **fields)
-        told = {"reason": decision.reason, "standing": where.code, "standing_reason": where.reason}
+        told = {
+            "reason": decision.reason,
+            "standing": where.code,
+            "standing_reason": where.reason,
+            "wait_seconds": where.wait_seconds,  # until it may change by itself
+        }
         life = tracked.life
         self._journal.note("decision", life.identifier, **fields, **told)
         answer = {"output": decision.output, "policy": decision.policy, "rule": decision.rule}
