@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import __version__
 from ..errors import InputError
@@ -31,10 +31,12 @@ from ..runner.log import Logger
 from ..runner.loop import Parts, Reloaded, Runner
 from ..runner.metrics import Metrics
 from ..runner.poller import Identity, identity_client
-from ..runner.shadow import Shadow
 from ..runner.signals import StopSignals
 from ..runner.systemd import Notifier
 from .service import add_endpoint_argument
+
+if TYPE_CHECKING:
+    from ..runner.shadow import Shadow
 
 # The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
@@ -251,6 +253,8 @@ def _setup(given: Mapping[str, Any]) -> Setup:
 
 
 def _shadow(path: str, api_version: str, params: Mapping[str, Any]) -> Shadow:
+    from ..runner.shadow import Shadow  # here: few have one
+
     artifact = _load(path, "--shadow")
     if artifact.api_version != api_version:
         raise InputError(

@@ -14,7 +14,6 @@ from .approvals import Approvals
 from .clocks import Clocks
 from .conductor import GRACE_SECONDS, Conductor
 from .docket import Docket, Mode, Policy
-from .drill import Drills
 from .executor import Executor
 from .heartbeat import Heartbeat
 from .hooks import HookSettings
@@ -70,7 +69,7 @@ def assemble(
         identity,
         docket(False),
         docket(True),
-        None if directory is None else Drills(directory, clocks, policies.api_version),
+        directory,
         conductor,
         executor,
         Approvals(client, conductor, journal, log, metrics, clocks, stop.request, mode),

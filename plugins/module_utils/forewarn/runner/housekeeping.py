@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from .systemd import Notifier
 
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
 
+HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick of an event that is under way
 HEALTHY_SECONDS = 15.0  # a request may take that long beside three intervals
 
 
@@ -56,6 +57,8 @@ class Housekeeping:
         self._textfile = textfile
         self._started = clocks.stamp()
         self._ready = False
+        self._beaten: Mapping[str, Any] = {}
+        self._beaten_at = 0.0
         self._counted: Sequence[object] | None = None
         self._counted_at = 0.0
         self._textfile_problem: str | None = None
@@ -75,6 +78,12 @@ class Housekeeping:
         self._tell_journal()
         lives = self._conductor.lives
         self._beat(lives)
+        if self._notifier.heard:
+            self._notify(lives)
+        self._count(lives)
+        self._journal.prune()
+
+    def _notify(self, lives: Sequence[Life]) -> None:
         status = self.status(lives)
         if self._ready:
             self._notifier.status(status)
@@ -82,8 +91,6 @@ class Housekeeping:
             self._ready = True
             self._notifier.ready(status)
         self._notifier.watchdog()
-        self._count(lives)
-        self._journal.prune()
 
     def health(self) -> tuple[bool, str]:
         """Tell whether all is well, and in words what is not. From any thread."""
@@ -154,12 +161,11 @@ class Housekeeping:
     def _beat(self, lives: Sequence[Life]) -> None:
         if self._heartbeat is None:
             return
-        fields = {
+        news = {
             **self.facts,
             "version": __version__,
             "state": "failing" if self.fault else "ok",
             "fault": self.fault,
-            "last_good_poll": self.last_good_poll,
             "events": sum(1 for life in lives if life.listed),
             "journal_trouble": self._journal.trouble,
             "vm": self._conductor.vm_name,
@@ -167,7 +173,10 @@ class Housekeeping:
         }
         # Only a machine that may be reset any moment is worth a write to its disk each second.
         durable = any(life.state in (states.APPROVED, states.STARTED) and not life.drill for life in lives)
-        self._heartbeat.beat(fields, durable)
+        now = self._clocks.monotonic()
+        if durable or news != self._beaten or now - self._beaten_at >= HEARTBEAT_SECONDS:
+            self._beaten, self._beaten_at = news, now
+            self._heartbeat.beat({**news, "last_good_poll": self.last_good_poll}, durable)
 
     def _tell_journal(self) -> None:
         trouble = self._journal.trouble

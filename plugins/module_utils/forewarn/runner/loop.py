@@ -8,9 +8,10 @@ An approval is sent only in a cycle whose poll was answered, so it always rests 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import InputError, ServiceError
 from ..events import Document, Event
@@ -19,7 +20,6 @@ from .approvals import Approvals
 from .clocks import Clocks, Stamp
 from .conductor import Conductor
 from .docket import Docket, Policy
-from .drill import Drills
 from .executor import Executor
 from .housekeeping import Housekeeping
 from .impact import Pauses
@@ -28,9 +28,12 @@ from .log import Logger
 from .metrics import Metrics
 from .observed import Observed
 from .poller import Identity, Poller
-from .shadow import Shadow
 from .signals import Interrupted
 from .ticks import Ticks
+
+if TYPE_CHECKING:
+    from .drill import Drills
+    from .shadow import Shadow
 
 # With --once somebody or something waits for the end.
 ONCE_IDENTITY_PATIENCE_SECONDS = 10.0
@@ -64,7 +67,7 @@ class Parts(NamedTuple):
     identity: Identity
     docket: Docket
     drill_docket: Docket
-    drills: Drills | None
+    directory: str | None
     conductor: Conductor
     executor: Executor
     approvals: Approvals
@@ -99,9 +102,12 @@ class Runner:
         self._down_seconds = down_seconds
         self._poller = Poller(parts.client, parts.log, parts.metrics, parts.clocks.monotonic)
         self._ticks: Ticks | None = None
+        self._drills: Drills | None = None
+        self._resumed = False
 
     def resume(self) -> None:
-        """Take up what the runner before left, before anything else."""
+        """Take up what the runner before left, before anything is processed."""
+        self._resumed = True
         parts = self._parts
         parts.conductor.resume()
         for docket in (parts.docket, parts.drill_docket):
@@ -112,7 +118,8 @@ class Runner:
     def run(self, interval_seconds: float) -> None:
         """Work until a stop signal. Raises no ServiceError: no fault of the service ends the runner."""
         parts = self._parts
-        self.resume()
+        if parts.journal.kept():  # a new one has nothing to go on with: the first request need not wait for the disk
+            self.resume()
         self._ticks = self._new_ticks(interval_seconds)
         try:
             while self._stop.received is None:
@@ -167,6 +174,8 @@ class Runner:
             document = self._poller.poll()
             if document is not None:
                 parts.identity.refresh()
+        if not self._resumed:
+            self.resume()
         if self._poller.asked:
             parts.housekeeping.polled(self._poller.fault)
         if document is not None:
@@ -200,23 +209,34 @@ class Runner:
 
     def _rehearse(self) -> None:
         """Let the drills go on. A real event that may affect this VM ends them."""
-        parts = self._parts
+        parts, drills = self._parts, self._rehearsal()
         name = parts.identity.vm.name
-        if parts.drills is None or name is None:
+        if drills is None or name is None:
             return
         real = parts.docket.document
         affecting = [event for event in real.events if event.place_of(name) is not None] if real else []
         if affecting:
-            parts.drills.overtaken(f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}")
-        document = parts.drills.poll(name)
+            drills.overtaken(f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}")
+        document = drills.poll(name)
         if document is not None or parts.drill_docket.tracker.lives:
             document = document or Document()
             requests = parts.drill_docket.process(document, parts.identity.vm)
-            parts.drills.approve(parts.approvals.pretend(requests, parts.drill_docket))
-        for ended in parts.drills.ended():
+            drills.approve(parts.approvals.pretend(requests, parts.drill_docket))
+        for ended in drills.ended():
             parts.log.info("drill", **ended._asdict())
             parts.journal.note("drill", None, **ended._asdict())
             parts.metrics.count("forewarn_drills_total", result=ended.result)
+
+    def _rehearsal(self) -> Drills | None:
+        """Return the drills, from the moment when there may be one."""
+        parts = self._parts
+        if self._drills is None and parts.directory is not None:
+            spool = os.path.join(parts.directory, "drills")  # noqa: PTH118 - importing pathlib takes a tenth of the start
+            if os.path.isdir(spool) or parts.drill_docket.tracker.lives:  # noqa: PTH112 - as above
+                from .drill import Drills  # here: few rehearse, and each start would pay for it
+
+                self._drills = Drills(parts.directory, parts.clocks, parts.docket.policies.api_version)
+        return self._drills
 
     def _reload(self) -> None:
         """Read the configuration again; what was good stays, if what is there now is not."""

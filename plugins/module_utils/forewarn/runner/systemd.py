@@ -38,6 +38,11 @@ class Notifier:
         self._interval = period / 2
         self._next_watchdog = clocks.monotonic()
 
+    @property
+    def heard(self) -> bool:
+        """Whether there is a service manager to tell anything."""
+        return self._address is not None
+
     def ready(self, status: str) -> None:
         """Tell that the start, or a reload, is over."""
         self._tell("READY=1\n", status)
