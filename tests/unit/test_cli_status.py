@@ -153,6 +153,17 @@ def test_a_runner_that_does_not_respond(
     assert json.loads(status("--json").out)["runner"]["condition"] == ("not-responding" if code else "running")
 
 
+def test_the_first_answer_may_take_its_time(recorded: Recorded, status: Status) -> None:
+    recorded.beat(last_good_poll=None)
+    recorded.clocks.passes(150)
+    shown = status()
+    assert shown.code == 1
+    assert shown.lines[0].startswith("runner   running")
+    assert "service  is asked; no poll was answered yet, and the first may take 2 minutes" in shown.lines
+    recorded.clocks.passes(31)
+    assert status().lines[0].startswith("runner   not responding")
+
+
 def test_setting_the_clock_makes_no_runner_late(recorded: Recorded, status: Status) -> None:
     recorded.beat()
     recorded.clocks.set_wall(3600)

@@ -155,7 +155,10 @@ def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
     if gone is not None:
         signal = "" if state.journal is None else _stopped_by(state.journal)
         return NOT_RUNNING, f"not running: {f'stopped by {signal}' if signal else gone}; last alive {last}"
-    if silent > _LATE_INTERVALS * (number_of(state.beat.fields, "interval_seconds") or 1.0) + _LATE_SECONDS:
+    longest = _LATE_INTERVALS * (number_of(state.beat.fields, "interval_seconds") or 1.0) + _LATE_SECONDS
+    if stamp_of(state.beat.fields, "last_good_poll") is None:  # the service takes its time for a first answer (SE-05)
+        longest = max(longest, heartbeat.LONGEST_SILENCE_SECONDS)
+    if silent > longest:
         return NOT_RESPONDING, f"not responding: its process is there, but its last sign of life is of {last}"
     return RUNNING, "running"
 
@@ -171,7 +174,9 @@ def _service(fields: Mapping[str, Any], clocks: Clocks) -> dict[str, Any]:
     age = None if good is None else clocks.since(good)
     fault = text_of(fields, "fault")
     answered = "no poll was answered" if age is None else f"last good poll {_short(age)} ago"
-    if text_of(fields, "state") == "ok":
+    if text_of(fields, "state") == "ok" and age is None:
+        condition, text = "waiting", f"is asked; {answered} yet, and the first may take 2 minutes"
+    elif text_of(fields, "state") == "ok":
         condition, text = "ok", f"ok, {answered}"
     elif fields:
         condition, text = "failing", f"does not answer{': ' if fault else ''}{fault}; {answered}"
