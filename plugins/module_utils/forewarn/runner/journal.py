@@ -49,7 +49,7 @@ _UPSERT = (
     " key = excluded.key, state = excluded.state, open = excluded.open, saved = excluded.saved, data = excluded.data"
 )
 _INSERT = "INSERT INTO entries (life_id, kind, wall, boot, boot_id, fields) VALUES (?, ?, ?, ?, ?, ?)"
-# The time up to which so many closed lives and entries of no life were written.
+# When the n-th (from 0) of closed lives and entries of no life was written, from the oldest on.
 _OLDEST = (
     "SELECT wall FROM (SELECT saved AS wall FROM lives WHERE open = 0 UNION ALL"
     " SELECT wall FROM entries WHERE +life_id IS NULL) ORDER BY wall LIMIT 1 OFFSET ?"  # +: by the index on wall
@@ -119,6 +119,10 @@ class Journal:
         self._retry_at = 0.0
         self._prune_at = 0.0
         self._written = 0  # characters since the last prune
+
+    def kept(self) -> bool:
+        """Tell whether there is a file: without one there is nothing to go on with."""
+        return os.path.exists(self._path)  # noqa: PTH110 - importing pathlib takes a tenth of the start
 
     def open(self) -> list[LifeRow]:
         """Open or create the file; return the open lives, oldest first, even where they can only be read."""
@@ -303,15 +307,9 @@ class Journal:
     def _prune(self, connection: sqlite3.Connection) -> bool:
         connection.execute("BEGIN IMMEDIATE")
         removed = _remove(connection, self._clocks.wall() - self._max_age_seconds)
-        if _used_bytes(connection) > self._max_bytes:
-            batch = 8
-            while _used_bytes(connection) > self._max_bytes * 0.9:  # so that the next entry is not too much again
-                ((oldest,),) = connection.execute(_OLDEST, (batch,)).fetchall() or ((float("inf"),),)
-                gone = _remove(connection, oldest)
-                removed += gone
-                if not gone:
-                    break
-                batch = min(2 * batch, 256)  # one may have a hundred bytes, or a million
+        used = _used_bytes(connection)
+        if used > self._max_bytes:
+            removed += _shrink(connection, used, int(self._max_bytes * 0.9))  # or the next entry is too much again
         connection.execute("COMMIT")
         if removed:
             connection.executescript("PRAGMA incremental_vacuum")  # execute() would step once: one page
@@ -326,6 +324,24 @@ def _open_lives(connection: sqlite3.Connection) -> list[LifeRow]:
 def _remove(connection: sqlite3.Connection, until: float) -> int:
     """Remove what was written until a wall-clock time; return how many rows."""
     return sum(connection.execute(statement, (until,)).rowcount for statement in _REMOVE)
+
+
+def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:
+    """Remove the oldest until so many bytes are used, or nothing is left to remove; return how many rows."""
+    removed = 0
+    batch = 1
+    while used > wanted:
+        newest = connection.execute(_OLDEST, (batch - 1,)).fetchone()
+        if newest is not None:
+            removed += _remove(connection, newest[0])
+            before, used = used, _used_bytes(connection)
+            # One may have a hundred bytes, or a million: no more than it seems to take.
+            batch = max(1, min(2 * batch, 256, (used - wanted) * batch // max(1, before - used)))
+        elif batch > 1:
+            batch = 1
+        else:
+            break
+    return removed
 
 
 def _used_bytes(connection: sqlite3.Connection) -> int:

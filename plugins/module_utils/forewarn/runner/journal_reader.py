@@ -129,7 +129,11 @@ class JournalReader:
             ) from error
         try:
             os.stat(self._path)  # noqa: PTH116 - as above
-            return read(self._path, query, values)
+            try:
+                return read(self._path, query, values)
+            except sqlite3.OperationalError:
+                with open(self._path, "rb"):  # noqa: PTH123 - as above; SQLite does not tell why it cannot
+                    raise
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(
                 f"there is no journal in {self._directory}.",

@@ -1,0 +1,151 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A file of an older format is converted in one transaction; format 2, which adds a column, is these tests' own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from forewarn.errors import InputError
+from forewarn.runner import journal_schema
+from forewarn.runner.journal import RETRY_SECONDS, Journal
+from forewarn.runner.journal_reader import JournalReader
+from tools.journals import StillClocks, commit, entries, kinds, life, opened
+
+NEXT = (
+    "ALTER TABLE lives ADD COLUMN vm TEXT",
+    "UPDATE lives SET vm = 'web_0'",
+    "CREATE INDEX lives_vm ON lives (vm)",
+)
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """Return the directory of a journal of format 1."""
+    journal = opened(tmp_path)
+    journal.save(life(1))
+    journal.save(life(2, is_open=False))
+    journal.note("state", 1)
+    commit(journal)
+    journal.close()
+    return tmp_path
+
+
+def add(monkeypatch: pytest.MonkeyPatch, *statements: str) -> None:
+    monkeypatch.setattr(journal_schema, "MIGRATIONS", (*journal_schema.MIGRATIONS, statements))
+
+
+def version_and_columns(directory: Path) -> tuple[int, set[str]]:
+    connection = sqlite3.connect(directory / "journal.db")
+    ((version,),) = connection.execute("PRAGMA user_version").fetchall()
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(lives)")}
+    connection.close()
+    return version, columns
+
+
+def test_the_format_is_the_number_of_migrations(older: Path) -> None:
+    version, columns = version_and_columns(older)
+    assert version == len(journal_schema.MIGRATIONS) == 1
+    assert columns == {"id", "key", "state", "open", "saved", "data"}
+
+
+def test_an_older_file_is_converted(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(monkeypatch, *NEXT)
+    journal = Journal(str(older), StillClocks())
+    assert journal.open() == [life(1)]
+    journal.save(life(3))
+    journal.note("decision", 3)
+    commit(journal)
+    journal.close()
+    version, columns = version_and_columns(older)
+    assert version == 2
+    assert "vm" in columns
+    assert JournalReader(str(older)).lives() == [life(1), life(2, is_open=False), life(3)]
+    assert kinds(older) == ["state", "decision"]
+    opened(older).close()
+    assert version_and_columns(older)[0] == 2, "once is enough"
+
+
+def test_a_new_file_has_the_newest_format_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(monkeypatch, *NEXT)
+    opened(tmp_path).close()
+    version, columns = version_and_columns(tmp_path)
+    assert version == 2
+    assert "vm" in columns
+
+
+class _Killing(tuple[str, ...]):
+    """Statements after the last of which the process is killed: before the transaction is committed."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_crash_in_the_middle_leaves_the_older_file(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = os.fork()
+    if not child:  # nothing of it returns: it ends by its own hand, or with a number that the test does not expect
+        try:
+            journal_schema.MIGRATIONS = (*journal_schema.MIGRATIONS, _Killing(NEXT))
+            Journal(str(older), StillClocks()).open()
+        finally:
+            os._exit(77)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert version_and_columns(older) == (1, {"id", "key", "state", "open", "saved", "data"})
+    journal = Journal(str(older), StillClocks())
+    assert journal.open() == [life(1)]
+    journal.close()
+    add(monkeypatch, *NEXT)
+    journal = Journal(str(older), StillClocks())
+    assert journal.open() == [life(1)]
+    assert journal.trouble is None
+    journal.close()
+    assert version_and_columns(older)[0] == 2
+
+
+def test_a_conversion_that_fails_leaves_the_older_file(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = StillClocks()
+    with monkeypatch.context() as broken:
+        add(broken, *NEXT, "UPDATE cats SET name = 'x'")
+        journal = Journal(str(older), clocks)
+        assert journal.open() == []
+        assert journal.trouble == f"{older}/journal.db cannot be used: no such table: cats"
+        assert journal.moved_aside is None
+        assert version_and_columns(older)[0] == 1
+    clocks.now += RETRY_SECONDS
+    commit(journal)
+    assert journal.late == [life(1)]
+    journal.close()
+
+
+def test_a_reader_converts_nothing(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (older / "journal.db").read_bytes()
+    add(monkeypatch, *NEXT)
+    with pytest.raises(InputError, match="has an older format") as raised:
+        JournalReader(str(older))
+    assert "Start the runner of this version once" in raised.value.hint
+    assert (older / "journal.db").read_bytes() == before
+
+
+def test_an_older_program_leaves_a_newer_file_alone(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as newer:
+        add(newer, *NEXT)
+        opened(older).close()
+    before = (older / "journal.db").read_bytes()
+    journal = Journal(str(older), StillClocks())
+    assert journal.open() == []
+    assert "has format 2; this version of Forewarn knows 1 at most" in str(journal.trouble)
+    journal.close()
+    with pytest.raises(InputError, match="has format 2"):
+        JournalReader(str(older))
+    assert (older / "journal.db").read_bytes() == before
+    add(monkeypatch, *NEXT)
+    assert len(entries(older)) == 1

@@ -1,0 +1,192 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is too old or too much goes, the oldest first; an open life and what was written about it stays."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from forewarn.runner.journal import PRUNE_SECONDS
+from forewarn.runner.journal_reader import JournalReader
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tools.journals import DAY, StillClocks, commit, entries, life, opened
+
+
+@pytest.fixture
+def clocks() -> StillClocks:
+    return StillClocks()
+
+
+def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:
+    """Return the ids of the lives, and kind and life of each entry."""
+    lives = [row.id for row in JournalReader(str(directory)).lives()]
+    return lives, [(entry.kind, entry.life_id) for entry in entries(directory)]
+
+
+def test_what_is_too_old_goes(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks)
+    journal.note("document")
+    for number in (1, 2, 3):
+        journal.save(life(number))
+        journal.note("decision", number)
+    journal.note("orphan", 99)
+    commit(journal)
+    journal.save(life(1, is_open=False))
+    commit(journal)
+    clocks.now += 89 * DAY
+    journal.save(life(2, is_open=False))
+    journal.note("state", 2)
+    journal.note("runner-started")
+    commit(journal)
+    journal.prune()
+    assert len(entries(tmp_path)) == 7
+    clocks.now += 2 * DAY
+    journal.prune()
+    # 1 ended 91 days ago, 2 only two: what is left of it is all of it. 3 is open.
+    assert left(tmp_path) == ([2, 3], [("decision", 2), ("decision", 3), ("state", 2), ("runner-started", None)])
+    clocks.now += 89 * DAY
+    journal.prune()
+    assert left(tmp_path) == ([3], [("decision", 3)])
+    assert journal.trouble is None
+    journal.close()
+
+
+def test_it_is_done_at_most_once_an_hour(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks, max_age_seconds=60.0)
+    journal.prune()
+    journal.note("state")
+    commit(journal)
+    clocks.now += PRUNE_SECONDS - 1
+    journal.prune()
+    assert len(entries(tmp_path)) == 1
+    clocks.now += 1
+    journal.prune()
+    assert entries(tmp_path) == []
+    journal.close()
+
+
+def test_or_when_much_was_written(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks, max_bytes=1_000_000)
+    journal.prune()
+    for number in range(60):
+        clocks.now += 1
+        journal.note("document", None, number=number, text="x" * 100_000)
+        commit(journal)
+        journal.prune()
+        assert (tmp_path / "journal.db").stat().st_size < 1_400_000
+    kept = [entry.fields["number"] for entry in entries(tmp_path)]
+    assert kept == list(range(60 - len(kept), 60))
+    assert len(kept) >= 4
+    journal.close()
+
+
+@pytest.mark.parametrize("small", [200, 40_000])
+def test_a_file_that_is_too_large_shrinks(tmp_path: Path, clocks: StillClocks, small: int) -> None:
+    limit = 600_000
+    journal = opened(tmp_path, clocks, max_bytes=limit)
+    journal.save(life(1))
+    journal.note("decision", 1, text="kept")
+    for number in range(2, 2 + 2_000_000 // small):
+        clocks.now += 1
+        journal.save(life(number, is_open=False, text="x" * (small // 2)))
+        journal.note("state", number)
+        journal.note("document", None, number=number, text="x" * (small // 2))
+    commit(journal)
+    journal.close()
+    assert (tmp_path / "journal.db").stat().st_size > 2_000_000
+
+    journal = opened(tmp_path, clocks, max_bytes=limit)
+    journal.prune()
+    assert journal.trouble is None
+    size = (tmp_path / "journal.db").stat().st_size
+    assert 0.5 * limit < size <= limit
+    lives, kept = left(tmp_path)
+    assert lives[0] == 1
+    assert lives[1:] == list(range(number - len(lives) + 2, number + 1))
+    assert kept[0] == ("decision", 1)
+    assert [entry for entry in kept if entry[0] == "state"] == [("state", other) for other in lives[1:]]
+    # Lives and entries of none go together by age, up to one.
+    assert abs(sum(kind == "document" for kind, _ in kept) - len(lives[1:])) <= 1
+    again = len(kept)
+    clocks.now += PRUNE_SECONDS
+    journal.prune()
+    assert len(left(tmp_path)[1]) == again
+    journal.close()
+
+
+def test_open_lives_stay_even_if_they_are_too_much(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks, max_bytes=100_000)
+    for number in range(1, 41):
+        journal.save(life(number, text="x" * 5000))
+        journal.note("state", number)
+    journal.save(life(41, is_open=False))
+    journal.note("document")
+    commit(journal)
+    journal.prune()
+    assert journal.trouble is None
+    assert left(tmp_path) == (list(range(1, 41)), [("state", number) for number in range(1, 41)])
+    journal.close()
+
+
+def test_an_open_life_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks, max_age_seconds=60.0)
+    journal.save(life(1))
+    commit(journal)
+    journal.save(life(1, is_open=False))
+    commit(journal)
+    clocks.now += PRUNE_SECONDS
+    journal.prune()
+    (tmp_path / "journal.db").unlink()  # what is begun anew must not have it either
+    journal.note("state")
+    commit(journal)
+    journal.close()
+    again = opened(tmp_path, clocks)
+    assert left(tmp_path)[0] == []
+    again.close()
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 8),  # of which life; 0: of none
+        st.booleans(),  # whether that is open from then on
+        st.integers(0, 12_000),  # how much is written
+        st.floats(-100_000, 200_000),  # what passes by the wall clock, which may be set
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@settings(max_examples=25)
+@given(_STEPS, st.integers(50_000, 300_000))
+def test_whatever_was_written_open_lives_stay_and_the_rest_fits(
+    steps: list[tuple[int, bool, int, float]], limit: int
+) -> None:
+    clocks = StillClocks()
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        journal = opened(directory, clocks, max_bytes=limit, max_age_seconds=DAY)
+        state: dict[int, bool] = {}
+        for number, is_open, size, passed in steps:
+            clocks.wall_offset += passed
+            if number:
+                state[number] = is_open
+                journal.save(life(number, is_open=is_open, text="x" * size))
+            journal.note("state", number or None, text="y" * size)
+            commit(journal)
+        before = left(directory)
+        journal.prune()
+        assert journal.trouble is None
+        lives, kept = left(directory)
+        alive = {number for number, is_open in state.items() if is_open}
+        assert alive <= set(lives) <= set(before[0])
+        for number in lives:  # all or nothing of a life
+            assert kept.count(("state", number)) == before[1].count(("state", number))
+        if set(lives) > alive or ("state", None) in kept:
+            journal.close()
+            assert (directory / "journal.db").stat().st_size <= limit
+        journal.close()
