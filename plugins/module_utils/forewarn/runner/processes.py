@@ -44,9 +44,10 @@ class Identity(NamedTuple):
 
 
 def spawn(command: Command) -> subprocess.Popen[bytes]:
-    """Start a process: leader of a session and group of its own, in ``/``, with all signals as they are by default.
+    """Start a process: leader of a session and group of its own, in ``/``, with no signal blocked.
 
-    Its standard output and error are one pipe. For a thread that takes no signals itself; raises OSError, ValueError.
+    Its standard output and error are one pipe. The calling thread takes no signals any more. Raises OSError or
+    ValueError.
     """
     import subprocess  # here: most runners never run a hook
 
