@@ -21,6 +21,7 @@ from forewarn.runner.drill import Drills
 from forewarn.runner.heartbeat import Heartbeat
 from forewarn.runner.journal import Journal
 from forewarn.runner.life import Life
+from forewarn.runner.spool import Spool
 
 CLOCKS = Clocks()
 
@@ -41,6 +42,7 @@ class FakeRunner:
         self.drills = Drills(str(directory), CLOCKS)
         self.heart = Heartbeat(str(directory), CLOCKS)
         self.beat()
+        Spool(str(directory)).make()
         assert self.drills.poll("web_0") is None
 
     def beat(self, **fields: Any) -> None:

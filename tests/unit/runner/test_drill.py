@@ -69,6 +69,7 @@ def state(tmp_path: Path, clocks: FakeClocks) -> Iterator[Path]:
 
 @pytest.fixture
 def drills(state: Path, clocks: FakeClocks) -> Drills:
+    Spool(str(state)).make()
     found = Drills(str(state), clocks)
     assert found.poll("web_0") is None
     return found
@@ -85,7 +86,7 @@ def only_event(document: Document | None) -> Event:
 
 
 def files(state: Path) -> list[str]:
-    return sorted(path.name for path in (state / "drills").iterdir())
+    return sorted(path.name for path in (state / "drills").glob("*"))
 
 
 def record_of(state: Path, event_id: str) -> dict[str, Any]:
@@ -98,10 +99,17 @@ def record_of(state: Path, event_id: str) -> dict[str, Any]:
 
 def test_nothing_is_there_at_first(state: Path, clocks: FakeClocks) -> None:
     drills = Drills(str(state), clocks)
-    assert not (state / "drills").exists()
     assert drills.poll("web_0") is None
     assert drills.ended() == []
+    assert not (state / "drills").exists()
+
+
+def test_who_asks_first_makes_the_directory(state: Path, clocks: FakeClocks) -> None:
+    runner = Drills(str(state), clocks)
+    assert runner.poll("web_0") is None
+    event_id = hand_over(state, clocks)
     assert (state / "drills").stat().st_mode & 0o777 == 0o700
+    assert only_event(runner.poll("web_0")).event_id == event_id
 
 
 def test_a_drill_is_scheduled_then_started_then_gone(state: Path, clocks: FakeClocks, drills: Drills) -> None:
@@ -629,7 +637,7 @@ def test_a_drill_that_cannot_be_kept_does_not_begin(
 ) -> None:
     event_id = hand_over(state, clocks)
     monkeypatch.setattr(os, "write", fail_to_write)
-    assert refused(state, drills, event_id).endswith("No space left on device")
+    assert refused(state, drills, event_id).endswith("No space left on device.")
     assert files(state) == [f"{event_id}.json.refused"]
 
 
@@ -807,8 +815,14 @@ def test_a_request_that_is_wrong_is_not_handed_over(state: Path, clocks: FakeClo
     assert files(state) == []
 
 
-def test_a_runner_without_drills_is_told(state: Path, clocks: FakeClocks) -> None:
-    with pytest.raises(InputError, match=r"No such file or directory\. The runner makes this directory"):
+def test_a_directory_that_cannot_be_made_is_told(
+    state: Path, clocks: FakeClocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "mkdir", fail)
+    with pytest.raises(InputError, match=r"drills: Permission denied\. Only root and the runner's user may write"):
         hand_over(state, clocks)
 
 
@@ -839,9 +853,17 @@ def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, clocks: F
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_what_root_hands_over_the_user_of_the_runner_can_read(state: Path, clocks: FakeClocks, drills: Drills) -> None:
-    os.chown(state / "drills", 12345, 12346)
+@pytest.mark.parametrize("there", [False, True])
+def test_what_root_hands_over_the_user_of_the_runner_can_read(
+    state: Path, clocks: FakeClocks, drills: Drills, there: bool
+) -> None:
     event_id = hand_over(state, clocks)
+    assert (state / "drills").stat().st_uid == 0  # the runner's, here
+    if not there:
+        shutil.rmtree(state / "drills")
+    os.chown(state, 12345, 12346)
+    event_id = hand_over(state, clocks)
+    assert ((state / "drills").stat().st_uid, (state / "drills").stat().st_gid) == (12345, 12346)
     status = (state / "drills" / f"{event_id}.json").stat()
     assert (status.st_uid, status.st_gid) == (12345, 12346)
     drill.cancel(str(state), event_id, clocks)

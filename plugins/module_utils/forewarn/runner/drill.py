@@ -51,7 +51,9 @@ def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
     check(request)
     _find_runner(directory, clocks)
     event_id = new_id()
-    Spool(directory).write(event_id, Record(request, clocks.stamp()))
+    spool = Spool(directory)
+    spool.make()
+    spool.write(event_id, Record(request, clocks.stamp()))
     return event_id
 
 

@@ -76,16 +76,15 @@ class Spool:
     """The directory of drills below a state directory."""
 
     def __init__(self, directory: str) -> None:
+        self._state = directory
         self.path = os.path.join(directory, DIRECTORY)  # noqa: PTH118 - importing pathlib takes a tenth of the start
-        self._made = False
         self._stuck: set[str] = set()  # names of files that are done with, but could not be removed
 
     def names(self) -> Names | None:
-        """Return what is there, None if that cannot be read. The first time it makes the directory. Never raises."""
+        """Return what is there, None if that cannot be read. Never raises."""
         try:
             listing = os.listdir(self.path)  # noqa: PTH208 - as above
-        except FileNotFoundError:
-            self._make()
+        except FileNotFoundError:  # nobody has asked for a drill yet
             return _NOTHING
         except OSError:
             return None
@@ -102,6 +101,26 @@ class Spool:
             else:
                 strange.append(name)
         return Names(frozenset(found[_RECORD]), frozenset(found[_CANCEL]), tuple(strange))
+
+    def make(self) -> None:
+        """Make the directory if there is none, for the runner's user if it is root who asks. Raises InputError."""
+        opened = []
+        try:
+            if not _RELATIVE:
+                with suppress(FileExistsError):
+                    os.mkdir(self.path, 0o700)  # noqa: PTH102 - as above
+                return
+            opened.append(os.open(self._state, os.O_RDONLY | os.O_DIRECTORY))
+            with suppress(FileExistsError):
+                os.mkdir(DIRECTORY, 0o700, dir_fd=opened[0])
+            opened.append(os.open(DIRECTORY, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=opened[0]))
+            if os.fstat(opened[1]).st_uid == os.geteuid():  # just made, or left so by somebody who was interrupted
+                _give(opened[1], opened[0])
+        except OSError as error:
+            raise self._refused(error, self.path) from error
+        finally:
+            for directory in opened:
+                os.close(directory)
 
     def read(self, event_id: str) -> Record:
         """Return a drill. Raises InputError if its file is none, or not safe from others."""
@@ -150,19 +169,17 @@ class Spool:
         except OSError:
             self._stuck.add(name)
 
+    def _refused(self, error: OSError, path: str) -> InputError:
+        mine = isinstance(error, PermissionError)
+        hint = f"Only root and the runner's user may write to {self._state}: run this as one of them." if mine else ""
+        return InputError(f"{path}: {error.strerror}.", hint)
+
     def _file(self, name: str) -> str:
         return os.path.join(self.path, name)  # noqa: PTH118 - as above
 
-    def _make(self) -> None:
-        if self._made:  # somebody has removed it, or it cannot be made
-            return
-        self._made = True
-        with suppress(OSError):  # no drills, then: ``forewarn drill`` says so
-            os.mkdir(self.path, 0o700)  # noqa: PTH102 - as above
-
     def _put(self, name: str, content: bytes) -> None:
         """Write a whole file. What root writes is given to the runner's user, whose directory this is."""
-        directory = None
+        directory: int | None = None
         temporary = f".{name}.{os.urandom(4).hex()}"
         try:
             if _RELATIVE:  # so that nobody can put a link in place of the directory meanwhile
@@ -184,7 +201,7 @@ class Spool:
             if directory is not None:
                 os.fsync(directory)
         except OSError as error:
-            raise InputError(f"{self._file(name)}: {error.strerror}", _hint(error, self.path)) from error
+            raise self._refused(error, self._file(name)) from error
         finally:
             if directory is not None:
                 os.close(directory)
@@ -292,11 +309,3 @@ def _give(file: int, directory: int | None) -> None:
 def _discard(name: str, directory: int | None) -> None:
     with suppress(OSError):  # it was not even made
         os.unlink(name, dir_fd=directory)
-
-
-def _hint(error: OSError, path: str) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "The runner makes this directory when it starts: it has not yet, or is of a version without drills."
-    if isinstance(error, PermissionError):
-        return f"Only root and the runner's user may write to {path}: run this as one of them."
-    return ""
