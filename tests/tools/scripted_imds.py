@@ -68,7 +68,7 @@ class ScriptedServer:
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.requests: list[Request] = []
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
@@ -97,6 +97,11 @@ class ScriptedServer:
         """How many connections were accepted."""
         return len(self._connections)
 
+    def wait_for_requests(self, number: int, timeout: float = 10.0) -> None:
+        """Wait until so many requests have arrived."""
+        with self._lock:
+            assert self._lock.wait_for(lambda: len(self.requests) >= number, timeout), f"{len(self.requests)} requests"
+
     def _start(self, target: Any, *args: Any) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)
         self._threads.append(thread)
@@ -119,6 +124,7 @@ class ScriptedServer:
                     return
                 with self._lock:
                     self.requests.append(request)
+                    self._lock.notify_all()
                     answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
                 if self._stopping.wait(answer.delay):
                     return

@@ -76,6 +76,44 @@ def test_se_01_se_02_a_read_names_the_api_version_and_carries_the_header() -> No
     assert "x-forwarded-for" not in request.headers
 
 
+def test_a_read_ahead_is_sent_at_once_and_answers_the_next_read() -> None:
+    with ScriptedServer(document(EVENT), status(200)) as server, client_of(server) as client:
+        client.read_ahead()
+        server.wait_for_requests(1)
+        assert client.limiter.tokens == client.limiter.capacity - 1
+        result = client.read_once()
+        client.approve([event.event_id for event in result.events])
+    assert [request.method for request in server.requests] == ["GET", "POST"]
+    assert server.requests[0].headers["metadata"] == "true"
+    assert {request.connection for request in server.requests} == {0}
+
+
+def test_a_read_ahead_that_nobody_took_cannot_answer_another_request() -> None:
+    with ScriptedServer(document(EVENT), status(200), document()) as server, client_of(server) as client:
+        client.read_ahead()
+        server.wait_for_requests(1)
+        client.approve([EVENT["EventId"]])
+        assert client.read_once().events == ()
+    assert [request.method for request in server.requests] == ["GET", "POST", "GET"]
+
+
+@pytest.mark.parametrize("end", ["close", "reset"])
+def test_a_read_ahead_whose_connection_breaks_is_asked_again(end: str) -> None:
+    with ScriptedServer(raw(b"", end=end), document(EVENT)) as server, client_of(server) as client:
+        client.read_ahead()
+        assert len(client.read_once().events) == 1
+    assert len(server.requests) == 2
+
+
+def test_a_read_ahead_without_a_service_says_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    client = Client(f"http://127.0.0.1:{port}")
+    client.read_ahead()
+    with pytest.raises(errors.PassingFault, match="refused"):
+        client.read_once()
+
+
 def test_se_02_every_request_carries_the_header_post_and_instance_too() -> None:
     with ScriptedServer(document(EVENT), status(200), instance("web_0")) as server, client_of(server) as client:
         client.read_once()

@@ -70,6 +70,7 @@ class Transport:
         self._connect_timeout = connect_timeout
         self._socket: _TimedSocket | None = None
         self._connection: http.client.HTTPConnection | None = None
+        self._begun: str | None = None  # the target of a GET that was sent ahead
 
     def close(self) -> None:
         """Close the connection, if there is one; the next request opens another."""
@@ -77,6 +78,18 @@ class Transport:
             self._connection.close()
         self._connection = None
         self._socket = None
+        self._begun = None
+
+    def begin(self, target: str, headers: Mapping[str, str], timeout: float) -> None:
+        """Send a GET whose answer the next ``exchange`` for the same target takes. Raises PassingFault."""
+        connection, timed = self._open()
+        timed.start(timeout)
+        try:
+            connection.request("GET", target, None, dict(headers))
+        except OSError as error:
+            self.close()
+            raise self._fault(error, "asking", timeout) from error
+        self._begun = target
 
     def exchange(
         self,
@@ -92,7 +105,8 @@ class Transport:
         When the server turns out to have dropped a kept connection, the request goes out once more on a new one.
         ``admit`` is called before each sending. Raises PassingFault.
         """
-        if self._socket is not None and not self._socket.idle():
+        awaited = method == "GET" and self._begun == target  # its answer may be there already
+        if not awaited and self._socket is not None and (self._begun is not None or not self._socket.idle()):
             self.close()
         if self._connection is not None:
             try:
@@ -134,13 +148,16 @@ class Transport:
         timeout: float,
         admit: Callable[[], None],
     ) -> Response:
-        admit()
+        begun, self._begun = self._begun is not None, None
+        if not begun:
+            admit()
         connection, timed = self._open()
         complete = False
         try:
             timed.start(timeout)
             try:
-                connection.request(method, target, body, dict(headers))
+                if not begun:
+                    connection.request(method, target, body, dict(headers))
                 response = connection.getresponse()
             except ConnectionError as error:
                 raise _ClosedError from error
