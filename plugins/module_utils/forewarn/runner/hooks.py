@@ -285,6 +285,6 @@ def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: f
 def _shown_url(url: str) -> str:
     address, question, query = url.partition("#")[0].partition("?")
     address = re.sub(r"//[^/]*@", "//", address, count=1)
-    # What has no '=' may be all value.
-    names = [f"{name}=…" if equals else "…" for name, equals, _ in (part.partition("=") for part in query.split("&"))]
+    parts = (part.partition("=") for part in query.split("&"))
+    names = [f"{name}=…" if equals else "…" for name, equals, _value in parts]  # what has no '=' may be all value
     return address + question + ("&".join(names) if question else "")

@@ -174,7 +174,7 @@ class Streams:
 
     def finish(self) -> None:
         """Take in what is there still; wait for nothing."""
-        for _ in range(_LAST_PIECES):
+        for _piece in range(_LAST_PIECES):
             if self._stdout not in self._open or not self._take():
                 break
 
