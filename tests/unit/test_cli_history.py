@@ -462,6 +462,12 @@ def test_what_entries_say(kind: str, fields: dict[str, Any], text: str | None) -
     assert words(kind, **fields) == text
 
 
+def test_a_failed_preparation_is_not_told_three_times() -> None:
+    before = decided("preparing")
+    assert tell(entry("decision", **decided("preparation-failed")), before) is None
+    assert tell(entry("decision", **decided("preparation-failed", rule="other")), before) is not None
+
+
 def test_what_a_hook_said_is_not_told_twice() -> None:
     told = tell(entry("hook-ended", result="failed", reason="it ended with exit code 1: no route", output="no route\n"))
     assert told is not None

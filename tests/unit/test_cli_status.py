@@ -79,7 +79,7 @@ def test_all_is_well(recorded: Recorded, status: Status) -> None:
     assert shown.lines == [
         "runner   running since 2026-11-21T14:05:11Z (1 h 1 min)",
         f"         process {os.getpid()}, forewarn 0.1.0, on web_1",
-        "service  ok, last good poll 0.4 s ago",
+        "service  ok, last good poll at most 0.4 s ago",
         "policy   sha256:" + "3f6a1c2b" * 8,
         "",
         "Nothing is pending.",
@@ -545,6 +545,11 @@ def test_lines_are_broken_within_the_width_and_nothing_is_lost(text: str, width:
     words = text.split()
     if all(len(word) * 2 <= width for word in words):
         assert " ".join(lines).split() == words, "no word is broken that has room"
+
+
+def test_a_number_is_not_parted_from_its_unit() -> None:
+    assert wrap("it ended after 10 s, of 5 min", 17) == ["it ended after", "10 s, of 5 min"]
+    assert wrap("it ended after 10 seconds", 17) == ["it ended after 10", "seconds"]
 
 
 # Finding the state

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _SERVICE_DIRECTORY = "/var/lib/forewarn"
 _SHOWN_RESOURCES = 3
+_UNIT = re.compile(r"\d (?:s|min|h|d)\b")  # stays together
 _NARROWEST = 60  # columns; below, a terminal may break lines as it likes
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -286,14 +288,15 @@ def wrap(text: str, width: int) -> list[str]:
     start, space, used = 0, 0, 0  # of the line: where it starts, its last space, its columns
     for place, character in enumerate(text):
         size = _columns(character)
+        breakable = character == " " and not _UNIT.match(text, max(0, place - 1))
         if used + size > width:
-            end = place if character == " " or not text[start:space].strip() else space
+            end = place if breakable or not text[start:space].strip() else space
             lines.append(text[start:end])
             start = end + (text[end] == " ")
             space, used = start, _columns(text[start:place])
             if start > place:
                 continue
-        if character == " ":
+        if breakable:
             space = place
         used += size
     return [*lines, text[start:]]

@@ -172,12 +172,12 @@ def _stopped_by(journal: JournalReader) -> str:
 def _service(fields: Mapping[str, Any], clocks: Clocks) -> dict[str, Any]:
     good = stamp_of(fields, "last_good_poll")
     age = None if good is None else clocks.since(good)
-    fault = text_of(fields, "fault")
+    fault, ok = text_of(fields, "fault"), text_of(fields, "state") == "ok"
     answered = "no poll was answered" if age is None else f"last good poll {_short(age)} ago"
-    if text_of(fields, "state") == "ok" and age is None:
+    if ok and age is None:
         condition, text = "waiting", f"is asked; {answered} yet, and the first may take 2 minutes"
-    elif text_of(fields, "state") == "ok":
-        condition, text = "ok", f"ok, {answered}"
+    elif ok:
+        condition, text = "ok", f"ok, {answered.replace('poll', 'poll at most')}"  # not each is worth a beat
     elif fields:
         condition, text = "failing", f"does not answer{': ' if fault else ''}{fault}; {answered}"
     else:

@@ -68,11 +68,13 @@ def _state(fields: Mapping[str, Any]) -> Told | None:
     return Told(f"{state}: {why}" if why else state, _FAILED if "failed" in why else known)
 
 
-def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told:
+def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told | None:
     output, policy, rule, reason = (text_of(fields, name) for name in ("output", "policy", "rule", "reason"))
     standing, why = text_of(fields, "standing"), text_of(fields, "standing_reason")
     error, left = text_of(fields, "error"), number_of(fields, "seconds_to_not_before")
     if all(fields.get(name) == before.get(name) for name in ("output", "policy", "rule", "reason")):
+        if standing == "preparation-failed":  # as the hook and the state say
+            return None
         text = f"decided as before: {output or '?'}"
     else:
         text = f"decided: {output or '?'}"
