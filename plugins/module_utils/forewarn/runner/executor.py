@@ -53,8 +53,8 @@ class Started(NamedTuple):
 
 
 class Executor:
-    """Starts and ends hooks. For one thread alone; ``wake``, which must not raise, is called by others as well, each time
-    when ``finished`` has something.
+    """Starts and ends hooks. For one thread alone. ``wake`` is called, by other threads too, when ``finished`` has
+    something; it must not raise.
 
     ``grace_seconds`` lie between SIGTERM and SIGKILL, which both go to the hook's whole process group.
     """
