@@ -242,14 +242,14 @@ def test_marks(recorded: Recorded, history: History) -> None:
     plan = [planned("prepare", DRAIN, "succeeded"), planned("recover", UNDRAIN, "failed", reason="x")]
     recorded.life("A1", state="done", outcome="finished", plan=plan)
     recorded.life("B2", state="started", event={"Description": "", "EventSource": None, "DurationInSeconds": None})
-    recorded.note("drill", id="drill-1", result="rehearsed", reason="")
+    recorded.note("drill", event_id="drill-1", result="rehearsed", reason="")
     lines = history()
     assert "Reboot  drill-1  DRILL  seen" in lines
     assert "Reboot  A1  finished; not recovered" in lines
     place = lines.index("Reboot  B2  started")
     assert lines[place + 1 : place + 3] == ["  affects web_0, web_1", ""]
     assert any(line.endswith("would be approved, but nothing is sent: a dry run, or a drill") for line in lines)
-    assert any(line.endswith("drill drill-1 ended: rehearsed") for line in lines)
+    assert any(line.endswith("  drill-1 ended: rehearsed") for line in lines)
 
 
 def test_documents_are_shown_if_asked_for(recorded: Recorded, history: History) -> None:

@@ -177,8 +177,8 @@ def _shadow(fields: Mapping[str, Any]) -> Told:
 
 
 def _drill(fields: Mapping[str, Any]) -> Told:
-    name, result, reason = (text_of(fields, key) for key in ("id", "result", "reason"))
-    return Told(f"drill {name} ended: {result}" + (f": {reason}" if reason else ""))
+    name, result, reason = (text_of(fields, key) for key in ("event_id", "result", "reason"))
+    return Told(f"{name or 'drill'} ended: {result}" + (f": {reason}" if reason else ""))
 
 
 def _runner_started(fields: Mapping[str, Any]) -> Told:
