@@ -92,7 +92,7 @@ def test_a_read_ahead_that_nobody_took_cannot_answer_another_request() -> None:
     with ScriptedServer(document(EVENT), status(200), document()) as server, client_of(server) as client:
         client.read_ahead()
         server.wait_for_requests(1)
-        client.approve([EVENT["EventId"]])
+        client.approve(["C7061BAC-AFDC-4513-B24B-AA5F13A16123"])
         assert client.read_once().events == ()
     assert [request.method for request in server.requests] == ["GET", "POST", "GET"]
 

@@ -273,7 +273,7 @@ def test_what_is_learned_of_the_vm_is_decided_upon_at_once(bench: Bench) -> None
 
 def test_asking_who_it_is_is_brief_and_counts_in_the_same_budget() -> None:
     client = Client("http://127.0.0.1:9/vm/web_0")
-    asking = identity_client(client, lambda seconds: None)
+    asking = identity_client(client)
     assert asking.endpoint == client.endpoint
     assert asking.limiter is client.limiter
     assert asking._timeout() == IDENTITY_TIMEOUT_SECONDS

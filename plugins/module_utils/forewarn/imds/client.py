@@ -46,7 +46,7 @@ class Client:
 
     Every request carries ``Metadata: true`` (SE-02), none goes through a proxy (SE-07), no redirect is followed.
     Timeouts are in seconds; until the service has answered once, ``first_read_timeout`` is the one that counts (SE-05).
-    ``log`` receives texts for the operator. Not for several threads at once.
+    ``log`` receives texts for the operator; it and ``sleep`` may be set later. Not for several threads at once.
     Raises InputError if the endpoint or the api-version is not well formed.
     """
 
@@ -72,8 +72,9 @@ class Client:
         self._read_timeout = read_timeout
         self._first_read_timeout = first_read_timeout
         self._clock = clock
-        self._sleep = sleep
-        self._errors = _fault_log(log or (lambda _text: None), clock)
+        self.sleep = sleep
+        self.log = log
+        self._errors = _fault_log(self._tell, clock)
         self._transport = Transport(self.endpoint.host, self.endpoint.port, connect_timeout)
 
     def __enter__(self) -> Client:
@@ -87,6 +88,10 @@ class Client:
     def close(self) -> None:
         """Close the kept connection. The client stays usable."""
         self._transport.close()
+
+    def _tell(self, text: str) -> None:
+        if self.log is not None:
+            self.log(text)
 
     def read_delay(self) -> float:
         """Return the seconds until ``read_once`` would send at once instead of waiting for the request budget."""
@@ -148,7 +153,7 @@ class Client:
                 if policy.gives_up(fault):
                     raise
                 self._errors.failed(fault)
-                self._sleep(max(0.0, due - self._clock()))
+                self.sleep(max(0.0, due - self._clock()))
                 timeout = min(self._timeout(), max(self._read_timeout, deadline - self._clock()))
             else:
                 self._errors.succeeded()
@@ -204,7 +209,7 @@ class Client:
 
     def _admit(self, reserve: float) -> None:
         while not self.limiter.take(reserve=reserve):
-            self._sleep(self.limiter.delay(reserve=reserve))
+            self.sleep(self.limiter.delay(reserve=reserve))
 
     def _fault(self, response: Response, doing: str) -> Fault:
         """Make the fault of an answer that is not 200."""

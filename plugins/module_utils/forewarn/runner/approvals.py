@@ -52,6 +52,8 @@ class Approvals:
         """Send what is due; return the faults. What follows a passing fault is left to the next tick, and so is, as
         the document would be stale by then, what would have to wait for the request budget.
         """
+        if docket.drill:
+            raise ValueError("what is rehearsed is never sent")
         faults: list[Fault] = []
         tracker = docket.tracker
         while requests:
@@ -99,15 +101,18 @@ class Approvals:
         return [event.event_id for event in events]
 
     def taken(self, docket: Docket, events: Sequence[Event]) -> None:
-        """Note that the events are approved."""
+        """Note that the events are approved; in a drill, that they would be."""
         docket.tracker.approved(events)
         lives = [docket.tracker[event].life for event in events]
-        times = max(life.approvals for life in lives)
-        self._tell("approved", docket, events, times=times if times > 1 else None)
+        if not docket.drill:
+            times = max(life.approvals for life in lives)
+            self._tell("approved", docket, events, times=times if times > 1 else None)
         for life in lives:
-            if life.approvals == 1:
+            if life.approvals == 1 and not docket.drill:
                 self._metrics.observe("forewarn_event_to_approval_seconds", self._clocks.since(life.first_seen))
-            self._conductor.step(life, states.SENT, "this VM approved it")
+            self._conductor.step(
+                life, states.SENT, "this VM would approve it" if docket.drill else "this VM approved it"
+            )
             self._journal.save(life.as_row())
         self._journal.commit()
 

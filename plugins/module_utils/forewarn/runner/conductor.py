@@ -182,11 +182,12 @@ class Conductor:
 
     def advance(self) -> None:
         """Start what is due, close what has recovered. Call it after ``collect`` and after each document."""
+        # Preparations first: what one of them has in common with a recovery need not be undone and done again.
+        for life in sorted((life for life in self.lives if life.listed), key=_urgency):
+            self._prepare(life)
         for life in list(self.lives):
             if life.state == states.RECOVERING:
                 self._recover(life)
-        for life in sorted((life for life in self.lives if life.listed), key=_urgency):
-            self._prepare(life)
         while self._notices and len(self._notifying) < MOST_NOTIFYING:
             self._start_notice(self._notices.pop(0))
 

@@ -87,14 +87,14 @@ class Docket:
         self._clocks = clocks
         self._now = now
         self._mode = mode
-        self._drill = drill
+        self.drill = drill
         self._facts: Facts | None = None
         self._decided_by: Policy | None = None
         self._decisions: Sequence[Decision] = ()
 
     def restore(self, last_poll: Stamp | None) -> None:
         """Take up the lives that the conductor has resumed."""
-        lives = [life for life in self._conductor.lives if life.listed and life.drill == self._drill]
+        lives = [life for life in self._conductor.lives if life.listed and life.drill == self.drill]
         self.tracker.restore(lives, last_poll)
 
     def adopt(self, life: Life) -> None:
@@ -125,6 +125,7 @@ class Docket:
             or vm != self._facts.vm
             or self.policies is not self._decided_by
             or self.policies.time_dependent
+            or (self.shadow is not None and self.shadow.time_dependent)
         ):
             self._decide(document, Facts(now, vm, self.tracker.first_seen(now)))
         standings = [(decision, self._stand(decision, vm.name, now)) for decision in self._decisions]
@@ -136,7 +137,7 @@ class Docket:
         self._facts = facts
         self._decided_by = self.policies
         self._decisions = self.policies.decide(document, facts)
-        if self.shadow is not None and not self._drill:
+        if self.shadow is not None and not self.drill:
             for found in self.shadow.compare(document, facts, self._decisions):
                 fields = {"event_id": found.event.event_id, "live": found.live.output, "other": found.other.output}
                 self._log.warning("shadow", **fields, reason=found.what)
@@ -187,7 +188,7 @@ class Docket:
         seconds = round(self._clocks.monotonic() - tracked.first_seen, 3)
         fields = {"outcome": outcome, "listed_seconds": seconds}
         self._log.info(
-            "event-gone", event_id=life.event.event_id, type=life.event.event_type, **fields, drill=self._drill or None
+            "event-gone", event_id=life.event.event_id, type=life.event.event_type, **fields, drill=self.drill or None
         )
         self._journal.note("event-gone", life.identifier, **fields)
         if self.shadow is not None:
@@ -197,13 +198,13 @@ class Docket:
     def _tell_document(self, document: Document) -> None:
         problems = list(document.problems) or None
         write = self._log.warning if problems else self._log.info
-        drill = self._drill or None
+        drill = self.drill or None
         write("document", incarnation=document.incarnation, events=len(document.events), problems=problems, drill=drill)
         kept = {"DocumentIncarnation": document.incarnation, "Events": [event.as_dict() for event in document.events]}
         self._journal.note(
             "document", None, incarnation=document.incarnation, document=kept, problems=problems, drill=drill
         )
-        if not self._drill:
+        if not self.drill:
             self._metrics.count("forewarn_documents_total")
 
     def _tell_decision(self, decision: Decision, where: Standing, tracked: Tracked, now: datetime) -> None:
@@ -227,7 +228,7 @@ class Docket:
             "rule": decision.rule,
             "values": {value.expression: value.value for value in decision.values} or None,
             "error": error,
-            "drill": self._drill or None,
+            "drill": self.drill or None,
         }
         write = self._log.warning if error or event.problems else self._log.info
         policy_reason = decision.reason if decision.reason != where.reason else None
@@ -249,7 +250,7 @@ class Docket:
         self._journal.save(life.as_row())
         if decided_anew:
             labels = {"policy": decision.policy or "", "rule": decision.rule or "", "output": decision.output}
-            self._metrics.count("forewarn_decisions_total", drill="true" if self._drill else "false", **labels)
+            self._metrics.count("forewarn_decisions_total", drill="true" if self.drill else "false", **labels)
             if event.event_status != "Started":
                 self._conductor.notify(life, DECIDED)
 

@@ -56,13 +56,18 @@ class Housekeeping:
         self._heartbeat = heartbeat
         self._textfile = textfile
         self._started = clocks.stamp()
-        self._ready = False
         self._beaten: Mapping[str, Any] = {}
         self._beaten_at = 0.0
         self._counted: Sequence[object] | None = None
         self._counted_at = 0.0
         self._textfile_problem: str | None = None
         self._journal_trouble: str | None = None
+
+    def started(self) -> None:
+        """Say that the runner is at work; the first answer of the service may take 2 minutes more (SE-05)."""
+        self._notifier.ready("Waiting for the first answer of the service")
+        self._notifier.watchdog()
+        self._beat(self._conductor.lives)
 
     def polled(self, fault: str | None) -> None:
         """Note what came of a poll; ``fault`` is None if it was answered."""
@@ -84,12 +89,7 @@ class Housekeeping:
         self._journal.prune()
 
     def _notify(self, lives: Sequence[Life]) -> None:
-        status = self.status(lives)
-        if self._ready:
-            self._notifier.status(status)
-        elif self.last_good_poll is not None or self.fault is not None:
-            self._ready = True
-            self._notifier.ready(status)
+        self._notifier.status(self.status(lives))
         self._notifier.watchdog()
 
     def health(self) -> tuple[bool, str]:

@@ -120,10 +120,6 @@ class Journal:
         self._prune_at = 0.0
         self._written = 0  # characters since the last prune
 
-    def kept(self) -> bool:
-        """Tell whether there is a file: without one there is nothing to go on with."""
-        return os.path.exists(self._path)  # noqa: PTH110 - importing pathlib takes a tenth of the start
-
     def open(self) -> list[LifeRow]:
         """Open or create the file; return the open lives, oldest first, even where they can only be read."""
         lives = self._try(_open_lives)
@@ -313,7 +309,6 @@ class Journal:
         connection.execute("COMMIT")
         if removed:
             connection.executescript("PRAGMA incremental_vacuum")  # execute() would step once: one page
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # it waits for no reader
         return True
 
 
@@ -333,7 +328,10 @@ def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:
     while used > wanted:
         newest = connection.execute(_OLDEST, (batch - 1,)).fetchone()
         if newest is not None:
-            removed += _remove(connection, newest[0])
+            gone = _remove(connection, newest[0])
+            if not gone:  # a damaged index may name what is not there
+                break
+            removed += gone
             before, used = used, _used_bytes(connection)
             # One may have a hundred bytes, or a million: no more than it seems to take.
             batch = max(1, min(2 * batch, 256, (used - wanted) * batch // max(1, before - used)))

@@ -8,8 +8,7 @@ An approval is sent only in a cycle whose poll was answered, so it always rests 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -20,6 +19,7 @@ from .approvals import Approvals
 from .clocks import Clocks, Stamp
 from .conductor import Conductor
 from .docket import Docket, Policy
+from .drill import Drills
 from .executor import Executor
 from .housekeeping import Housekeeping
 from .impact import Pauses
@@ -32,7 +32,6 @@ from .signals import Interrupted
 from .ticks import Ticks
 
 if TYPE_CHECKING:
-    from .drill import Drills
     from .shadow import Shadow
 
 # With --once somebody or something waits for the end.
@@ -58,6 +57,7 @@ class Reloaded(NamedTuple):
     policies: Policy
     shadow: Shadow | None
     interval_seconds: float
+    absent: Sequence[str] = ()  # sentences on programs of hooks that are not there
 
 
 class Parts(NamedTuple):
@@ -100,14 +100,14 @@ class Runner:
         self._reload_configuration = reload
         self._last_poll = last_poll
         self._down_seconds = down_seconds
-        self._poller = Poller(parts.client, parts.log, parts.metrics, parts.clocks.monotonic)
+        self._poller = Poller(parts.client, parts.log, parts.journal, parts.metrics, parts.clocks.monotonic)
         self._ticks: Ticks | None = None
         self._drills: Drills | None = None
-        self._resumed = False
+        if parts.directory is not None:
+            self._drills = Drills(parts.directory, parts.clocks, parts.docket.policies.api_version)
 
     def resume(self) -> None:
         """Take up what the runner before left, before anything is processed."""
-        self._resumed = True
         parts = self._parts
         parts.conductor.resume()
         for docket in (parts.docket, parts.drill_docket):
@@ -118,8 +118,9 @@ class Runner:
     def run(self, interval_seconds: float) -> None:
         """Work until a stop signal. Raises no ServiceError: no fault of the service ends the runner."""
         parts = self._parts
-        if parts.journal.kept():  # a new one has nothing to go on with: the first request need not wait for the disk
-            self.resume()
+        self.resume()
+        parts.journal.commit()
+        parts.housekeeping.started()
         self._ticks = self._new_ticks(interval_seconds)
         try:
             while self._stop.received is None:
@@ -174,8 +175,6 @@ class Runner:
             document = self._poller.poll()
             if document is not None:
                 parts.identity.refresh()
-        if not self._resumed:
-            self.resume()
         if self._poller.asked:
             parts.housekeeping.polled(self._poller.fault)
         if document is not None:
@@ -209,7 +208,7 @@ class Runner:
 
     def _rehearse(self) -> None:
         """Let the drills go on. A real event that may affect this VM ends them."""
-        parts, drills = self._parts, self._rehearsal()
+        parts, drills = self._parts, self._drills
         name = parts.identity.vm.name
         if drills is None or name is None:
             return
@@ -226,17 +225,6 @@ class Runner:
             parts.log.info("drill", **ended._asdict())
             parts.journal.note("drill", None, **ended._asdict())
             parts.metrics.count("forewarn_drills_total", result=ended.result)
-
-    def _rehearsal(self) -> Drills | None:
-        """Return the drills, from the moment when there may be one."""
-        parts = self._parts
-        if self._drills is None and parts.directory is not None:
-            spool = os.path.join(parts.directory, "drills")  # noqa: PTH118 - importing pathlib takes a tenth of the start
-            if os.path.isdir(spool) or parts.drill_docket.tracker.lives:  # noqa: PTH112 - as above
-                from .drill import Drills  # here: few rehearse, and each start would pay for it
-
-                self._drills = Drills(parts.directory, parts.clocks, parts.docket.policies.api_version)
-        return self._drills
 
     def _reload(self) -> None:
         """Read the configuration again; what was good stays, if what is there now is not."""
@@ -257,7 +245,9 @@ class Runner:
             for docket in (parts.docket, parts.drill_docket):
                 docket.policies = reloaded.policies
             parts.docket.shadow = reloaded.shadow
-            parts.log.info("reloaded", policy=reloaded.policies.digest, before=before)
+            parts.log.info("reloaded", digest=reloaded.policies.digest, before=before)
+            for text in reloaded.absent:
+                parts.log.error("hook-missing", reason=text, hint="Events that need it will be held.")
             parts.journal.note("reloaded", None, policy=reloaded.policies.digest, before=before)
             parts.housekeeping.decided_by(reloaded.policies)
             self._ticks = self._new_ticks(reloaded.interval_seconds)

@@ -18,10 +18,6 @@ class NoJournal(Journal):
         self.moved_aside = None
         self.late = []
 
-    def kept(self) -> bool:
-        """Say that there is nothing."""
-        return False
-
     def open(self) -> list[LifeRow]:
         """Return no lives."""
         return []

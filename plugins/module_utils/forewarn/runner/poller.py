@@ -12,6 +12,7 @@ from ..events import Document, Vm
 from ..imds.client import Client
 from ..imds.errors import Fault, LastingFault
 from ..imds.retry import FaultLog, RetryPolicy
+from .journal import Journal
 from .log import Logger
 from .metrics import Metrics
 
@@ -19,23 +20,22 @@ from .metrics import Metrics
 IDENTITY_TIMEOUT_SECONDS = 2.0
 
 
-def fault_log(log: Logger, what: str, clock: Callable[[], float]) -> FaultLog:
+def fault_log(log: Logger, what: str, clock: Callable[[], float], journal: Journal | None = None) -> FaultLog:
     """Return a log of the faults of one kind of request; ``what`` names it, as in ``poll-failed``."""
 
     def news(fault: Fault) -> None:
         lasting = isinstance(fault, LastingFault)
         write = log.error if lasting else log.warning
-        write(
-            f"{what}-failed",
-            kind=fault.kind,
-            status=fault.status,
-            lasting=lasting,
-            reason=fault.message,
-            hint=fault.hint or None,
-        )
+        fields = {"kind": fault.kind, "status": fault.status, "lasting": lasting, "reason": fault.message}
+        write(f"{what}-failed", **fields, hint=fault.hint or None)
+        if journal is not None:
+            journal.note(f"{what}-failed", None, **fields)
 
     def over(failures: int, seconds: float) -> None:
-        log.info(f"{what}-recovered", failures=failures, after_seconds=round(seconds, 3))
+        fields = {"failures": failures, "after_seconds": round(seconds, 3)}
+        log.info(f"{what}-recovered", **fields)
+        if journal is not None:
+            journal.note(f"{what}-recovered", None, **fields)
 
     return FaultLog(news, over, clock)
 
@@ -43,14 +43,16 @@ def fault_log(log: Logger, what: str, clock: Callable[[], float]) -> FaultLog:
 class Poller:
     """Polls when a tick finds it due: at once after a success, after the retry policy's delay after a fault."""
 
-    def __init__(self, client: Client, log: Logger, metrics: Metrics, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, client: Client, log: Logger, journal: Journal, metrics: Metrics, clock: Callable[[], float]
+    ) -> None:
         self.asked = False  # whether the latest poll was due
         self.fault: str | None = None  # why the service does not answer
         self._client = client
         self._metrics = metrics
         self._clock = clock
         self._retry = RetryPolicy(clock=clock)
-        self._faults = fault_log(log, "poll", clock)
+        self._faults = fault_log(log, "poll", clock, journal)
 
     def poll(self) -> Document | None:
         """Return the document as it is now, None if it is not due or the service did not say."""
@@ -71,7 +73,7 @@ class Poller:
         return document
 
 
-def identity_client(client: Client, sleep: Callable[[float], None]) -> Client:
+def identity_client(client: Client) -> Client:
     """Return a client that asks the same service, briefly, within the same request budget."""
     asking = Client(
         client.endpoint.url,
@@ -79,7 +81,7 @@ def identity_client(client: Client, sleep: Callable[[float], None]) -> Client:
         connect_timeout=IDENTITY_TIMEOUT_SECONDS,
         read_timeout=IDENTITY_TIMEOUT_SECONDS,
         first_read_timeout=IDENTITY_TIMEOUT_SECONDS,
-        sleep=sleep,
+        sleep=client.sleep,
     )
     asking.limiter = client.limiter
     return asking

@@ -1,0 +1,128 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The running service of ``forewarn run``: put together, told of, kept until a signal ends it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .. import __version__
+from ..errors import InputError
+from ..imds.client import Client
+from ..policy.engine import PolicySet
+from ..runner import hooks
+from ..runner.assembly import Equipment, assemble
+from ..runner.clocks import Clocks, Stamp
+from ..runner.docket import Mode
+from ..runner.heartbeat import Beat
+from ..runner.heartbeat import read as read_heartbeat
+from ..runner.impact import downtime
+from ..runner.journald import open_log
+from ..runner.loop import Parts, Reloaded, Runner
+from ..runner.metrics import Metrics
+from ..runner.metrics_http import MetricsServer
+from ..runner.poller import Identity, identity_client
+from ..runner.shadow import Shadow
+from ..runner.signals import StopSignals
+from ..runner.systemd import Notifier
+from .run_setup import Setup
+
+
+def serve(setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup]) -> None:
+    """Run until SIGTERM or SIGINT, or once. ``directory`` is that of the state, None to keep nothing.
+
+    Raises InputError, and ServiceError if it is to run once.
+    """
+    args = setup.args
+    clocks = Clocks()
+    mode = Mode(bool(args.dry_run), args.once)
+    absent = _look_at_hooks(setup.policies, mode)
+    log = open_log(args.log_format, os.environ, sys.stdout)
+    beat = None if directory is None else read_heartbeat(directory)
+    with StopSignals() as stop:
+        client.sleep = stop.sleep
+        client.log = lambda text: log.warning("waiting", reason=text)
+        asking = identity_client(client)
+        with client, asking:
+            settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
+            notifier = Notifier(os.environ, clocks)
+            equipment = Equipment(clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier)
+            identity = Identity(asking, args.vm_name, log, clocks.monotonic)
+            parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
+            parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
+            _introduce(parts, setup, client.endpoint.url, directory)
+            for text in absent:
+                log.error("hook-missing", reason=text, hint="Events that need it will be held.")
+            runner = Runner(
+                parts,
+                stop,
+                reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
+                last_poll=_last_poll(beat),
+                down_seconds=None if beat is None else downtime(beat, clocks),
+            )
+            if mode.once:
+                runner.run_once()
+            elif args.metrics_listen is None:
+                runner.run(setup.interval)
+            else:
+                _run_with_listener(runner, parts, setup)
+
+
+def _run_with_listener(runner: Runner, parts: Parts, setup: Setup) -> None:
+    server = MetricsServer(setup.args.metrics_listen, parts.metrics.render, parts.housekeeping.health)
+    server.start()
+    try:
+        runner.run(setup.interval)
+    finally:
+        server.close()
+
+
+def _look_at_hooks(policies: PolicySet, mode: Mode) -> list[str]:
+    """Return a sentence for each program that is not there. Raises InputError for one that others may change."""
+    return [] if mode.dry_run or mode.once else hooks.missing(policies.every_hook())
+
+
+def _introduce(parts: Parts, setup: Setup, endpoint: str, directory: str | None) -> None:
+    args = setup.args
+    fields = {
+        "version": __version__,
+        "endpoint": endpoint,
+        "api_version": setup.policies.api_version,
+        "dry_run": bool(args.dry_run),
+        "state": directory,
+    }
+    interval = None if args.once else setup.interval
+    digest = setup.policies.digest
+    parts.log.info("started", **fields, digest=digest, once=args.once, interval_seconds=interval)
+    parts.journal.note("runner-started", None, **fields, policy=digest)
+    parts.housekeeping.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
+    parts.housekeeping.decided_by(setup.policies)
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    parts.metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
+    parts.metrics.set("forewarn_start_timestamp_seconds", parts.clocks.wall())
+
+
+def _last_poll(beat: Beat | None) -> Stamp | None:
+    """Return when the runner before last had an answer."""
+    try:
+        found: Any = None if beat is None else beat.fields["last_good_poll"]
+        return None if found is None else Stamp.of(found)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _reloaded(setup: Setup, api_version: str, mode: Mode) -> Reloaded:
+    """Return what may change while the runner runs. Raises InputError if that cannot be used, or needs a restart."""
+    if setup.policies.api_version != api_version:
+        raise InputError(
+            f"the policies are now for api-version {setup.policies.api_version}, and the service is asked for "
+            f"{api_version}",
+            "Restart the runner.",
+        )
+    absent = _look_at_hooks(setup.policies, mode)
+    shadow = None if setup.shadow is None else Shadow(setup.shadow)
+    return Reloaded(setup.policies, shadow, setup.interval, absent)

@@ -1,0 +1,144 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the command line and the configuration file of ``forewarn run`` say, read and checked; again at each reload."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+from ..events import LATEST_API_VERSION
+from ..policy.artifact import Artifact, load
+from ..policy.engine import PolicySet
+from ..policy.params import parse_text
+from ..runner import trust
+from . import run_config  # here, not where it is used: an upgrade may have replaced this package's file by then
+
+# The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
+LOG_FORMATS = ("auto", "journald", "text", "json")
+
+
+class Setup(NamedTuple):
+    """What is to be run. ``shadow`` decides beside ``policies``, without consequences; ``interval`` is in seconds."""
+
+    policies: PolicySet
+    shadow: PolicySet | None
+    interval: float
+    args: argparse.Namespace
+
+
+def read(given: Mapping[str, Any]) -> Setup:
+    """Read and check everything that the command line names. Raises InputError."""
+    args = argparse.Namespace(**given)
+    params: dict[str, Any] = {}
+    if args.config:
+        trust.check_file(args.config, "configuration")
+        config = run_config.read_config(args.config)
+        params = config.pop("params", {})
+        run_config.merge(args, config)
+    interval = checked_interval(1.0 if args.interval is None else args.interval)
+    if args.log_format not in (None, *LOG_FORMATS):
+        raise InputError(f"log_format is {args.log_format!r}.", f"It is one of {', '.join(LOG_FORMATS)}.")
+    if bool(args.policy) == bool(args.artifact):
+        raise InputError("Either --policy or --artifact is needed.", "Name policy files, or one compiled policy.")
+    if args.vm_name is not None and not args.vm_name.strip():
+        raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
+    if args.hook_ca_file is not None:
+        trust.check_file(args.hook_ca_file, "CA file")
+    artifact = _artifact(args)
+    params.update(_params(args.param, artifact))
+    policies = PolicySet(artifact, params)
+    shadow = None if args.shadow is None else _shadow(args.shadow, artifact.api_version, params)
+    return Setup(policies, shadow, interval, args)
+
+
+def checked_interval(seconds: float) -> float:
+    """Return the interval. Raises InputError if it is too short or too long."""
+    if not SHORTEST_INTERVAL <= seconds <= LONGEST_INTERVAL:
+        raise InputError(
+            f"the interval is not between {SHORTEST_INTERVAL:g}s, which the service recommends and allows, and "
+            f"{LONGEST_INTERVAL:g}s"
+        )
+    return float(seconds)
+
+
+def _shadow(path: str, api_version: str, params: Mapping[str, Any]) -> PolicySet:
+    artifact = _load(path, "--shadow")
+    if artifact.api_version != api_version:
+        raise InputError(
+            f"{path} is compiled for api-version {artifact.api_version}, the live policies for {api_version}.",
+            "Compile both for the same.",
+        )
+    declared = {entry["name"] for policy in artifact.data["policies"] for entry in policy["params"]}
+    return PolicySet(artifact, {name: value for name, value in params.items() if name in declared})
+
+
+def _artifact(args: argparse.Namespace) -> Artifact:
+    """Return the artifact: as it was compiled, or compiled now. Raises InputError."""
+    if args.policy:
+        return _compile(args.policy, args.api_version or LATEST_API_VERSION)
+    artifact = _load(args.artifact, "--artifact")
+    if args.api_version not in (None, artifact.api_version):
+        raise InputError(
+            f"{args.artifact} is compiled for api-version {artifact.api_version}, not {args.api_version}.",
+            f"Compile it again with --api-version {args.api_version}, or leave the option out.",
+        )
+    return artifact
+
+
+def _load(path: str, option: str) -> Artifact:
+    trust.check_file(path, "artifact")
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - importing pathlib takes a tenth of the start
+            content = file.read()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}.", f"{option} wants a compiled policy.") from error
+    try:
+        return load(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error.message}", error.hint) from error
+
+
+def _compile(paths: Sequence[str], api_version: str) -> Artifact:
+    hint = "Use --artifact with what 'forewarn policy compile' wrote on another machine."
+    if sys.version_info < (3, 11):
+        raise InputError("--policy compiles, and for that Python 3.11 or newer is needed.", hint)
+    # Only here: on a VM, where an artifact is run, the compiler and its libraries do not exist.
+    try:
+        from pathlib import Path
+
+        from ..compiler.libraries import MissingLibraryError
+        from ..compiler.paths import find_policies
+        from ..compiler.policyfile import load_policies
+    except ModuleNotFoundError as error:
+        raise InputError(f"--policy compiles, and for that the module {error.name} is missing.", hint) from error
+    try:
+        found = [Path(path) for path in paths]
+        for policy in find_policies(found):
+            trust.check_file(str(policy.path), "policy")
+        return load_policies(found, api_version)
+    except MissingLibraryError as error:
+        raise InputError(f"--policy: {error.message}.", hint) from error
+
+
+def _params(given: Sequence[str], artifact: Artifact) -> dict[str, Any]:
+    """Read each NAME=VALUE as the type that the policies declare. Raises InputError."""
+    declared = {param["name"]: param["type"] for policy in artifact.data["policies"] for param in policy["params"]}
+    values = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise InputError(f"--param {text}: there is no '='.", "Write --param NAME=VALUE.")
+        if name not in declared:
+            known = ", ".join(sorted(declared)) or "none"
+            raise InputError(f"--param {text}: no policy has a parameter {name!r}.", f"Declared: {known}.")
+        try:
+            values[name] = parse_text(value, declared[name])
+        except ValueError as error:
+            raise InputError(f"--param {text}: {error}.") from error
+    return values
