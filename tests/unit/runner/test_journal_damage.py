@@ -265,6 +265,22 @@ def test_a_damaged_file_that_cannot_be_moved(
     journal.close()
 
 
+def test_a_file_that_is_damaged_again_at_once_is_trouble(
+    tmp_path: Path, clocks: StillClocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(path: str) -> sqlite3.Connection:
+        Path(path).touch()
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr(journal_module, "connect", connect)
+    _text(tmp_path / "journal.db")
+    journal = Journal(str(tmp_path), clocks)
+    assert journal.open() == []
+    assert journal.trouble == f"{tmp_path}/journal.db cannot be used: database disk image is malformed"
+    assert sum(".corrupt-" in path.name for path in tmp_path.iterdir()) == 1
+    journal.close()
+
+
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return fill(tmp_path_factory.mktemp("sound"), StillClocks()).read_bytes()

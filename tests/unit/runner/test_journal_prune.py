@@ -55,6 +55,19 @@ def test_what_is_too_old_goes(tmp_path: Path, clocks: StillClocks) -> None:
     journal.close()
 
 
+def test_a_life_goes_with_all_of_it_though_the_clock_was_set(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks)
+    journal.save(life(1))
+    journal.note("decision", 1)
+    clocks.wall_offset -= 80 * DAY
+    journal.save(life(1, is_open=False))
+    commit(journal)
+    clocks.wall_offset += 100 * DAY
+    journal.prune()
+    assert left(tmp_path) == ([], [])
+    journal.close()
+
+
 def test_it_is_done_at_most_once_an_hour(tmp_path: Path, clocks: StillClocks) -> None:
     journal = opened(tmp_path, clocks, max_age_seconds=60.0)
     journal.prune()
@@ -186,6 +199,7 @@ def test_whatever_was_written_open_lives_stay_and_the_rest_fits(
         assert alive <= set(lives) <= set(before[0])
         for number in lives:  # all or nothing of a life
             assert kept.count(("state", number)) == before[1].count(("state", number))
+        assert all(number is None or number in lives for _, number in kept), "nor anything of one that is gone"
         if set(lives) > alive or ("state", None) in kept:
             journal.close()
             assert (directory / "journal.db").stat().st_size <= limit

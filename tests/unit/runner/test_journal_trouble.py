@@ -226,7 +226,7 @@ def test_a_file_that_was_removed_is_begun_anew_with_every_open_life(
 
 
 def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path: Path, clocks: StillClocks) -> None:
-    journal = opened(tmp_path / ".", clocks)
+    journal = opened(tmp_path, clocks)
     journal.save(life(1))
     commit(journal)
     journal.close()
@@ -244,7 +244,7 @@ def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path: Path, clocks: 
 
 
 def test_lives_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Path, clocks: StillClocks) -> None:
-    before = opened(tmp_path / ".", clocks)
+    before = opened(tmp_path, clocks)
     before.save(life(1, state="prepared"))
     before.save(life(2, is_open=False))
     commit(before)
