@@ -20,6 +20,7 @@ from ..policy.approval import Standing, standing
 from ..policy.decision import Decision, Facts
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.params import parse_text
+from ..runner.hooks import describe
 from .console import Console
 from .policy_common import add_api_version, write_json
 
@@ -175,7 +176,7 @@ def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...],
     console.line(console.style(f"reason    {decision.reason}"))
     for name, hooks in (("prepare", decision.prepare), ("recover", decision.recover), ("notify", decision.notify)):
         for hook in hooks:
-            console.line(console.style(f"{name:<10}{_hook(hook)}"))
+            console.line(console.style(f"{name:<10}{describe(hook)}"))
     sends = "this VM, now" if answer.send else f"not this VM now ({answer.code}): {answer.reason}"
     console.line(console.style(f"approval  {sends}"))
 
@@ -189,12 +190,6 @@ def _show_rule(console: Console, rule: RuleTrace, width: int) -> None:
         console.line(console.style(f"{indent}{value.expression} = {value.value}"))
     if rule.error is not None:
         console.line(indent + console.style(f"error: {rule.error} ({rule.where})", "red"))
-
-
-def _hook(hook: Mapping[str, Any]) -> str:
-    if "run" in hook:
-        return " ".join(hook["run"])
-    return f"{hook['action']} {hook['unit']}" if "unit" in hook else f"POST {hook['http']}"
 
 
 def _as_json(
