@@ -319,7 +319,7 @@ class TestExplain:
         late = self.explained(repository, {**EVENT, "DurationInSeconds": 9}, *arguments).stdout
         assert "decision  hold by database-primary/primary.too-late" in late
         in_time = self.explained(repository, {**EVENT, "DurationInSeconds": 9}, *arguments[:-2]).stdout
-        assert "prepare   /usr/local/bin/failover" in in_time
+        assert "prepare   run /usr/local/bin/failover" in in_time
 
     @pytest.mark.parametrize(
         ("event", "more", "says"),
