@@ -6,21 +6,19 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
+from tools.runner_process import Start, runners
 
 POLICY = """
 name: web-tier
@@ -44,49 +42,6 @@ rule:
 """
 
 
-class Process:
-    """A runner that logs JSON."""
-
-    def __init__(self, *arguments: str, endpoint: str, state: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "forewarn.cli.main", "run", "--log-format", "json", *arguments],
-            env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "STATE_DIRECTORY": str(state)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: list[dict[str, Any]] = []
-        self._news = threading.Condition()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout
-        for line in self.process.stdout:
-            with self._news:
-                self.lines.append(json.loads(line))
-                self._news.notify_all()
-
-    def wait_for(self, name: str, timeout: float = 20, **fields: Any) -> dict[str, Any]:
-        """Return the first line of that name and with these fields, waiting for it."""
-
-        def found() -> dict[str, Any] | None:
-            wanted = {"line": name, **fields}
-            return next((line for line in self.lines if wanted.items() <= line.items()), None)
-
-        with self._news:
-            line = self._news.wait_for(found, timeout)
-        assert line, f"no {name} {fields} in {self.lines}"
-        return line
-
-    def end(self) -> tuple[int, str]:
-        """Wait for the process; return its exit code and what it wrote to stderr."""
-        assert self.process.stderr
-        code = self.process.wait(30)
-        self._reader.join(10)
-        return code, self.process.stderr.read()
-
-
 @pytest.fixture
 def server() -> Iterator[EmulatorServer]:
     with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.2, gone_after=1)) as running:
@@ -100,22 +55,10 @@ def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
 
 
 @pytest.fixture
-def start(server: EmulatorServer, tmp_path: Path) -> Iterator[Callable[..., Process]]:
+def start(server: EmulatorServer, tmp_path: Path) -> Iterator[Start]:
     """Return a function that starts a runner for web_0, or the VM named."""
-    started: list[Process] = []
-
-    def starter(*arguments: str, vm: str = "web_0") -> Process:
-        started.append(Process(*arguments, endpoint=server.vm_endpoint(vm), state=tmp_path / f"state-{vm}"))
-        return started[-1]
-
-    yield starter
-    for runner in started:
-        if runner.process.poll() is None:
-            runner.process.kill()
-        runner.end()
-        for stream in (runner.process.stdout, runner.process.stderr):
-            assert stream
-            stream.close()
+    with runners(server, tmp_path) as starter:
+        yield starter
 
 
 @pytest.fixture
@@ -137,7 +80,7 @@ def approvals(emulator: EmulatorClient) -> list[list[str]]:
 
 
 def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
-    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path
+    start: Start, emulator: EmulatorClient, artifact: Path
 ) -> None:
     runner = start("--artifact", str(artifact))
     assert runner.wait_for("started")["interval_seconds"] == 1
@@ -157,7 +100,7 @@ def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
     assert runner.lines[-1]["line"] == "stopped"
 
 
-def test_a_dry_run_sends_nothing(start: Callable[..., Process], emulator: EmulatorClient, artifact: Path) -> None:
+def test_a_dry_run_sends_nothing(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
     event_id = emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
     runner = start("--artifact", str(artifact), "--dry-run")
     runner.wait_for("would-approve", event_ids=[event_id])
@@ -166,9 +109,7 @@ def test_a_dry_run_sends_nothing(start: Callable[..., Process], emulator: Emulat
     assert approvals(emulator) == []
 
 
-def test_once_from_policy_files_with_a_parameter(
-    start: Callable[..., Process], emulator: EmulatorClient, policy: Path
-) -> None:
+def test_once_from_policy_files_with_a_parameter(start: Start, emulator: EmulatorClient, policy: Path) -> None:
     emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
     stricter = start("--policy", str(policy), "--once", "--param", "tolerable_freeze=5")
     assert stricter.end() == (0, "")
@@ -179,18 +120,14 @@ def test_once_from_policy_files_with_a_parameter(
     assert [line["line"] for line in usual.lines] == ["started", "identity", "document", "decision", "approved"]
 
 
-def test_once_ends_with_3_when_the_service_refuses(
-    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path
-) -> None:
+def test_once_ends_with_3_when_the_service_refuses(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
     emulator.inject_fault(403)
     code, error = start("--artifact", str(artifact), "--once").end()
     assert code == 3
     assert "403" in error
 
 
-def test_a_name_given_is_this_vm_s_name(
-    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path
-) -> None:
+def test_a_name_given_is_this_vm_s_name(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
     emulator.schedule("Freeze", ["web_1"], duration_seconds=5)
     runner = start("--artifact", str(artifact), "--once", "--vm-name", "WEB_1")
     assert runner.end() == (0, "")
@@ -199,7 +136,7 @@ def test_a_name_given_is_this_vm_s_name(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_waits_neither_for_the_next_tick_nor_for_a_slow_answer(
-    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path, number: signal.Signals
+    start: Start, emulator: EmulatorClient, artifact: Path, number: signal.Signals
 ) -> None:
     emulator.inject_fault("latency", latency_seconds=20, requests="get")
     runner = start("--artifact", str(artifact))
@@ -214,7 +151,7 @@ def test_a_stop_waits_neither_for_the_next_tick_nor_for_a_slow_answer(
     assert runner.lines[-1] == {**runner.lines[-1], "line": "stopped", "signal": number.name}
 
 
-def test_an_idle_runner_stops_at_once(start: Callable[..., Process], artifact: Path) -> None:
+def test_an_idle_runner_stops_at_once(start: Start, artifact: Path) -> None:
     runner = start("--artifact", str(artifact), "--interval", "60s")
     runner.wait_for("document")
     sent = time.monotonic()
@@ -223,7 +160,7 @@ def test_an_idle_runner_stops_at_once(start: Callable[..., Process], artifact: P
     assert time.monotonic() - sent < 2
 
 
-def test_faults_end_nothing(start: Callable[..., Process], emulator: EmulatorClient, artifact: Path) -> None:
+def test_faults_end_nothing(start: Start, emulator: EmulatorClient, artifact: Path) -> None:
     emulator.inject_fault(410, times=1)
     runner = start("--artifact", str(artifact))
     assert runner.wait_for("poll-failed")["status"] == 410
@@ -231,9 +168,7 @@ def test_faults_end_nothing(start: Callable[..., Process], emulator: EmulatorCli
     runner.wait_for("document")
 
 
-def test_once_has_no_time_for_hooks_and_holds(
-    start: Callable[..., Process], emulator: EmulatorClient, tmp_path: Path
-) -> None:
+def test_once_has_no_time_for_hooks_and_holds(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
     (tmp_path / "drains.yml").write_text(HOOKS)
     emulator.schedule("Reboot", ["web_0"])
     runner = start("--policy", str(tmp_path / "drains.yml"), "--once")
@@ -260,7 +195,7 @@ def test_once_has_no_time_for_hooks_and_holds(
     ],
 )
 def test_bad_usage_ends_with_2_and_says_what_is_wrong(
-    start: Callable[..., Process], artifact: Path, policy: Path, arguments: tuple[str, ...], said: str
+    start: Start, artifact: Path, policy: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     places = {"ARTIFACT_DIR/none": str(artifact.parent / "none"), "ARTIFACT": str(artifact), "POLICY": str(policy)}
     code, error = start(*[places.get(argument, argument) for argument in arguments]).end()
@@ -269,7 +204,7 @@ def test_bad_usage_ends_with_2_and_says_what_is_wrong(
     assert "Traceback" not in error
 
 
-def test_a_damaged_artifact_is_not_run(start: Callable[..., Process], artifact: Path) -> None:
+def test_a_damaged_artifact_is_not_run(start: Start, artifact: Path) -> None:
     artifact.write_text(artifact.read_text().replace('"approve"', '"hold"'))
     code, error = start("--artifact", str(artifact)).end()
     assert code == 2
@@ -301,7 +236,7 @@ def test_an_artifact_needs_the_standard_library_alone(
 
 
 def test_a_configuration_file_gives_what_the_command_line_leaves_open(
-    start: Callable[..., Process], emulator: EmulatorClient, artifact: Path, tmp_path: Path
+    start: Start, emulator: EmulatorClient, artifact: Path, tmp_path: Path
 ) -> None:
     """Paths are relative to the file; a parameter of the command line outweighs the file's."""
     config = tmp_path / "etc" / "run.json"
@@ -334,9 +269,7 @@ def test_a_configuration_file_gives_what_the_command_line_leaves_open(
         ("{}", "Either --policy or --artifact is needed"),
     ],
 )
-def test_a_wrong_configuration_file_says_where_and_what(
-    start: Callable[..., Process], tmp_path: Path, content: str, said: str
-) -> None:
+def test_a_wrong_configuration_file_says_where_and_what(start: Start, tmp_path: Path, content: str, said: str) -> None:
     config = tmp_path / "run.json"
     config.write_text(content)
     code, error = start("--config", str(config)).end()

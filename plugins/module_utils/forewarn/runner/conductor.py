@@ -289,6 +289,8 @@ class Conductor:
         if not self._journal.commit() and run.phase == plans.PREPARE:
             run.status = plans.WAITING  # not without the promise that it will be recovered
             run.attempts -= 1
+            reason = "it was not started: the journal could not be written"
+            self._journal.note("hook-ended", life.identifier, **fields, result="not-started", reason=reason)
             self._journal.save(life.as_row())
             return
         token = self._token()

@@ -1,0 +1,196 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn run`` as a service: reload, shadow, metrics, one runner for one state directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from forewarn.runner.journal_reader import JournalReader
+from tools.runner_process import Process, Start, runners
+
+FREEZE = """
+name: freezes
+params:
+  - {name: tolerable, type: int, default: 9}
+rule:
+  match:
+    - id: brief
+      condition: >-
+        event.EventType == "Freeze" && event.DurationInSeconds >= 0
+        && event.DurationInSeconds < params.tolerable
+      output: approve
+"""
+HOLD = FREEZE.replace("output: approve", "output: hold")
+
+
+@pytest.fixture
+def server() -> Iterator[EmulatorServer]:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.2, gone_after=1)) as running:
+        yield running
+
+
+@pytest.fixture
+def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
+    with EmulatorClient(server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def start(server: EmulatorServer, tmp_path: Path) -> Iterator[Start]:
+    with runners(server, tmp_path) as starter:
+        yield starter
+
+
+def compiled(path: Path, policy: str) -> Path:
+    source = path.with_suffix(".yml")
+    source.write_text(policy)
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(compile_policies([source]).artifact))
+    draft.replace(path)
+    return path
+
+
+def reload(runner: Process, name: str, count: int = 1) -> dict[str, Any]:
+    runner.process.send_signal(signal.SIGHUP)
+    return runner.wait_for(name, count=count)
+
+
+def approvals(emulator: EmulatorClient) -> list[list[str]]:
+    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
+
+
+def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
+    start: Start, emulator: EmulatorClient, tmp_path: Path
+) -> None:
+    artifact = compiled(tmp_path / "policy.json", HOLD)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"artifact": "policy.json"}))
+    runner = start("--config", str(config))
+    emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    held = runner.wait_for("decision")
+    assert held["output"] == "hold"
+    good = artifact.read_bytes()
+
+    artifact.write_bytes(good.replace(b"hold", b"approve"))
+    failed = reload(runner, "reload-failed")
+    assert "digest" in failed["reason"]
+    assert "goes on with what it had" in failed["hint"]
+    config.write_text('{"artifact": "policy.json",')
+    assert "config.json:1" in reload(runner, "reload-failed", 2)["reason"]
+    assert approvals(emulator) == []
+
+    compiled(artifact, FREEZE)
+    config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 5}}))
+    reload(runner, "reloaded")
+    assert "no rule" in runner.wait_for("decision", count=2)["reason"]
+    assert approvals(emulator) == [], "a freeze of 5 s is not shorter than 5 s"
+    config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 6}}))
+    reload(runner, "reloaded", 2)
+    runner.wait_for("approved")
+    assert len(approvals(emulator)) == 1
+
+
+def test_a_shadow_decides_beside_and_never_acts(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
+    live = compiled(tmp_path / "live.json", HOLD)
+    shadow = compiled(tmp_path / "shadow.json", FREEZE)
+    runner = start("--artifact", str(live), "--shadow", str(shadow))
+    event = emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    told = runner.wait_for("shadow")
+    assert (told["live"], told["other"]) == ("hold", "approve")
+    assert "brief" in told["reason"]
+    runner.process.send_signal(signal.SIGTERM)
+    assert runner.end() == (0, "")
+    assert approvals(emulator) == []
+    (kept,) = JournalReader(str(tmp_path / "state-web_0")).entries(kinds=["shadow"])
+    assert kept.fields["event_id"] == event
+    assert len([line for line in runner.lines if line["line"] == "shadow"]) == 1
+
+
+def test_a_second_runner_on_one_state_directory_is_refused(start: Start, tmp_path: Path) -> None:
+    artifact = str(compiled(tmp_path / "policy.json", FREEZE))
+    first = start("--artifact", artifact)
+    first.wait_for("document")
+    code, error = start("--artifact", artifact).end()
+    assert code == 2
+    assert str(first.process.pid) in error
+
+
+def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    textfile = tmp_path / "forewarn.prom"
+    artifact = compiled(tmp_path / "policy.json", FREEZE)
+    listen = f"127.0.0.1:{port}"
+    runner = start("--artifact", str(artifact), "--metrics-file", str(textfile), "--metrics-listen", listen)
+    emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
+    runner.wait_for("approved")
+    runner.wait_for("event-gone")
+
+    def get(path: str) -> str:
+        with urllib.request.urlopen(f"http://{listen}{path}", timeout=10) as answer:
+            return str(answer.read().decode())
+
+    assert get("/healthz").startswith("ok: the service answered")
+    scraped = get("/metrics")
+    assert re.search(r'^forewarn_approvals_total{result="taken"} 1$', scraped, re.MULTILINE)
+    assert re.search(r"^forewarn_last_good_poll_age_seconds \d", scraped, re.MULTILINE)
+    names = set(re.findall(r"^# TYPE (\S+)", scraped, re.MULTILINE))
+    assert names == set(re.findall(r"^# TYPE (\S+)", textfile.read_text(), re.MULTILINE))
+    assert textfile.stat().st_mode & 0o777 == 0o644
+
+
+def test_what_others_may_change_is_not_believed(start: Start, tmp_path: Path) -> None:
+    artifact = compiled(tmp_path / "policy.json", FREEZE)
+    artifact.chmod(0o666)
+    code, error = start("--artifact", str(artifact)).end()
+    assert (code, "policy.json" in error, "writable" in error) == (2, True, True)
+    source = tmp_path / "policy.yml"
+    source.chmod(0o666)
+    code, error = start("--policy", str(source)).end()
+    assert (code, "policy.yml" in error) == (2, True)
+    source.chmod(0o644)
+    hook = tmp_path / "drain"
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o777)
+    drains = tmp_path / "drains.yml"
+    drains.write_text(
+        f"name: drains\nrule:\n  match:\n    - output: approve\n      prepare:\n        - {{run: [{hook}]}}\n"
+    )
+    code, error = start("--policy", str(drains)).end()
+    assert (code, "drain" in error, "writable" in error) == (2, True, True)
+
+
+def test_an_endpoint_elsewhere_needs_a_word(start: Start, tmp_path: Path) -> None:
+    artifact = compiled(tmp_path / "policy.json", FREEZE)
+    code, error = start("--artifact", str(artifact), "--endpoint", "http://192.0.2.1").end()
+    assert code == 2
+    assert "--allow-endpoint" in error
+
+
+def test_a_missing_hook_is_told_at_the_start_and_holds(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
+    artifact = compiled(
+        tmp_path / "policy.json",
+        "name: drains\nrule:\n  match:\n    - output: approve\n      prepare:\n        - {run: [/nowhere/drain]}\n",
+    )
+    runner = start("--artifact", str(artifact))
+    assert "/nowhere/drain" in runner.wait_for("hook-missing")["reason"]
+    emulator.schedule("Reboot", ["web_0"])
+    assert runner.wait_for("hook-ended")["result"] == "not-started"
+    runner.wait_for("decision", standing="preparation-failed")
+    assert approvals(emulator) == []
+    assert os.path.exists(tmp_path / "state-web_0" / "journal.db")  # noqa: PTH110 - short
