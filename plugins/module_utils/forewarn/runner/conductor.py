@@ -41,8 +41,8 @@ SHORTEST_SECONDS = 1.0
 MOST_RUNNING = 16
 MOST_NOTIFYING = 4
 MOST_WAITING_NOTICES = 1000
-# A live VM's hooks are ended that fast when the runner is to stop.
-DEFAULT_TIMEOUT_SECONDS = 60.0
+DEFAULT_TIMEOUT_SECONDS = 60.0  # of a hook, as in the policy language
+SHORTEST_PAUSE_SECONDS = 0.1  # between two looks at what waits for the time: it may have to wait for room as well
 
 DECIDED, BEGAN, ENDED, CALLED_OFF = "decided", "started", "ended", "cancelled"  # occasions of notify hooks
 
@@ -195,7 +195,7 @@ class Conductor:
         """Return the seconds until a hook is to be tried again, None if nothing waits for the time."""
         now = self._clocks.monotonic()
         waits = [life.plan.retry_in(now) for life in self.lives if life.state == states.RECOVERING]
-        return min((wait for wait in waits if wait is not None), default=None)
+        return min((max(wait, SHORTEST_PAUSE_SECONDS) for wait in waits if wait is not None), default=None)
 
     def idle(self) -> bool:
         """Tell whether no hook runs or waits."""
