@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # make demo    a tour on this machine, no Azure needed      make lint    every static check
-# make test    unit and integration tests                   make bench   how long things take
-# make runner  dist/forewarn.pyz, the runner for VMs
+# make test    every test                                   make bench   how long things take
+# make lab     those on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
 # Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS.
 
 PY := .venv/bin/python
@@ -14,7 +14,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 heading = @printf '\n== %s\n'
 LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy sanity
 
-.PHONY: demo test lint bench runner venv format clean $(LINT:%=lint-%)
+.PHONY: demo test lab lint bench runner venv format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -22,6 +22,10 @@ demo: .venv/.installed
 test: .venv/.installed-all
 	$(heading) 'pytest'
 	$(PY) -m pytest $(PYTEST_ARGS)
+
+lab: .venv/.installed-all
+	$(heading) 'lab'
+	FOREWARN_LAB=required $(PY) -m pytest $(PYTEST_ARGS) tests/lab
 
 bench: .venv/.installed-all
 	$(PY) tests/benchmarks/run.py

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fixtures: a lab of three hosts for a file of tests, or a fresh one for a test.
+
+The guard of all tests stays as it is: this process talks to loopback only. Hosts are reached by the SSH that it starts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from . import machine
+from .images import SUITES
+from .lab import HOSTS, SETTINGS, Lab
+
+Start = Callable[..., Lab]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "start_lab" in getattr(item, "fixturenames", ()) or "lab" in getattr(item, "fixturenames", ()):
+            item.add_marker("lab")
+
+
+@pytest.fixture(scope="session")
+def lab_machine() -> None:
+    """Skip where a machine cannot have a lab; where it must (CI, ``make lab``), fail."""
+    reason = machine.missing()
+    if reason is None:
+        return
+    if os.environ.get("CI") or os.environ.get("FOREWARN_LAB"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def lab(lab_machine: None) -> Iterator[Lab]:
+    """Three hosts, one of each Debian release, for all tests of a file, in their order."""
+    with Lab() as started:
+        yield started
+
+
+@pytest.fixture
+def start_lab(lab_machine: None) -> Iterator[Start]:
+    """Return a function that starts a lab for this test: ``start_lab({"web_0": "trixie"})``."""
+    with ExitStack() as stack:
+
+        def start(hosts: Mapping[str, str] = HOSTS) -> Lab:
+            return stack.enter_context(Lab(hosts, SETTINGS))
+
+        yield start
+
+
+@pytest.fixture(params=SUITES)
+def suite(request: pytest.FixtureRequest) -> str:
+    """Return each Debian release in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def inventory(lab: Lab, tmp_path: Path) -> Path:
+    """Return an Ansible inventory of the lab."""
+    path = tmp_path / "inventory.yml"
+    path.write_text(lab.inventory(), encoding="utf-8")
+    return path

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a lab needs of this machine, and how it runs programs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+# Program -> the Debian package that brings it.
+_PROGRAMS = {
+    "debootstrap": "debootstrap",
+    "systemd-nspawn": "systemd-container",
+    "ip": "iproute2",
+    "mount": "mount",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "unshare": "util-linux",
+}
+_SYSTEM_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"))
+_TAIL = 2_000  # characters of a program's output that an error shows
+
+
+class LabError(Exception):
+    """The lab cannot do what it was asked to."""
+
+
+def missing() -> str | None:
+    """Return why this machine cannot have a lab, and what to do about it; None if it can."""
+    if os.name != "posix" or not Path("/proc/self/ns/time").exists():
+        return "the lab needs Linux 5.6 or newer, with time namespaces"
+    if os.geteuid() != 0:
+        return "the lab boots hosts, which only root may: run it as root, in a virtual machine"
+    packages = sorted({package for name, package in _PROGRAMS.items() if not shutil.which(name, path=_SYSTEM_PATH)})
+    if packages:
+        return f"the lab needs more programs: apt-get install {' '.join(packages)}"
+    return None
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of the lab's programs: messages in English, and the system's programs on the path."""
+    return {**os.environ, "LC_ALL": "C.UTF-8", "PATH": _SYSTEM_PATH}
+
+
+def run(*command: str | Path, timeout: float = 60, check: bool = True) -> str:
+    """Run a program and return what it wrote. Raises LabError, with its output, if it fails or does not end."""
+    words: Sequence[str] = [str(word) for word in command]
+    try:
+        done = subprocess.run(
+            words,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=timeout,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"{' '.join(words)} has not ended within {timeout:g} s") from error
+    if check and done.returncode:
+        raise LabError(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout[-_TAIL:]}")
+    return done.stdout

@@ -1,0 +1,145 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab itself: hosts are what they say, reboots keep the disk, and the metadata address stays where it belongs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from . import listen
+from .conftest import Start
+from .lab import Lab
+from .machine import LabError
+from .places import METADATA, Place, own_network
+
+ASK = (
+    'python3 -c "import urllib.request as u; print(u.urlopen(u.Request('
+    f"'http://{METADATA}/metadata/scheduledevents?api-version=2020-07-01', headers={{'Metadata': 'true'}}"
+    ')).read().decode())"'
+)
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+
+
+def addresses() -> str:
+    return subprocess.run(["ip", "address"], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_host_of_each_release_with_its_own_python_and_systemd(lab: Lab) -> None:
+    found = {}
+    for host in lab.hosts:
+        version = host.ssh("systemctl --version").stdout.split()[1]
+        found[host.suite] = (host.ssh("python3 --version").stdout.split()[1].rpartition(".")[0], version)
+    assert found == {"bullseye": ("3.9", "247"), "bookworm": ("3.11", "252"), "trixie": ("3.13", "257")}
+
+
+def test_each_host_is_another_machine(lab: Lab) -> None:
+    for command in ("cat /etc/machine-id", "hostname", BOOT_ID):
+        assert len({host.ssh(command).stdout for host in lab.hosts}) == len(lab.hosts), command
+
+
+def test_hosts_see_the_same_document_each_as_itself_and_this_machine_has_no_such_address(lab: Lab) -> None:
+    event_id = lab.emulator.schedule("Reboot", ["web_1"])
+    lab.emulator.clear_requests()
+    for host in lab.hosts:
+        (event,) = json.loads(host.ssh(ASK).stdout)["Events"]
+        assert (event["EventId"], event["Resources"]) == (event_id, ["web_1"])
+    assert [entry["vm"] for entry in lab.emulator.requests()] == [host.name for host in lab.hosts]
+    lab.emulator.cancel(event_id)
+    assert METADATA not in addresses()
+
+
+def test_a_reboot_keeps_the_disk_and_begins_the_clocks_anew(lab: Lab) -> None:
+    host = lab.host("web_2")
+    host.write("kept\n", "/var/lib/lab/file", 0o600)
+    before = host.ssh(BOOT_ID).stdout
+    host.reboot()
+    assert host.ssh(BOOT_ID).stdout != before
+    assert float(host.read("/proc/uptime").split()[0]) < 30
+    assert host.ssh("stat --format='%a %s' /var/lib/lab/file").stdout == "600 5\n"
+    host.cut_power()
+    host.start()
+    assert host.read("/var/lib/lab/file") == "kept\n"
+
+
+def test_a_reset_is_a_new_machine(lab: Lab) -> None:
+    host = lab.host("web_1")
+    host.write("gone", "/var/lib/lab/file")
+    before = host.read("/etc/machine-id")
+    host.reset()
+    assert host.read("/etc/machine-id") != before
+    assert host.ssh("test -e /var/lib/lab/file", check=False).returncode == 1
+
+
+def test_a_frozen_host_does_nothing_and_goes_on(lab: Lab) -> None:
+    host = lab.host("web_0")
+    host.ssh("systemd-run --quiet --unit=ticks sh -c 'while sleep 0.1; do date +%s.%N >> /run/ticks; done'")
+    host.wait_for(lambda: "." in host.ssh("cat /run/ticks", check=False).stdout)
+    host.freeze(2)
+    time.sleep(0.5)  # some more ticks
+    times = [float(line) for line in host.read("/run/ticks").split()]
+    assert max(later - earlier for earlier, later in zip(times, times[1:], strict=False)) > 1.9
+    host.ssh("systemctl stop ticks")
+
+
+def test_what_fails_says_where_and_why(lab: Lab) -> None:
+    host = lab.host("web_0")
+    with pytest.raises(LabError, match=r"web_0 \(bullseye\): 'echo out; false' ended with 1:\nout"):
+        host.ssh("echo out; false")
+    assert host.ssh("exit 3", check=False).returncode == 3
+    with pytest.raises(LabError, match=r"nothing within 0\.1 s; its journal ends:\n"):
+        host.wait_for(lambda: False, timeout=0.1)
+
+
+def test_nothing_remains_of_a_run_that_was_killed(start_lab: Start, repository: Path) -> None:
+    script = """
+import sys
+from lab.lab import Lab
+with Lab({"web_0": "bookworm"}) as lab:
+    print(*lab.hosts[0].place.processes(), flush=True)
+    sys.stdin.read()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=repository / "tests",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as killed:
+        assert killed.stdout
+        processes = killed.stdout.readline().split()
+        killed.kill()
+    assert len(processes) > 3
+    lab = start_lab({"web_0": "trixie"})  # clears the place, and may take it
+    assert not [pid for pid in processes if Path(f"/proc/{pid}").exists()]
+    assert lab.host("web_0").ssh("systemctl --version").stdout.split()[1] == "257"
+    # Every place that is left is somebody's: of a place that nobody has, nothing is there.
+    for lock in Path("/run/forewarn-lab").glob("*.lock"):
+        with lock.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            assert not lock.with_suffix("").exists()
+            assert not Path(f"/run/netns/forewarn-lab-{lock.stem}").exists()
+            assert not Path(f"/sys/class/net/fwlab{lock.stem}").exists()
+
+
+def test_nobody_listens_on_the_metadata_address_of_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert listen.main(-1, ":".join(map(str, own_network()))) == 1
+    assert "the network of the machine itself" in capsys.readouterr().err
+
+
+def test_a_place_without_a_namespace_of_its_own_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as lock:
+        place = Place(1, lock)
+        place.namespace = Path("/proc/self/ns/net")
+        with pytest.raises(LabError, match="this machine's own network"):
+            place.listen()
