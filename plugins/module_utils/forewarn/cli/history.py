@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_argument(parser)
     parser.add_argument(
         "--since",
-        type=_since,
+        type=since_argument,
         metavar="TIME",
         help="how far back: 90m, 2h, 3d, or a time in UTC, 2026-11-01 or 2026-11-01T10:00Z (default: 7d)",
     )
@@ -109,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _since(text: str) -> Span:
+def since_argument(text: str) -> Span:
+    """Read ``--since``. Raises argparse.ArgumentTypeError."""
     span = _SPAN.fullmatch(text)
     if span:
         return Span(int(span.group(1)) * _UNITS[span.group(2)], None)

@@ -13,8 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ..compiler.findings import Finding, blocks, render
-from ..events import API_VERSIONS, LATEST_API_VERSION
+from ..errors import InputError
+from ..events import API_VERSIONS, LATEST_API_VERSION, Vm
+from ..policy.artifact import Artifact
+from ..policy.params import parse_text
 from .console import Console
+
+_VM_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +37,56 @@ def add_api_version(parser: argparse.ArgumentParser) -> None:
         default=LATEST_API_VERSION,
         help=f"api-version whose events the policies see (default: {LATEST_API_VERSION})",
     )
+
+
+def add_facts(parser: argparse.ArgumentParser) -> None:
+    """Add ``--vm-name``, ``--vm`` and ``--param``: what policies see beside an event."""
+    parser.add_argument(
+        "--vm-name", metavar="NAME", help="the VM that decides (resource name); short for --vm name=NAME"
+    )
+    parser.add_argument(
+        "--vm",
+        action="append",
+        default=[],
+        metavar="FACT=VALUE",
+        help=f"a fact about the VM: {', '.join(_VM_FACTS)}, tags.KEY; repeatable",
+    )
+    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
+
+
+def given_params(given: Sequence[str], artifact: Artifact) -> dict[str, Any]:
+    """Return the values of ``--param``, of the types that the policies declare. Raises InputError."""
+    declared = {entry["name"]: entry["type"] for policy in artifact.data["policies"] for entry in policy["params"]}
+    result: dict[str, Any] = {}
+    for item in given:
+        name, value = _pair("--param", item)
+        try:
+            result[name] = parse_text(value, declared.get(name, "string"))
+        except ValueError as error:
+            raise InputError(f"--param {name}: {error}") from error
+    return result
+
+
+def given_vm(given: Sequence[str], vm_name: str | None) -> Vm:
+    """Return the VM that ``--vm`` and ``--vm-name`` describe. Raises InputError."""
+    facts: dict[str, str] = {} if vm_name is None else {"name": vm_name}
+    tags: dict[str, str] = {}
+    for item in given:
+        fact, value = _pair("--vm", item)
+        if fact.startswith("tags."):
+            tags[fact[len("tags.") :]] = value
+        elif fact in _VM_FACTS:
+            facts[fact] = value
+        else:
+            raise InputError(f"--vm {fact}: there is no such fact", f"Use one of {', '.join(_VM_FACTS)}, tags.KEY.")
+    return Vm(**facts, tags=tags or None)
+
+
+def _pair(option: str, item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not equals or not name:
+        raise InputError(f"{option} {item}: this is not NAME=VALUE")
+    return name, value
 
 
 def show_findings(findings: Sequence[Finding], console: Console) -> None:

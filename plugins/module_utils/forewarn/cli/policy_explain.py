@@ -8,23 +8,20 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from ..compiler.policyfile import load_policies
 from ..errors import InputError
-from ..events import Document, DocumentError, Vm, parse_document, parse_time
+from ..events import Document, DocumentError, parse_document, parse_time
 from ..policy.approval import Standing, standing
 from ..policy.decision import Decision, Facts
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
-from ..policy.params import parse_text
 from ..runner.hooks import describe
 from .console import Console
-from .policy_common import add_api_version, write_json
+from .policy_common import add_api_version, add_facts, given_params, given_vm, write_json
 
-_VM_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
 _STYLES = {"true": "green", "false": "dim", "error": "red", "not reached": "dim", "approve": "green", "hold": "yellow"}
 
 
@@ -37,17 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--event", required=True, metavar="FILE", help="an event or a document, as the service writes it; '-': stdin"
     )
     parser.add_argument("--event-id", metavar="ID", help="of a document, explain this event alone")
-    parser.add_argument(
-        "--vm-name", metavar="NAME", help="the VM that decides (resource name); short for --vm name=NAME"
-    )
-    parser.add_argument(
-        "--vm",
-        action="append",
-        default=[],
-        metavar="FACT=VALUE",
-        help=f"a fact about the VM: {', '.join(_VM_FACTS)}, tags.KEY; repeatable",
-    )
-    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
+    add_facts(parser)
     parser.add_argument("--now", metavar="TIME", help="the time to decide at, as 2026-01-31T15:04:05Z (default: now)")
     parser.add_argument("--first-seen", metavar="TIME", help="when the event was first seen (default: at --now)")
     add_api_version(parser)
@@ -57,12 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Explain the decisions."""
     artifact = load_policies(args.policy, args.api_version)
-    declared = {entry["name"]: entry["type"] for policy in artifact.data["policies"] for entry in policy["params"]}
-    policies = PolicySet(artifact, _params(args.param, declared))
+    policies = PolicySet(artifact, given_params(args.param, artifact))
     document = _document(args.event, args.api_version)
     now = _time("--now", args.now) if args.now else datetime.now(timezone.utc)
     first_seen = _time("--first-seen", args.first_seen) if args.first_seen else now
-    vm = _vm(args.vm, args.vm_name)
+    vm = given_vm(args.vm, args.vm_name)
     facts = Facts(now, vm, {event.key: first_seen for event in document.events})
     chosen = [
         (decision, policies.explain(decision.event, document, facts))
@@ -87,38 +73,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 # Input
-
-
-def _params(given: list[str], declared: Mapping[str, str]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    for item in given:
-        name, value = _pair("--param", item)
-        try:
-            result[name] = parse_text(value, declared.get(name, "string"))
-        except ValueError as error:
-            raise InputError(f"--param {name}: {error}") from error
-    return result
-
-
-def _vm(given: list[str], vm_name: str | None) -> Vm:
-    facts: dict[str, str] = {} if vm_name is None else {"name": vm_name}
-    tags: dict[str, str] = {}
-    for item in given:
-        fact, value = _pair("--vm", item)
-        if fact.startswith("tags."):
-            tags[fact[len("tags.") :]] = value
-        elif fact in _VM_FACTS:
-            facts[fact] = value
-        else:
-            raise InputError(f"--vm {fact}: there is no such fact", f"Use one of {', '.join(_VM_FACTS)}, tags.KEY.")
-    return Vm(**facts, tags=tags or None)
-
-
-def _pair(option: str, item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not equals or not name:
-        raise InputError(f"{option} {item}: this is not NAME=VALUE")
-    return name, value
 
 
 def _time(option: str, text: str) -> datetime:

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When, while the same events are listed, a decision may become another one: what policies read of the time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+from ..events import Document, Event
+from ..policy.artifact import Artifact
+from ..policy.decision import Facts
+from ..policy.evaluate import MAX_STEPS
+from ..policy.functions import EvaluationError
+from ..policy.params import bind
+from ..policy.program import DAMAGED, Match, Program
+from ..policy.view import DocumentView
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SECOND = timedelta(seconds=1)
+_STEP_SECONDS = 30  # where nothing is known to happen; a whole part of a minute, so that minutes begin with a step
+_MOST_STEPS = 240
+_LONGEST = timedelta(days=1)  # of an event without NotBefore
+_LATEST = 250_000_000_000  # seconds since 1970; datetime ends a little later
+
+
+class Answer(NamedTuple):
+    """What one policy makes of an event, without its words: the match, and whether it could not be evaluated."""
+
+    match: int | None
+    failed: bool
+
+
+class Clockwork:
+    """The policies that ask for the time, to find when their answers change.
+
+    ``durations`` and ``times`` are those that they name.
+    """
+
+    def __init__(self, artifact: Artifact, params: Mapping[str, Any]) -> None:
+        self._policies: list[tuple[Program, dict[str, Any]]] = []  # whose answers may change
+        found: dict[str, set[int]] = {"duration": set(), "timestamp": set()}
+        for data in artifact.data["policies"]:
+            program = Program(data)
+            if not program.time_dependent:
+                continue
+            values = bind(data["params"], params, data["name"])
+            self._policies.append((program, values))
+            named = [(entry["type"], values[entry["name"]]) for entry in data["params"]]
+            for kind, value in (*named, *_literals(data["rule"])):
+                if kind in found:
+                    found[kind].add(value)
+        self.time_dependent = bool(self._policies)
+        self.durations = tuple(span for span in map(_span, found["duration"]) if span is not None)
+        spans = [span for span in map(_span, found["timestamp"]) if span is not None]
+        self.times = tuple(_EPOCH + span for span in spans if span.days >= 0)
+
+    def answers(self, document: Document, events: Sequence[Event], facts: Facts) -> tuple[Answer, ...]:
+        """Return the answer of each policy that asks for the time to each event."""
+        view = DocumentView(document, facts)
+        return tuple(
+            _answer(program, view.roots(event, params)) for event in events for program, params in self._policies
+        )
+
+    def instants(self, events: Sequence[Event], first_seen: Mapping[str, datetime]) -> list[datetime]:
+        """Return when a comparison with a duration or a time that the policies name may turn, and a second later."""
+        found = {*self.times}
+        for event in events:
+            starts = ((event.not_before, -1), (first_seen.get(event.key), 1))
+            for start, sign in starts:
+                if start is not None:
+                    found.update(_moved(start, sign * duration) for duration in self.durations)
+        return sorted(found | {_moved(moment, _SECOND) for moment in found})
+
+
+def moments(begin: datetime, end: datetime, instants: Sequence[datetime]) -> Iterator[datetime]:
+    """Yield when to look, in order: ``instants``, full half minutes, and the end; all after ``begin``.
+
+    Of a long time, there are fewer of them, never more than some hundred beside ``instants``.
+    """
+    step = _STEP_SECONDS
+    while (end - begin).total_seconds() > step * _MOST_STEPS:
+        step *= 2
+    place = bisect_right(instants, begin)
+    moment = begin
+    seconds = int((begin - _EPOCH).total_seconds())
+    following = _moved(_EPOCH, timedelta(seconds=seconds - seconds % step + step))
+    while moment < end:
+        moment = min(following, end)
+        if place < len(instants) and instants[place] <= moment:
+            moment = instants[place]
+            place += 1
+        if moment == following:
+            following = _moved(following, timedelta(seconds=step))
+        yield moment
+
+
+def horizon(begin: datetime, end: datetime, events: Sequence[Event]) -> datetime:
+    """Return until when an approval of one of the events might still be sent, at most ``end``."""
+    last = [_moved(begin, _LONGEST) if event.not_before is None else event.not_before for event in events]
+    return min(end, max(last, default=begin))
+
+
+def _answer(program: Program, roots: tuple[Any, ...]) -> Answer:
+    env = program.environment(MAX_STEPS, None, roots)
+    match, error = program.first_match(env)
+    if match is None:
+        return Answer(None, False)
+    return Answer(match.index, error is not None or not _explains(match, env))
+
+
+def _explains(match: Match, env: list[Any]) -> bool:
+    """Tell whether the reason can be given: a decision whose reason fails is a hold."""
+    if match.explanation is None:
+        return True
+    try:
+        match.explanation(env)
+    except (EvaluationError, *DAMAGED):
+        return False
+    return True
+
+
+def _literals(data: object) -> Iterator[tuple[str, Any]]:
+    """Yield the type and value of each literal in a rule of an artifact."""
+    if isinstance(data, Mapping):
+        for value in data.values():
+            yield from _literals(value)
+    elif isinstance(data, (list, tuple)):
+        if len(data) == 5 and data[0] == "lit" and isinstance(data[1], str):
+            yield data[1], data[4]
+        else:
+            for value in data:
+                yield from _literals(value)
+
+
+def _span(nanoseconds: object) -> timedelta | None:
+    if not isinstance(nanoseconds, int) or abs(nanoseconds) > _LATEST * 10**9:
+        return None
+    return timedelta(microseconds=nanoseconds // 1000)
+
+
+def _moved(moment: datetime, by: timedelta) -> datetime:
+    """Return the moment so much later, at most the end of the calendar, and not before 1970."""
+    try:
+        return max(moment + by, _EPOCH)
+    except OverflowError:
+        return moment

@@ -1,0 +1,228 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was recorded: a service's documents and, where a runner kept them, its decisions. docs/replay.md has the form.
+
+A line of a file that cannot be read is reported and left out; nothing here is a reason to stop.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any, BinaryIO, NamedTuple
+
+from ..events import Document, DocumentError, Vm, parse_document, parse_time
+
+LONGEST_LINE = 16 * 1024 * 1024  # bytes
+VM_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
+# Kinds of a runner's entries that a replay reads.
+DOCUMENT, DECISION, APPROVED = "document", "decision", "approved"
+KINDS = (DOCUMENT, DECISION, APPROVED)
+_IN_DOUBT = "the event is in doubt: "
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+Report = Callable[[str, str], None]  # where, what is wrong there
+
+
+class Past(NamedTuple):
+    """A decision that a runner kept; ``event`` is the Event.key, ``standing`` a code of approvals."""
+
+    at: datetime
+    event: str
+    status: str
+    output: str
+    policy: str | None
+    rule: str | None
+    standing: str
+    reason: str
+
+
+class Record(NamedTuple):
+    """What was listed at a moment, and what a runner made of it until the next record.
+
+    ``at`` is None where nobody wrote the time down. Without ``document`` the one before still is what is listed.
+    ``approved`` has the key of each event whose approval the service took, and when. ``vm`` is who asked, None where
+    the recording does not tell.
+    """
+
+    at: datetime | None
+    document: Document | None
+    vm: Vm | None = None
+    decisions: tuple[Past, ...] = ()
+    approved: tuple[tuple[str, datetime], ...] = ()
+
+
+class Entry(NamedTuple):
+    """An entry of a runner's journal; ``wall`` is in seconds since 1970."""
+
+    where: str
+    kind: str
+    wall: float
+    fields: Mapping[str, Any]
+
+
+def read_lines(
+    stream: BinaryIO, name: str, api_version: str, report: Report, *, timed: bool = False
+) -> Iterator[Record]:
+    """Yield a record for each line of JSON; ``timed``: each must tell its time.
+
+    ``report`` gets each line that cannot be used. Raises OSError.
+    """
+    before: Any = None
+    document: Document | None = None
+    for number, line in enumerate(_lines(stream), 1):
+        if line is not None and not line.strip():
+            continue
+        try:
+            if line is None:
+                raise ValueError(f"the line is longer than {LONGEST_LINE // 2**20} MiB")
+            data, at, vm = _parse_line(line)
+            if timed and at is None:
+                raise ValueError("the line has no 'time', and the policies decide by the time")
+            if document is None or data != before:  # polls mostly return what the one before did
+                document, before = parse_document(json.dumps(data), api_version), data
+        except (ValueError, RecursionError, DocumentError) as error:
+            report(f"{name}:{number}", _words(error))
+            continue
+        yield Record(at, document, vm)
+
+
+def read_journal(entries: Iterable[Entry], api_version: str, report: Report) -> Iterator[Record]:
+    """Yield a record for each document of a runner's journal, with its decisions; drills are left out."""
+    listed: tuple[datetime, Document] | None = None
+    decisions: list[Past] = []
+    approved: list[tuple[str, datetime]] = []
+    doubts: dict[str, str] = {}
+    for entry in entries:
+        fields = entry.fields
+        if fields.get("drill"):
+            continue
+        try:
+            at = _EPOCH + timedelta(seconds=entry.wall)
+            if entry.kind == DECISION:
+                decisions.append(_past(at, fields))
+            elif entry.kind == APPROVED:
+                approved += [(str(event).lower(), at) for event in fields["event_ids"]]
+            elif entry.kind == DOCUMENT:
+                document = parse_document(json.dumps(fields["document"]), api_version)
+                if listed is not None:
+                    yield _complete(*listed, decisions, approved, doubts)
+                decisions, approved = [], []
+                problems = tuple(str(problem) for problem in fields.get("problems") or ())
+                listed = at, replace(document, problems=(*document.problems, *problems))
+        except (LookupError, TypeError, ValueError, OverflowError, DocumentError) as error:
+            report(entry.where, _words(error))
+    if listed is not None:
+        yield _complete(*listed, decisions, approved, doubts)
+
+
+def _complete(
+    at: datetime,
+    document: Document,
+    decisions: list[Past],
+    approved: list[tuple[str, datetime]],
+    doubts: dict[str, str],
+) -> Record:
+    """Return the record of a document and what followed it.
+
+    A journal has only what could be read of an event. That something could not is told by the decision: from then on,
+    until another decision says otherwise, the event stays in doubt.
+    """
+    for past in decisions:
+        doubts.pop(past.event, None)
+        if past.policy is None and past.reason.startswith(_IN_DOUBT):
+            doubts[past.event] = past.reason[len(_IN_DOUBT) :]
+    for key in doubts.keys() - {event.key for event in document.events}:
+        del doubts[key]
+    events = tuple(
+        replace(event, problems=(doubts[event.key],)) if event.key in doubts and not event.problems else event
+        for event in document.events
+    )
+    return Record(at, replace(document, events=events), None, tuple(decisions), tuple(approved))
+
+
+def _past(at: datetime, fields: Mapping[str, Any]) -> Past:
+    policy, rule = fields.get("policy"), fields.get("rule")
+    return Past(
+        at,
+        str(fields["event_id"]).lower(),
+        str(fields.get("status", "")),
+        str(fields["output"]),
+        None if policy is None else str(policy),
+        None if rule is None else str(rule),
+        str(fields.get("standing", "")),
+        str(fields.get("reason", "")),
+    )
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
+    """Yield the lines; None for one that is too long to hold."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) < LONGEST_LINE or line.endswith(b"\n"):
+            yield line
+            continue
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST_LINE)
+        yield None
+
+
+def _parse_line(line: bytes) -> tuple[dict[str, Any], datetime | None, Vm | None]:
+    """Return a line's document, time and VM. Raises ValueError, RecursionError."""
+    data = json.loads(line)
+    if not isinstance(data, dict):
+        raise ValueError("the line is no JSON object")
+    if "Events" in data:
+        return data, None, None
+    document = data.get("document")
+    if not isinstance(document, dict):
+        raise ValueError("the line has neither Events nor an object 'document'")
+    return document, _time(data.get("time")), _vm(data.get("vm"))
+
+
+def _time(value: object) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return parse_time(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return _EPOCH + timedelta(seconds=value)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"'time' {str(value)[:40]!r} is no time: {error}") from error
+    raise ValueError("'time' is neither a text like 2026-01-31T15:04:05Z nor seconds since 1970")
+
+
+def _vm(value: object) -> Vm | None:
+    if value is None:
+        return None
+    if isinstance(value, str) and value:
+        return Vm(value)
+    if not isinstance(value, dict):
+        raise ValueError("'vm' is neither a name nor an object with facts about the VM")
+    unknown = sorted(value.keys() - {*VM_FACTS, "tags"})
+    if unknown:
+        raise ValueError(f"'vm' has an unknown fact {unknown[0]}; known are {', '.join(VM_FACTS)}, tags")
+    tags = value.get("tags")
+    texts = [fact for name, fact in value.items() if name != "tags" and fact is not None]
+    if tags is not None:
+        if not isinstance(tags, dict):
+            raise ValueError("'tags' of 'vm' is no object")
+        texts += tags.values()
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("the facts and tags of 'vm' are texts")
+    return Vm(**value)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON: {error.msg} at column {error.colno}"
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8: byte {error.start + 1} of the line"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, KeyError):
+        return f"it has no {error}"
+    return str(error)

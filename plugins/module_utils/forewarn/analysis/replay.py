@@ -1,0 +1,356 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Recorded documents through a policy: what it would have decided, and when this VM would have approved.
+
+As if a runner with that policy had asked at each moment at which something could have changed. Hooks take no time here,
+and nobody else acts otherwise than was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar
+
+from ..events import Document, Event, Vm
+from ..policy.approval import Standing, standing
+from ..policy.decision import APPROVE, Decision, Facts
+from ..policy.engine import PolicySet
+from .moments import Answer, Clockwork, horizon, moments
+from .recordings import Past, Record
+
+# What became of an event, as far as this VM goes.
+APPROVED, HELD, NOT_SENT, STARTED = "approved", "held", "not-sent", "started"
+TOLERANCE = timedelta(seconds=60)  # the longest that a runner waits between two polls
+_SECOND = timedelta(seconds=1)
+_NO_TIME = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class Decided(NamedTuple):
+    """What is decided for an event from a moment on; ``at`` is None where the recording has no times."""
+
+    at: datetime | None
+    status: str
+    output: str
+    policy: str | None
+    rule: str | None
+    reason: str
+    standing: str
+    standing_reason: str
+    hooks: int  # that would have to succeed before
+
+
+_Decision = TypeVar("_Decision", Past, Decided)
+
+
+@dataclass
+class Replayed:
+    """One event, from when it was first listed until it was last. ``vm`` is the name of who asks.
+
+    ``then`` and ``approved_then`` are what a runner kept, empty and None without a journal. ``now`` has each change of
+    the decision; ``would_approve`` that an approval would have been sent, ``approved_now`` when, if times are known.
+    """
+
+    event: Event
+    vm: str | None
+    first_seen: datetime | None
+    last_seen: datetime | None = None
+    then: list[Past] = field(default_factory=list)
+    approved_then: datetime | None = None
+    now: list[Decided] = field(default_factory=list)
+    would_approve: bool = False
+    approved_now: datetime | None = None
+    not_before: datetime | None = None  # the last that was known
+
+    @property
+    def outcome_then(self) -> str | None:
+        """What became of it then: one of this module's constants, None where that is not known."""
+        if self.approved_then is not None:
+            return APPROVED
+        outputs = [past.output for past in self.then if past.status != "Started"]
+        return _outcome(outputs) if self.then else None
+
+    @property
+    def outcome_now(self) -> str:
+        """What would have become of it: one of this module's constants."""
+        return APPROVED if self.would_approve else _outcome([decided.output for decided in self._undecided()])
+
+    @property
+    def changed(self) -> bool | None:
+        """Whether something else would have been decided before it started, or more than a minute apart.
+
+        None if that was not kept.
+        """
+        if not self.then:
+            return None
+        then = _steps([(past.output, past.at) for past in self.then if past.status != "Started"])
+        now = _steps([(decided.output, decided.at) for decided in self._undecided()])
+        if [output for output, _at in then] != [output for output, _at in now]:
+            return True
+        return any(
+            one is not None and two is not None and abs(one - two) > TOLERANCE
+            for (_then, one), (_now, two) in zip(then[1:], now[1:], strict=True)
+        )
+
+    @property
+    def latency_seconds(self) -> float | None:
+        """From when it was first listed to the approval that would have been sent."""
+        return _between(self.first_seen, self.approved_now)
+
+    @property
+    def ahead_seconds(self) -> float | None:
+        """From that approval to NotBefore."""
+        return _between(self.approved_now, self.not_before)
+
+    @property
+    def ahead_then_seconds(self) -> float | None:
+        """From the approval that was sent to NotBefore."""
+        return _between(self.approved_then, self.not_before)
+
+    @property
+    def latency_then_seconds(self) -> float | None:
+        """From when it was first listed to the approval that was sent."""
+        return _between(self.first_seen, self.approved_then)
+
+    def deciding_then(self) -> Past | None:
+        """Return the last decision before it started, or the first after."""
+        return _last_before_start(self.then)
+
+    def deciding_now(self) -> Decided | None:
+        """Return, likewise, the one that the replay ends with."""
+        return _last_before_start(self.now)
+
+    def _undecided(self) -> list[Decided]:
+        return [decided for decided in self.now if decided.status != "Started"]
+
+
+@dataclass
+class _Listed:
+    """An event that is listed, and how it stands. ``waits_until`` is when this VM takes over from others."""
+
+    told: Replayed
+    event: Event
+    decision: Decision | None = None
+    approvable_since: datetime | None = None
+    waits_until: datetime | None = None
+
+
+class Replay:
+    """Feeds records to policies. ``vm`` decides where a record does not name one.
+
+    ``documents`` counts the records with a document, ``backwards`` those older than the one before.
+    """
+
+    def __init__(self, policies: PolicySet, params: Mapping[str, Any], vm: Vm) -> None:
+        self.documents = 0
+        self.backwards = 0
+        self.first: datetime | None = None
+        self.last: datetime | None = None
+        self._policies = policies
+        self._clockwork = Clockwork(policies.artifact, params)
+        self._vm = vm
+        self._streams: dict[str | None, _Stream] = {}
+
+    @property
+    def time_dependent(self) -> bool:
+        """Whether the time must be known to decide."""
+        return self._clockwork.time_dependent
+
+    def feed(self, record: Record) -> Iterator[Replayed]:
+        """Take in a record; yield the events that are no longer listed."""
+        self.documents += record.document is not None
+        if record.at is not None:
+            self.first = min(record.at, self.first or record.at)
+            self.last = max(record.at, self.last or record.at)
+        vm = record.vm or self._vm
+        name = None if vm.name is None else vm.name.lower()
+        stream = self._streams.get(name)
+        if stream is None:
+            stream = self._streams[name] = _Stream(self._policies, self._clockwork)
+        if record.at is not None and stream.at is not None and record.at < stream.at:
+            self.backwards += 1
+        yield from stream.feed(record, vm)
+
+    def end(self, until: datetime | None = None) -> Iterator[Replayed]:
+        """Yield what is still listed, having let time pass until ``until``."""
+        for stream in self._streams.values():
+            yield from stream.end(until)
+        self._streams.clear()
+
+
+class _Stream:
+    """What one VM gets from the service."""
+
+    def __init__(self, policies: PolicySet, clockwork: Clockwork) -> None:
+        self.at: datetime | None = None
+        self._policies = policies
+        self._clockwork = clockwork
+        self._vm = Vm()
+        self._document = Document()
+        self._listed: dict[str, _Listed] = {}
+        self._instants: list[datetime] = []  # at which policies may turn, by what they name
+        self._answers: tuple[Answer, ...] = ()
+
+    def feed(self, record: Record, vm: Vm) -> Iterator[Replayed]:
+        if record.at is not None:
+            self._pass_time(record.at)
+        document = record.document
+        moved = vm != self._vm
+        self._vm = vm
+        if document is not None and (moved or (document is not self._document and document != self._document)):
+            yield from self._update(document, record.at)
+            self._decide(record.at)
+            self._instants = self._clockwork.instants(self._scheduled(), self._first_seen())
+        for listed in self._listed.values():
+            listed.told.last_seen = record.at or listed.told.last_seen
+        self.at = record.at or self.at
+        for past in record.decisions:
+            if past.event in self._listed:
+                self._listed[past.event].told.then.append(past)
+        for key, at in record.approved:
+            if key in self._listed:
+                told = self._listed[key].told
+                told.approved_then = told.approved_then or at
+
+    def end(self, until: datetime | None) -> Iterator[Replayed]:
+        if until is not None:
+            self._pass_time(until)
+        for listed in self._listed.values():
+            yield listed.told
+        self._listed.clear()
+
+    def _update(self, document: Document, at: datetime | None) -> Iterator[Replayed]:
+        self._document = document
+        keys = {event.key for event in document.events}
+        if not document.problems:  # an entry that cannot be read may be any event
+            for key in [key for key in self._listed if key not in keys]:
+                yield self._listed.pop(key).told
+        for event in document.events:
+            listed = self._listed.get(event.key)
+            if listed is None:
+                listed = self._listed[event.key] = _Listed(Replayed(event, self._vm.name, at), event)
+            listed.event = listed.told.event = event
+            listed.told.not_before = event.not_before or listed.told.not_before
+
+    # Time
+
+    def _pass_time(self, until: datetime) -> None:
+        """Decide again whenever, until then, another decision may come of the same document."""
+        begin = self.at
+        scheduled = self._scheduled()
+        if begin is None or not scheduled or until <= begin:
+            return
+        waits = [listed.waits_until for listed in self._listed.values() if listed.waits_until is not None]
+        if not self._clockwork.time_dependent:
+            for moment in sorted(moment for moment in waits if begin < moment <= until):
+                self._decide(moment)
+            return
+        end = horizon(begin, until, scheduled)
+        before = begin
+        for moment in moments(begin, end, sorted([*self._instants, *waits])):
+            self._look(before, moment)
+            before = moment
+
+    def _look(self, before: datetime, moment: datetime) -> None:
+        """Decide at the second at which the answers change, and where a wait is over."""
+        while self._answer(moment) != self._answers:
+            early, late = before, moment
+            while late - early > _SECOND:
+                middle = early + (late - early) / 2
+                early, late = (middle, late) if self._answer(middle) == self._answers else (early, middle)
+            self._wait(before, late)
+            self._decide(late)
+            before = late
+            if late >= moment:
+                return
+        self._wait(before, moment)
+
+    def _wait(self, before: datetime, until: datetime) -> None:
+        ends = (listed.waits_until for listed in self._listed.values())
+        for moment in sorted(end for end in ends if end is not None and before < end <= until):
+            self._decide(moment)
+
+    def _answer(self, moment: datetime) -> tuple[Answer, ...]:
+        return self._clockwork.answers(self._document, self._scheduled(), self._facts(moment))
+
+    # Decisions
+
+    def _scheduled(self) -> list[Event]:
+        """Return the events that may still be approved."""
+        return [event for event in self._document.events if event.event_status != "Started" and not event.problems]
+
+    def _first_seen(self) -> dict[str, datetime]:
+        seen = ((key, listed.told.first_seen) for key, listed in self._listed.items())
+        return {key: moment for key, moment in seen if moment is not None}
+
+    def _facts(self, now: datetime) -> Facts:
+        return Facts(now, self._vm, self._first_seen())
+
+    def _decide(self, at: datetime | None) -> None:
+        if not self._document.events:
+            return
+        now = at or _NO_TIME
+        facts = self._facts(now)
+        for decision in self._policies.decide(self._document, facts):
+            self._note(self._listed[decision.event.key], decision, now, at)
+        if self._clockwork.time_dependent:
+            self._answers = self._clockwork.answers(self._document, self._scheduled(), facts)
+
+    def _note(self, listed: _Listed, decision: Decision, now: datetime, at: datetime | None) -> None:
+        listed.decision = decision
+        if decision.output == APPROVE:
+            listed.approvable_since = listed.approvable_since or now
+        else:
+            listed.approvable_since = None
+        since = listed.approvable_since or now
+        where = standing(decision, self._vm.name, now, (now - since).total_seconds())
+        waits = where.wait_seconds is not None and at is not None
+        listed.waits_until = now + timedelta(seconds=where.wait_seconds or 0) if waits else None
+        told = listed.told
+        if where.send and not told.would_approve:
+            told.would_approve = True
+            told.approved_now = at
+        decided = _decided(decision, where, at)
+        if not told.now or _news(told.now[-1]) != _news(decided):
+            told.now.append(decided)
+
+
+def _decided(decision: Decision, where: Standing, at: datetime | None) -> Decided:
+    return Decided(
+        at,
+        decision.event.event_status or "",
+        decision.output,
+        decision.policy,
+        decision.rule,
+        decision.reason,
+        where.code,
+        where.reason,
+        len(decision.prepare),
+    )
+
+
+def _news(decided: Decided) -> tuple[object, ...]:
+    return decided.status, decided.output, decided.policy, decided.rule, decided.standing
+
+
+def _outcome(outputs: Sequence[str]) -> str:
+    if not outputs:
+        return STARTED
+    return NOT_SENT if APPROVE in outputs else HELD
+
+
+def _steps(decisions: list[tuple[str, datetime | None]]) -> list[tuple[str, datetime | None]]:
+    """Return each run of the same output once, with its beginning."""
+    return [next(run) for _output, run in groupby(decisions, lambda decision: decision[0])]
+
+
+def _last_before_start(decisions: Sequence[_Decision]) -> _Decision | None:
+    before = [decision for decision in decisions if decision.status != "Started"]
+    return before[-1] if before else decisions[0] if decisions else None
+
+
+def _between(first: datetime | None, second: datetime | None) -> float | None:
+    return None if first is None or second is None else (second - first).total_seconds()

@@ -1,0 +1,416 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy replay``: events that have been, through a policy. docs/replay.md shows it."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from ..analysis.recordings import KINDS, Entry, Past, Record, read_journal, read_lines
+from ..analysis.replay import APPROVED, NOT_SENT, STARTED, Decided, Replay, Replayed
+from ..analysis.tally import OUTCOMES, Tally, by
+from ..compiler.policyfile import load_policies
+from ..errors import InputError
+from ..events import Vm, format_time
+from ..policy.engine import PolicySet
+from ..runner import heartbeat
+from ..runner.clocks import Clocks
+from ..runner.journal_reader import JournalReader
+from ..runner.journal_schema import FILE_NAME
+from .console import Console
+from .history import since_argument
+from .policy_common import add_facts, add_policy_arguments, given_params, given_vm, plural
+from .state import Page, exact_text, resources_text, text_of
+
+_SHOWN_BAD = 10
+_SHOWN_CHANGES = 10
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
+_PROGRESS_SECONDS = 0.5
+_WORDS = {APPROVED: "approved", NOT_SENT: "not sent", "held": "held", STARTED: "started when first seen"}
+_COLOURS = {"approve": "green", "hold": "yellow"}
+
+
+class Source(NamedTuple):
+    """An opened recording: its records, who asked, when it ends if that is known, and how much of it was read."""
+
+    name: str
+    records: Iterator[Record]
+    vm_name: str | None
+    until: datetime | None
+    share: Callable[[], float | None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_policy_arguments(parser)
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        action="append",
+        required=True,
+        metavar="RECORDING",
+        help="a runner's state directory, or documents as lines of JSON (also .gz; '-': stdin); repeatable",
+    )
+    add_facts(parser)
+    parser.add_argument(
+        "--since",
+        type=since_argument,
+        metavar="TIME",
+        help="events listed since then: 90m, 2h, 3d, or a time in UTC, 2026-11-01 or 2026-11-01T10:00Z",
+    )
+    parser.add_argument(
+        "--changed", action="store_true", help="events decided otherwise than then; exit code 1 if there are any"
+    )
+    parser.add_argument("--summary", action="store_true", help="no events, the numbers alone")
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay the recordings."""
+    artifact = load_policies(args.paths, args.api_version)
+    params = given_params(args.param, artifact)
+    policies = PolicySet(artifact, params)
+    vm = given_vm(args.vm, args.vm_name)
+    since = None if args.since is None else _EPOCH + timedelta(seconds=args.since.start(Clocks().wall()))
+    problems = _Problems()
+    tally = Tally()
+    numbers = {"documents": 0, "backwards": 0}
+    spans: list[datetime] = []
+
+    def told() -> Iterator[tuple[str, Replayed]]:
+        for name in args.sources:
+            with _opened(name, args.api_version, problems.bad_line, policies.time_dependent) as source:
+                replay = Replay(policies, params, vm if vm.name else _named(vm, source.vm_name))
+                for event in problems.progress(replay, source):
+                    if since is None or event.last_seen is None or event.last_seen >= since:
+                        tally.add(event)
+                        if event.changed or not args.changed:
+                            yield name, event
+                numbers["documents"] += replay.documents
+                numbers["backwards"] += replay.backwards
+                spans.extend(moment for moment in (replay.first, replay.last) if moment is not None)
+                if not replay.documents:
+                    raise InputError(*_nothing(name, problems.bad))
+
+    def summary() -> dict[str, Any]:
+        first, last = (min(spans), max(spans)) if spans else (None, None)
+        return {**numbers, "unreadable": problems.bad, "first": _time(first), "last": _time(last), **tally.as_dict()}
+
+    shown = (pair for pair in told() if not args.summary)
+    try:
+        if args.json:
+            _write_json(shown, summary)
+        else:
+            _show(shown, summary, tally)
+    finally:
+        problems.end()
+    if tally.nameless:
+        problems.warn(
+            f"{plural(tally.nameless, 'event')} would be approved by the VM that is concerned, but the recording does "
+            "not tell which VM asked: name it with --vm-name"
+        )
+    if numbers["backwards"]:
+        problems.warn(f"{plural(numbers['backwards'], 'document')} older than the one before: the order was kept")
+    if args.changed and tally.events and not tally.compared:
+        raise InputError(
+            "the recording has no decisions to compare with.", "A runner's journal has: --from its state directory."
+        )
+    # A check that has not seen everything has not passed.
+    return 1 if args.changed and (tally.changed or problems.bad) else 0
+
+
+def _named(vm: Vm, name: str | None) -> Vm:
+    facts = {**vars(vm), "name": name}
+    return Vm(**facts)
+
+
+def _nothing(name: str, bad: int) -> tuple[str, str]:
+    if bad:
+        return f"{name}: no line could be read.", "docs/replay.md has the form: one JSON object a line."
+    return f"{name}: there are no documents in it.", "A runner, or whoever records, writes one whenever it changes."
+
+
+# Input
+
+
+def _opened(
+    name: str, api_version: str, report: Callable[[str, str], None], timed: bool
+) -> AbstractContextManager[Source]:
+    path = Path(name)
+    if name != "-" and path.is_dir():
+        return nullcontext(_journal(name, api_version, report))
+    if path.name == FILE_NAME:
+        return nullcontext(_journal(str(path.parent), api_version, report))
+    return _Lines(name, api_version, report, timed)
+
+
+def _journal(directory: str, api_version: str, report: Callable[[str, str], None]) -> Source:
+    journal = JournalReader(directory)
+    last = next(journal.entries(limit=1, newest_first=True), None)
+    until = None if last is None else _EPOCH + timedelta(seconds=last.stamp.wall)
+    entries = (
+        Entry(f"{directory}: entry {entry.id}", entry.kind, entry.stamp.wall, entry.fields)
+        for entry in journal.entries(kinds=KINDS)
+    )
+    beat = heartbeat.read(directory)
+    vm_name = text_of(None if beat is None else beat.fields, "vm") or None
+    return Source(directory, read_journal(entries, api_version, report), vm_name, until, lambda: None)
+
+
+class _Lines(AbstractContextManager[Source]):
+    """A file of lines, or standard input, compressed or not."""
+
+    def __init__(self, name: str, api_version: str, report: Callable[[str, str], None], timed: bool) -> None:
+        self._name = name
+        self._given = api_version, report, timed
+        self._raw: BinaryIO | None = None
+
+    def __enter__(self) -> Source:
+        api_version, report, timed = self._given
+        size = 0
+        if self._name == "-":
+            raw: Any = sys.stdin.buffer
+        else:
+            try:
+                raw = self._raw = Path(self._name).open("rb")
+                size = os.fstat(raw.fileno()).st_size
+            except OSError as error:
+                raise InputError(f"{self._name}: {error.strerror}.", "--from wants a recording.") from error
+        buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+        start = buffered.peek(len(_SQLITE))
+        if start.startswith(_SQLITE):
+            raise InputError(
+                f"{self._name} is a database.", f"Of a runner's journal, {FILE_NAME}, name the directory that it is in."
+            )
+        stream = cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if start.startswith(_GZIP) else buffered)
+        label = "stdin" if self._name == "-" else self._name
+        records = self._checked(read_lines(stream, label, api_version, report, timed=timed))
+        return Source(label, records, None, None, lambda: raw.tell() / size if size else None)
+
+    def __exit__(self, *_error: object) -> None:
+        if self._raw is not None:
+            self._raw.close()
+
+    def _checked(self, records: Iterator[Record]) -> Iterator[Record]:
+        try:
+            yield from records
+        except (OSError, EOFError) as error:  # gzip raises either for a file that is cut off or damaged
+            raise InputError(f"{self._name} cannot be read to its end: {error}.") from error
+
+
+class _Problems:
+    """What goes to standard error: lines that cannot be read, warnings, and on a terminal how far it is."""
+
+    def __init__(self) -> None:
+        self.bad = 0
+        self._console = Console(sys.stderr)
+        self._terminal = sys.stderr.isatty()
+        self._shown = ""
+
+    def bad_line(self, where: str, what: str) -> None:
+        """Count a line that cannot be read; name it, if it is among the first."""
+        self.bad += 1
+        if self.bad <= _SHOWN_BAD:
+            self.warn(f"{where}: {what}")
+
+    def warn(self, text: str) -> None:
+        """Write a warning."""
+        self._clear()
+        self._console.line(self._console.style("warning:", "bold", "yellow") + " " + self._console.style(text))
+
+    def progress(self, replay: Replay, source: Source) -> Iterator[Replayed]:
+        """Yield the events of a source, and show how far it is."""
+        following = time.monotonic() + _PROGRESS_SECONDS
+        for record in source.records:
+            for event in replay.feed(record):
+                self._clear()
+                yield event
+            if self._terminal and time.monotonic() >= following:
+                following = time.monotonic() + _PROGRESS_SECONDS
+                share = source.share()
+                part = "" if share is None else f", {min(share, 1):.0%}"
+                self._clear()
+                self._shown = f"{source.name}: {replay.documents:,} documents{part}"[:100]
+                sys.stderr.write(self._console.style(self._shown, "dim"))
+                sys.stderr.flush()
+        yield from replay.end(source.until)
+
+    def end(self) -> None:
+        """Say how many lines were not named."""
+        self._clear()
+        if self.bad > _SHOWN_BAD:
+            self.warn(f"{plural(self.bad - _SHOWN_BAD, 'more line')} could not be read")
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._shown = ""
+            sys.stderr.write("\r\033[K")
+
+
+# Output, for programs
+
+
+def _write_json(told: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]]) -> None:
+    """Write one object, event by event: they need not fit into memory."""
+    write = sys.stdout.write
+    head = {"schema": "policy-replay", "version": 1}
+    write(f'{{"forewarn": {json.dumps(head)}, "events": [')
+    for number, (source, event) in enumerate(told):
+        write(("," if number else "") + "\n" + json.dumps({"source": source, **_as_dict(event)}))
+    write(f'\n], "summary": {json.dumps(summary())}}}\n')
+
+
+def _as_dict(told: Replayed) -> dict[str, Any]:
+    then = None
+    if told.outcome_then is not None:
+        then = {
+            "outcome": told.outcome_then,
+            "approved_at": _time(told.approved_then),
+            "latency_seconds": told.latency_then_seconds,
+            "ahead_seconds": told.ahead_then_seconds,
+            "decisions": [{**past._asdict(), "at": _time(past.at)} for past in told.then],
+        }
+    now = {
+        "outcome": told.outcome_now,
+        "approved_at": _time(told.approved_now),
+        "latency_seconds": told.latency_seconds,
+        "ahead_seconds": told.ahead_seconds,
+        "decisions": [{**decided._asdict(), "at": _time(decided.at)} for decided in told.now],
+    }
+    return {
+        "event": told.event.as_dict(),
+        "vm": told.vm,
+        "first_seen": _time(told.first_seen),
+        "last_seen": _time(told.last_seen),
+        "not_before": _time(told.not_before),
+        "changed": told.changed,
+        "then": then,
+        "now": now,
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else format_time(moment)
+
+
+# Output, for people
+
+
+def _show(told: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]], tally: Tally) -> None:
+    console = Console(sys.stdout)
+    page = Page(console)
+    for _source, event in told:
+        _show_event(page, event)
+    _show_summary(console, page, summary(), tally)
+
+
+def _show_event(page: Page, told: Replayed) -> None:
+    event = told.event
+    seen = "" if told.first_seen is None else f"{_second(told.first_seen)}  "
+    page.segments(
+        (f"{seen}{event.event_type or 'event'}", ("bold",)),
+        (event.event_id, ("bold",)),
+        (f"affects {resources_text(event.resources)}", ()),
+        *([("CHANGED", ("bold", "yellow"))] if told.changed else []),
+    )
+    for label, decisions, sent in (
+        ("then", told.then, _sent(told.approved_then, told.latency_then_seconds, told.ahead_then_seconds)),
+        ("now", told.now, _sent(told.approved_now, told.latency_seconds, told.ahead_seconds)),
+    ):
+        _show_decisions(page, label, told, decisions, sent if label == "then" or told.would_approve else "")
+    page.line()
+
+
+def _show_decisions(
+    page: Page, label: str, told: Replayed, decisions: Sequence[Past] | Sequence[Decided], sent: str
+) -> None:
+    """Write each output by another rule, with the time since first sight; then whether an approval was sent."""
+    before: tuple[object, ...] = ()
+    for decision in decisions:
+        if decision.status == "Started":
+            continue
+        news = (decision.output, decision.policy, decision.rule)
+        if news != before:
+            since = ""
+            if told.first_seen is not None and decision.at is not None and before:
+                since = f"after {exact_text((decision.at - told.first_seen).total_seconds())}: "
+            reason = f": {decision.reason}" if decision.reason else ""
+            lead = f"  {'' if before else label:<5} "
+            page.hanging(lead, f"{since}{_by(decision)}{reason}", _COLOURS.get(decision.output, "bold"))
+            before = news
+    if not before:
+        if decisions:
+            page.hanging(f"  {label:<5} ", "it had started when it was first seen")
+        return
+    if sent:
+        page.hanging(" " * 8, sent)
+    elif label == "now" and told.outcome_now == NOT_SENT:
+        last = [decided for decided in told.now if decided.status != "Started" and decided.output == "approve"][-1]
+        page.hanging(" " * 8, f"not sent by this VM: {last.standing_reason}")
+    if label == "now" and told.would_approve:
+        hooks = max(decided.hooks for decided in told.now)
+        if hooks:
+            page.hanging(" " * 8, f"and after {plural(hooks, 'prepare hook')}, which took no time here")
+
+
+def _by(decision: Past | Decided) -> str:
+    name = by(decision)
+    return decision.output if name is None else f"{decision.output} by {name}"
+
+
+def _sent(at: datetime | None, latency: float | None, ahead: float | None) -> str:
+    if at is None:
+        return "approved" if latency is None and ahead is None else ""
+    parts = [f"approved at {_second(at)}"]
+    parts += [] if latency is None else [f"{exact_text(max(0.0, latency))} after it was first seen"]
+    parts += [] if ahead is None else [f"{exact_text(max(0.0, ahead))} before NotBefore"]
+    return ", ".join(parts)
+
+
+def _second(moment: datetime) -> str:
+    return format_time(moment.replace(microsecond=0))
+
+
+def _show_summary(console: Console, page: Page, numbers: dict[str, Any], tally: Tally) -> None:
+    parts = [f"{numbers['documents']:,} documents", f"{numbers['events']:,} events"]
+    parts += [f"{numbers['unreadable']:,} lines that cannot be read"] if numbers["unreadable"] else []
+    spans = f", {numbers['first'][:19]}Z to {numbers['last'][:19]}Z" if numbers["first"] else ""
+    page.line(f"{', '.join(parts)}{spans}", "bold")
+    sides = [tally.then, tally.now] if tally.compared else [tally.now]
+    rows = [[_WORDS[outcome], *(f"{side.outcomes[outcome]:,}" for side in sides)] for outcome in OUTCOMES]
+    for words, spans_of, share in (
+        ("approval after first sight, median", "latency", 0.5),
+        ("  longest", "latency", 1.0),
+        ("approval before NotBefore, median", "ahead", 0.5),
+        ("  shortest", "ahead", 0.0),
+    ):
+        found = [getattr(side, spans_of).quantile(share) for side in sides]
+        if any(value is not None for value in found):
+            rows.append([words, *("-" if value is None else exact_text(max(0.0, value)) for value in found)])
+    console.table(["", *(["THEN", "NOW"] if tally.compared else ["NOW"])], rows)
+    if not tally.compared:
+        return
+    page.line(f"{tally.changed:,} of {tally.compared:,} decided otherwise than then", *_alarm(tally.changed))
+    for change, count in tally.changes.most_common(_SHOWN_CHANGES):
+        then = change.then_output + (f" by {change.then_by}" if change.then_by else "")
+        now = change.now_output + (f" by {change.now_by}" if change.now_by else "")
+        page.hanging(f"  {count:>7,}  ", f"{then} -> {now}")
+    if len(tally.changes) > _SHOWN_CHANGES:
+        page.line(f"  and {len(tally.changes) - _SHOWN_CHANGES} more kinds: see --json")
+
+
+def _alarm(count: int) -> tuple[str, ...]:
+    return ("bold", "yellow") if count else ()
