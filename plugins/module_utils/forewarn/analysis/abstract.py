@@ -1,0 +1,132 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evaluates terms on all classes at once: for each, the set where it is true, where false, where an error.
+
+``&&`` and ``||`` absorb errors as the CEL language definition says: a side that decides hides the other's error.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .concrete import roots
+from .shapes import Atom, Term
+from .space import Space
+
+
+class Sets(NamedTuple):
+    """Three sets of classes that have none in common and cover the space."""
+
+    true: int
+    false: int
+    error: int
+
+
+class Evaluation:
+    """Evaluates terms on one space; what is asked for twice is computed once."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._known: dict[int, Sets] = {}
+        self._kept: list[Term] = []  # so that no other term gets the id of a known one
+        self._roots: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+
+    def __call__(self, term: Term) -> Sets:
+        """Return the sets of a term."""
+        found = self._known.get(id(term))
+        if found is None:
+            found = self._known[id(term)] = self._evaluate(term)
+            self._kept.append(term)
+        return found
+
+    def _evaluate(self, term: Term) -> Sets:
+        everything = self.space.all
+        if term.op == "lit":
+            return Sets(*(everything if term.name == one else 0 for one in ("true", "false", "error")))
+        if term.op == "exact" and term.atom is not None:
+            return self._exact(term.atom)
+        inner = [self(one) for one in term.terms]
+        if term.op == "free":
+            valued = inner[0].true
+            chosen = self.space.mask(term.name, 0)
+            return Sets(valued & chosen, valued & ~chosen, everything ^ valued)
+        return _OPERATIONS[term.op](inner, everything)
+
+    def _exact(self, atom: Atom) -> Sets:
+        dimensions = [self.space.by_name[name] for name in atom.dims]
+        given = iter(self._all_roots(atom))
+        found = {"true": 0, "false": 0, "error": 0}
+
+        def collect(depth: int) -> dict[str, int]:
+            if depth == len(dimensions):
+                return {atom.evaluate(next(given)): self.space.all}
+            sets: dict[str, int] = {}
+            for place in range(len(dimensions[depth].values)):
+                mask = self.space.mask(dimensions[depth].name, place)
+                for answer, classes in collect(depth + 1).items():
+                    sets[answer] = sets.get(answer, 0) | (classes & mask)
+            return sets
+
+        found.update(collect(0))
+        return Sets(found["true"], found["false"], found["error"])
+
+    def _all_roots(self, atom: Atom) -> list[tuple[Any, ...]]:
+        """Return what an atom reads for each combination of values, the last dimension varying fastest."""
+        key = (atom.dims, id(atom.params))
+        if key not in self._roots:
+            combinations: list[dict[str, Any]] = [{}]
+            for name in atom.dims:
+                values = self.space.by_name[name].values
+                combinations = [{**one, name: value.concrete} for one in combinations for value in values]
+            self._roots[key] = [roots(one, atom.params) for one in combinations]
+        return self._roots[key]
+
+
+def _and(sets: list[Sets], everything: int) -> Sets:
+    true, false = everything, 0
+    for one in sets:
+        true &= one.true
+        false |= one.false
+    return Sets(true, false, everything ^ (true | false))
+
+
+def _or(sets: list[Sets], everything: int) -> Sets:
+    true, false = 0, everything
+    for one in sets:
+        true |= one.true
+        false &= one.false
+    return Sets(true, false, everything ^ (true | false))
+
+
+def _not(sets: list[Sets], _everything: int) -> Sets:
+    return Sets(sets[0].false, sets[0].true, sets[0].error)
+
+
+def _if(sets: list[Sets], _everything: int) -> Sets:
+    condition, then, otherwise = sets
+    return Sets(
+        (condition.true & then.true) | (condition.false & otherwise.true),
+        (condition.true & then.false) | (condition.false & otherwise.false),
+        condition.error | (condition.true & then.error) | (condition.false & otherwise.error),
+    )
+
+
+def _same(sets: list[Sets], everything: int) -> Sets:
+    error = sets[0].error | sets[1].error
+    true = ((sets[0].true & sets[1].true) | (sets[0].false & sets[1].false)) & ~error
+    return Sets(true, everything & ~error & ~true, error)
+
+
+def _differ(sets: list[Sets], everything: int) -> Sets:
+    return _not([_same(sets, everything)], everything)
+
+
+def _defined(sets: list[Sets], everything: int) -> Sets:
+    error = 0
+    for one in sets:
+        error |= one.error
+    return Sets(everything & ~error, 0, error)
+
+
+_OPERATIONS = {"and": _and, "or": _or, "not": _not, "if": _if, "same": _same, "differ": _differ, "defined": _defined}

@@ -1,0 +1,204 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A class of events made concrete: what the evaluator sees of it, and an event that a runner could get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+from ..events import Document, Event, Vm, format_time, has_field, parse_document
+from ..policy.decision import Facts
+from ..policy.evaluate import ABSENT
+from ..policy.timevalues import SECOND, format_duration, format_timestamp, from_datetime
+from .domains import MISSING, duration_text
+
+Assignment = Mapping[str, Any]  # name of a dimension -> concrete value
+
+_NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_VM = "vm_0"
+_USUAL_NOTICE = 15 * 60 * SECOND  # SE-20
+EVENT_ID = "00000000-0000-4000-8000-000000000001"
+
+
+class Witness(NamedTuple):
+    """One event of a class with everything that a decision about it reads.
+
+    ``event`` is as the service writes it. ``params`` are JSON values, those of the class's dimensions alone.
+    """
+
+    event: Mapping[str, Any]
+    document: Document
+    facts: Facts
+    params: Mapping[str, Any]
+
+    @property
+    def explain(self) -> list[str]:
+        """The arguments of ``forewarn policy explain``, beside ``--policy`` and ``--event``, that repeat the case."""
+        vm = self.facts.vm
+        arguments = ["--now", format_time(self.facts.now)]
+        first_seen = self.facts.first_seen.get(self.document.events[0].key, self.facts.now)
+        if first_seen != self.facts.now:
+            arguments += ["--first-seen", format_time(first_seen)]
+        for fact, value in vm_dict(vm).items():
+            if fact == "tags":
+                arguments += [part for tag in value for part in ("--vm", f"tags.{tag}={value[tag]}")]
+            elif fact == "name":
+                arguments += ["--vm-name", value]
+            else:
+                arguments += ["--vm", f"{fact}={value}"]
+        for name, value in self.params.items():
+            arguments += ["--param", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+        return arguments
+
+    def as_test_input(self) -> dict[str, Any]:
+        """Return the ``input`` of a test that repeats the case."""
+        event = {name: self.event.get(name) for name in ("EventType", "EventStatus", "NotBefore", "Resources")}
+        event.update({name: value for name, value in self.event.items() if name != "EventId" or value != EVENT_ID})
+        given: dict[str, Any] = {"event": event, "vm": {"name": None, **vm_dict(self.facts.vm)}}
+        first_seen = self.facts.first_seen.get(self.document.events[0].key, self.facts.now)
+        given["now"] = format_time(self.facts.now)
+        if first_seen != self.facts.now:
+            given["age"] = duration_text(from_datetime(self.facts.now) - from_datetime(first_seen))
+        if self.params:
+            given["params"] = dict(self.params)
+        return given
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the case for ``--json``."""
+        return {
+            "event": dict(self.event),
+            "now": format_time(self.facts.now),
+            "first_seen": format_time(self.facts.first_seen.get(self.document.events[0].key, self.facts.now)),
+            "vm": vm_dict(self.facts.vm),
+            "params": dict(self.params),
+        }
+
+
+def vm_dict(vm: Vm) -> dict[str, Any]:
+    """Return the facts about a VM that are known."""
+    names = ("name", "location", "zone", "size", "scale_set", "fault_domain", "tags")
+    return {name: getattr(vm, name) for name in names if getattr(vm, name) is not None}
+
+
+def roots(values: Assignment, params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what an expression reads, in the order of program.ROOTS, of a class of which ``values`` are known.
+
+    What no dimension tells is left out, so an expression must read nothing else.
+    """
+    event = {name[6:]: value for name, value in values.items() if name.startswith("event.") and value is not MISSING}
+    now = values.get("now", from_datetime(_NOW))
+    lead = values.get("notice", MISSING)
+    notice: Any = ABSENT
+    if lead is not MISSING:
+        event["NotBefore"] = now + lead
+        notice = max(0, lead)
+    if event.get("EventStatus") == "Started":
+        notice = 0
+    event["Resources"] = _resources(values, None)
+    known = values.get("vm.name") is not MISSING
+    place = values.get("place")
+    vm = {name[3:]: value for name, value in values.items() if name.startswith("vm.") and value is not MISSING}
+    if vm.pop("tags", False):
+        vm["tags"] = _tags(values)
+    given = {**params, **{name[7:]: value for name, value in values.items() if name.startswith("params.")}}
+    return (
+        *(event, ABSENT, notice, values.get("age", 0), now),
+        *((place != "not listed", place == "leader") if known else (ABSENT, ABSENT)),
+        *(vm, given),
+    )
+
+
+def _tags(values: Assignment) -> dict[str, str]:
+    return {name[4:]: value for name, value in values.items() if name.startswith("tag:") and value is not MISSING}
+
+
+def _resources(values: Assignment, vm: str | None) -> list[str]:
+    """Return the names that an event lists: ``vm`` at its place, those asked for, and others up to the number."""
+    named = [name[6:] for name, value in values.items() if name.startswith("names:") and value]
+    place = values.get("place", "leader") if vm is not None else "not listed"
+    if place != "not listed" and vm is not None:
+        rest = [name for name in named if name != vm]
+        named = [vm, *rest] if place == "leader" else [*(rest[:1] or ["vm_1"]), vm, *rest[1:]]
+    count = values.get("count", 1)
+    number = 1
+    while len(named) < count:
+        if (filler := f"vm_{number}") not in named:
+            named.append(filler)
+        number += 1
+    return named
+
+
+def witness(values: Assignment, params: Mapping[str, str], api_version: str) -> Witness:
+    """Return an event of a class. ``params`` maps the names of parameters among the dimensions to their types."""
+    now_ns = values.get("now", from_datetime(_NOW))
+    now = _EPOCH + timedelta(microseconds=now_ns // 1000)
+    name = None if values.get("vm.name") is MISSING else values.get("vm.name", _VM)
+    event: dict[str, Any] = {
+        "EventId": EVENT_ID,
+        "EventType": "Freeze",
+        "ResourceType": "VirtualMachine",
+        "Resources": _resources(values, name),
+        "EventStatus": "Scheduled",
+        "NotBefore": "",
+        "EventSource": "Platform",
+        "DurationInSeconds": -1,
+    }
+    for dimension, value in values.items():
+        if dimension.startswith("event."):
+            event[dimension[6:]] = value
+    lead = values.get("notice", MISSING if event["EventStatus"] == "Started" else _USUAL_NOTICE)
+    if lead is not MISSING:
+        event["NotBefore"] = format_time(_EPOCH + timedelta(microseconds=(now_ns + lead) // 1000))
+    event = {name: value for name, value in event.items() if value is not MISSING and has_field(api_version, name)}
+    if api_version == "2017-03-01":
+        event["Resources"] = ["_" + one for one in event["Resources"]]
+    document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [event]}), api_version)
+    facts_of_vm = {
+        key[3:]: value
+        for key, value in values.items()
+        if key.startswith("vm.") and key not in ("vm.name", "vm.tags") and value is not MISSING
+    }
+    tags = _tags(values) if values.get("vm.tags", False) else None
+    first_seen = now - timedelta(microseconds=values.get("age", 0) // 1000)
+    seen = {one.key: first_seen for one in document.events}
+    facts = Facts(now, Vm(name=name, tags=tags, **facts_of_vm), seen)
+    given = {key[7:]: _as_json(value, params[key[7:]]) for key, value in values.items() if key.startswith("params.")}
+    return Witness(event, document, facts, given)
+
+
+def _as_json(value: Any, kind: str) -> Any:
+    if kind == "duration":
+        return format_duration(value)
+    return format_timestamp(value) if kind == "timestamp" else value
+
+
+def observed(event: Event, facts: Facts, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the dimensions read of a concrete case: the opposite of ``witness``.
+
+    Keys are dimensions that stand alone; those of single tags, names and parameters are asked for by the caller.
+    """
+    now = from_datetime(facts.now)
+    fields = event.as_dict()
+    values: dict[str, Any] = {f"event.{name}": fields.get(name, MISSING) for name in _FIELDS}
+    values["notice"] = MISSING if event.not_before is None else from_datetime(event.not_before) - now
+    values["now"] = now
+    values["age"] = max(0, now - from_datetime(facts.first_seen.get(event.key, facts.now)))
+    values["count"] = len(event.resources)
+    place = event.place_of(facts.vm.name)
+    values["place"] = "not listed" if place is None else "leader" if place == 0 else "further down"
+    for fact in ("name", "location", "zone", "size", "scale_set", "fault_domain"):
+        value = getattr(facts.vm, fact)
+        values[f"vm.{fact}"] = MISSING if value is None else value
+    values["vm.tags"] = facts.vm.tags is not None
+    values.update({f"tag:{tag}": text for tag, text in (facts.vm.tags or {}).items()})
+    values.update({f"names:{name}": True for name in event.resources})
+    values.update({f"params.{name}": value for name, value in params.items()})
+    return values
+
+
+_FIELDS = ("EventId", "EventType", "ResourceType", "EventStatus", "Description", "EventSource", "DurationInSeconds")

@@ -1,0 +1,200 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Walks the rules of all policies over all classes at once: which rule decides where, and what comes of it together.
+
+For the outcome of one class ask ``Decided.outcome``; for an event that belongs to it, ``Decided.space.witness``. Sets
+of classes are integers (see space). Every class of ``space.reachable`` is in exactly one region of each policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD
+from .abstract import Evaluation
+from .reading import Reading, ReadMatch, ReadPolicy
+from .space import Space
+
+# How a region came about.
+RULE, ERROR, EXPLANATION, DOUBT, NO_RULE = "rule", "error", "explanation", "doubt", "no-rule"
+
+
+class Region(NamedTuple):
+    """The classes that one policy treats alike, for one reason.
+
+    ``how``: RULE: the match decided; ERROR: its condition, EXPLANATION: its explanation could not be evaluated, so
+    hold; DOUBT: unknown EventType or EventStatus, so hold; NO_RULE: abstain.
+    """
+
+    policy: str
+    how: str
+    output: str
+    match: ReadMatch | None
+    classes: int
+
+    @property
+    def rule(self) -> str | None:
+        """The rule's path, as decisions name it."""
+        return None if self.match is None else self.match.path
+
+
+class MatchSets(NamedTuple):
+    """What becomes of one match: the classes that reach it, meet its condition, fail in it, fail in its explanation."""
+
+    match: ReadMatch
+    reached: int
+    met: int
+    failed: int
+    unexplained: int
+    condition: int  # met wherever it were reached
+
+
+class Outcome(NamedTuple):
+    """What all policies together make of a class, as the engine's Decision has it."""
+
+    output: str
+    policy: str | None
+    rule: str | None
+    how: str | None
+    approver: str
+    group: str
+    prepare: tuple[Mapping[str, Any], ...]
+    recover: tuple[Mapping[str, Any], ...]
+    notify: tuple[Mapping[str, Any], ...]
+    rules: tuple[tuple[str, str, str | None], ...]  # of every policy: its name, output and rule
+
+
+class PolicyDecided(NamedTuple):
+    """One policy's regions, without empty ones, and the sets of its matches by their number."""
+
+    policy: ReadPolicy
+    regions: tuple[Region, ...]
+    matches: Mapping[int, MatchSets]
+
+    def giving(self, output: str) -> int:
+        """Return the classes for which the policy says ``output``."""
+        classes = 0
+        for region in self.regions:
+            if region.output == output:
+                classes |= region.classes
+        return classes
+
+
+class Decided:
+    """The decisions of all policies over one space. ``approve`` and ``hold`` are sets; what is not held is approved."""
+
+    def __init__(self, reading: Reading, space: Space, evaluation: Evaluation | None = None) -> None:
+        self.reading = reading
+        self.space = space
+        self.evaluation = evaluation or Evaluation(space)
+        self.policies = tuple(_walk(policy, self.evaluation) for policy in reading.policies)
+        held = approved = 0
+        for policy in self.policies:
+            held |= policy.giving(HOLD)
+            approved |= policy.giving(APPROVE)
+        self.approve = approved & ~held
+        self.hold = space.reachable & ~self.approve
+        self.uncovered = space.reachable & ~held & ~approved  # every policy abstains
+
+    def outcome(self, number: int) -> Outcome:
+        """Return what comes of a class."""
+        bit = 1 << number
+        return combine([next(one for one in policy.regions if one.classes & bit) for policy in self.policies])
+
+    def partition(self, classes: int | None = None) -> list[tuple[Outcome, int]]:
+        """Return the outcomes that occur among ``classes`` (all reachable ones), each with its classes."""
+        return [(combine(regions), found) for regions, found in self.regions(classes)]
+
+    def regions(self, classes: int | None = None) -> list[tuple[tuple[Region, ...], int]]:
+        """Return the combinations of regions, one of each policy, that occur among ``classes``."""
+        found: list[tuple[tuple[Region, ...], int]] = [((), self.space.reachable if classes is None else classes)]
+        for policy in self.policies:
+            found = [
+                ((*before, region), both)
+                for before, held in found
+                for region in policy.regions
+                if (both := held & region.classes)
+            ]
+        return [one for one in found if one[1]]
+
+
+def combine(regions: list[Region] | tuple[Region, ...]) -> Outcome:
+    """Return what the policies' regions of one class amount to: the rule of policy.engine."""
+    acting = [one for one in regions if one.output != ABSTAIN]
+    deciding = next((one for one in regions if one.output == HOLD), None)
+    if deciding is None:
+        deciding = next((one for one in regions if one.output == APPROVE), None)
+    data = [one.match.data if one.how == RULE and one.match is not None else {} for one in acting]
+    hooks = {
+        kind: tuple(hook for entry in data for hook in entry.get(kind, ())) for kind in ("prepare", "recover", "notify")
+    }
+    return Outcome(
+        HOLD if deciding is None else deciding.output,
+        None if deciding is None else deciding.policy,
+        None if deciding is None else deciding.rule,
+        None if deciding is None else deciding.how,
+        min((entry.get("approver", APPROVERS[0]) for entry in data), key=APPROVERS.index, default=APPROVERS[0]),
+        min((entry.get("group", GROUPS[0]) for entry in data), key=GROUPS.index, default=GROUPS[0]),
+        hooks["prepare"],
+        hooks["recover"],
+        hooks["notify"],
+        tuple((one.policy, one.output, one.rule) for one in regions),
+    )
+
+
+def _walk(policy: ReadPolicy, evaluation: Evaluation) -> PolicyDecided:
+    space = evaluation.space
+    regions: list[Region] = []
+    matches: dict[int, MatchSets] = {}
+    known = space.reachable
+    for name, values in policy.known.items():
+        known &= space.having(f"event.{name}", *values)
+    _add(regions, policy, DOUBT, HOLD, None, space.reachable & ~known)
+    left, abstained = _try(policy, policy.matches, known, evaluation, regions, matches)
+    _add(regions, policy, NO_RULE, ABSTAIN, None, left | abstained)
+    return PolicyDecided(policy, tuple(regions), matches)
+
+
+def _add(
+    regions: list[Region], policy: ReadPolicy, how: str, output: str, match: ReadMatch | None, classes: int
+) -> None:
+    if classes:
+        regions.append(Region(policy.name, how, output, match, classes))
+
+
+def _try(
+    policy: ReadPolicy,
+    matches: tuple[ReadMatch, ...],
+    alive: int,
+    evaluation: Evaluation,
+    regions: list[Region],
+    found: dict[int, MatchSets],
+) -> tuple[int, int]:
+    """Return the classes that no match of a block has taken, and those for which the policy abstains."""
+    abstained = 0
+    for match in matches:
+        reached = alive
+        if match.condition is None:
+            condition, met, failed = evaluation.space.all, alive, 0
+        else:
+            sets = evaluation(match.condition)
+            condition, met, failed = sets.true, alive & sets.true, alive & sets.error
+        alive &= ~(met | failed)
+        _add(regions, policy, ERROR, HOLD, match, failed)
+        unexplained = 0
+        if match.inner is not None:
+            left, more = _try(policy, match.inner, met, evaluation, regions, found)
+            abstained |= more
+            if match.always:
+                alive |= left
+            else:
+                abstained |= left
+        else:
+            if match.explanation is not None:
+                unexplained = met & evaluation(match.explanation).error
+            _add(regions, policy, RULE, match.data["output"], match, met & ~unexplained)
+            _add(regions, policy, EXPLANATION, HOLD, match, unexplained)
+        found[match.number] = MatchSets(match, reached, met, failed, unexplained, condition)
+    return alive, abstained

@@ -1,0 +1,198 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Dimensions of the event space: what policies read of an event, each with a short list of representative values.
+
+Ordered values (numbers, durations, times) are cut where an expression compares them, so that no comparison can tell
+two values of one interval apart. Where expressions compare dimensions with each other, each interval offers as many
+representatives as there are such dimensions: every order of them then occurs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..policy.timevalues import SECOND, format_duration, format_timestamp
+
+MICROSECOND = 1_000  # ns; finer than that no time reaches an expression
+LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: beyond that nothing is looked at
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING: Any = _Missing()  # a field, tag or fact that is not there
+
+
+class Value(NamedTuple):
+    """One representative. ``concrete`` is what the evaluator sees, MISSING for nothing; ``label`` is for people.
+
+    Of ordered dimensions, ``low`` and ``high`` are the interval, both included, None for no bound. ``normal`` is False
+    for what the service does not send by its documentation, though an event that has it is not refused.
+    """
+
+    label: str
+    concrete: Any
+    normal: bool = True
+    low: Any = None
+    high: Any = None
+
+    @property
+    def interval(self) -> bool:
+        """Whether the value stands for an interval of more than one."""
+        return self.low is None or self.high is None or self.low != self.high
+
+
+class Dimension(NamedTuple):
+    """``kind`` is ``text``, ``flag``, ``free`` or, ordered: ``int``, ``double``, ``duration``, ``timestamp``.
+
+    A ``free`` dimension stands for an expression that is not understood: nothing about it may be relied upon.
+    ``name`` reads as expressions have it (``event.EventType``, ``notice``, ``params.x``); ``free:N`` for the free ones.
+    """
+
+    name: str
+    kind: str
+    values: tuple[Value, ...]
+    peers: tuple[str, ...] = ()  # dimensions it is compared with, itself included
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its values are intervals."""
+        return self.kind in ("int", "double", "duration", "timestamp")
+
+
+def texts(
+    known: Iterable[str], literals: Iterable[str], missing: bool | None, literal: bool = True, other: bool = True
+) -> tuple[Value, ...]:
+    """Return the values of a text: the known ones, those compared with, any other one, none.
+
+    ``missing`` is whether its absence is normal, None if it cannot be absent; ``literal`` and ``other`` likewise.
+    """
+    known = tuple(known)
+    values = [Value(text, text) for text in known]
+    further = sorted(set(literals) - set(known))
+    values += [Value(text or "''", text, literal) for text in further]
+    taken = {text.lower() for text in (*known, *further)}
+    name = next(name for name in _others() if name.lower() not in taken)
+    values.append(Value("any other", name, other))
+    if missing is not None:
+        values.append(Value("missing", MISSING, missing))
+    return tuple(values)
+
+
+def _others() -> Iterable[str]:
+    yield "Other"
+    number = 2
+    while True:
+        yield f"Other{number}"
+        number += 1
+
+
+def after(value: Any) -> Any:
+    """Return the next value: where an interval begins that a comparison with ``value`` ends."""
+    return math.nextafter(value, math.inf) if isinstance(value, float) else value + 1
+
+
+def _before(value: Any) -> Any:
+    return math.nextafter(value, -math.inf) if isinstance(value, float) else value - 1
+
+
+def intervals(kind: str, cuts: Iterable[Any], low: Any, high: Any, slots: int, fine: bool) -> tuple[Value, ...]:
+    """Return the values of an ordered dimension between ``low`` and ``high`` (None: no bound).
+
+    A cut is where a new interval begins. ``slots`` is how many dimensions are compared with each other; ``fine`` says
+    that the dimension may have any value, not whole microseconds alone (parameters of a duration, say).
+    """
+    starts = sorted(cut for cut in set(cuts) if (low is None or cut > low) and (high is None or cut <= high))
+    values = []
+    for start, following in zip([low, *starts], [*starts, None]):
+        end = high if following is None else _before(following)
+        found = _pick(kind, start, end, slots)
+        if not found and fine:
+            found = [start]
+        label = _range(kind, start, end)
+        for one in found:
+            shown = label if len(found) == 1 else f"{label} ({show(kind, one)})"
+            values.append(Value(shown, one, True, start, end))
+    return tuple(values)
+
+
+def show(kind: str, value: Any) -> str:
+    """Write an ordered value as people do."""
+    if kind == "duration":
+        return duration_text(value)
+    return format_timestamp(value) if kind == "timestamp" else str(value)
+
+
+def duration_text(value: int) -> str:
+    """Write a duration with the units that people use: ``1h30m``, ``-5s``, ``0s``."""
+    seconds, rest = divmod(abs(value), SECOND)
+    if rest or not seconds:
+        return format_duration(value)
+    parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))
+    return ("-" if value < 0 else "") + "".join(f"{count}{unit}" for count, unit in parts if count)
+
+
+def _range(kind: str, low: Any, high: Any) -> str:
+    if low is not None and low == high:
+        return show(kind, low)
+    if kind == "duration" and high == LONGEST:
+        high = None
+    if kind == "duration":  # bounds that people know: below 5m, not up to 299.999999999 s
+        if high is not None and high % SECOND == SECOND - 1:
+            below = f"below {show(kind, high + 1)}"
+            return below if low is None or low == 0 else f"{show(kind, low)} to {below}"
+        if low is not None and low % SECOND == 1:
+            above = f"above {show(kind, low - 1)}"
+            return above if high is None else f"{above} to {show(kind, high)}"
+    if high is None:
+        return "any" if low is None else f"{show(kind, low)}.."
+    return f"..{show(kind, high)}" if low is None else f"{show(kind, low)}..{show(kind, high)}"
+
+
+def merged_range(kind: str, values: Sequence[Value]) -> str:
+    """Return adjacent intervals, in order, as one."""
+    return _range(kind, values[0].low, values[-1].high)
+
+
+def _pick(kind: str, low: Any, high: Any, count: int) -> list[Any]:
+    """Return up to ``count`` values of an interval, in ascending order, such as people find easy to read."""
+    if kind == "double":
+        return _pick_doubles(low, high, count)
+    steps = [1]
+    if kind in ("duration", "timestamp"):
+        steps = [60 * SECOND, SECOND, SECOND // 10, SECOND // 1000, MICROSECOND]
+    found: list[Any] = []
+    for step in steps:
+        if low is None:
+            top = 0 if high is None else high // step * step
+            found = [top - step * place for place in range(count)][::-1]
+        else:
+            first = -(-low // step) * step
+            if count == 1 and kind == "int" and low == 0:
+                first = 5  # seconds, say: 0 means no interruption and would be a poor example
+            if count == 1 and kind == "duration" and low == 0 and (high is None or high > step):
+                first = step
+            found = [first + step * place for place in range(count)]
+            while first > low and found and high is not None and found[-1] > high:
+                first -= step
+                found = [value - step for value in found]
+            found = [value for value in found if value >= low and (high is None or value <= high)]
+        if len(found) == count:
+            break
+    return found
+
+
+def _pick_doubles(low: Any, high: Any, count: int) -> list[Any]:
+    if low is None and high is None:
+        return [float(place) for place in range(count)]
+    if low is None:
+        return [high - place for place in range(count)][::-1]
+    if high is None:
+        return [low + place for place in range(count)]
+    found = sorted({low + (high - low) * place / count for place in range(count)})
+    return [value for value in found if low <= value <= high]

@@ -1,0 +1,250 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compiled policies made ready for analysis: parameters settled, every expression read into terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE
+from ..policy.artifact import Artifact
+from ..policy.params import bind, convert
+from .domains import show
+from .shapes import Reader, Term
+from .space import Space, slices
+from .vocabulary import Vocabulary
+
+
+class ReadMatch(NamedTuple):
+    """One match: the artifact's entry, its path of ids, its number in the file, and its expressions as terms."""
+
+    data: Mapping[str, Any]
+    path: str
+    number: int
+    condition: Term | None  # None: always
+    explanation: Term | None  # true where it has a value
+    inner: tuple[ReadMatch, ...] | None
+
+    @property
+    def always(self) -> bool:
+        """Whether a nested rule only groups, so that the search goes on after it."""
+        condition = self.data["condition"]
+        return condition is None or condition["form"][0] == "lit"
+
+
+class Invariant(NamedTuple):
+    """A claim; ``terms`` says for each decision, ``approve`` and ``hold``, where it holds."""
+
+    name: str
+    source: str  # file
+    line: int
+    column: int
+    text: str
+    terms: Mapping[str, Term]
+
+
+class ReadPolicy(NamedTuple):
+    """One policy. ``known`` maps EventType and EventStatus to the values that it does not hold out of hand."""
+
+    name: str
+    data: Mapping[str, Any]
+    matches: tuple[ReadMatch, ...]
+    known: Mapping[str, frozenset[str]]
+
+    def every(self) -> Iterator[ReadMatch]:
+        """Yield every match, nested ones after theirs."""
+        yield from _every(self.matches)
+
+
+class Reading(NamedTuple):
+    """Policies that run together. ``fixed`` are JSON values of parameters given; ``assumptions`` are for people."""
+
+    artifact: Artifact
+    policies: tuple[ReadPolicy, ...]
+    invariants: tuple[Invariant, ...]
+    vocabulary: Vocabulary
+    fixed: Mapping[str, Any]
+    assumptions: tuple[str, ...]
+
+    def spaces(self) -> Iterator[Space]:
+        """Yield the event space, in slices where it is large. Raises InputError if it is too large."""
+        return make_spaces([self])
+
+
+def make_spaces(readings: Sequence[Reading]) -> Iterator[Space]:
+    """Yield the space of readings that share a vocabulary."""
+    vocabulary = readings[0].vocabulary
+    types = {name: entry["type"] for name, entry in vocabulary.params.items()}
+    yield from slices(vocabulary.dimensions(), vocabulary.api_version, vocabulary.frees, types)
+
+
+def read(
+    artifact: Artifact, params: Mapping[str, Any] | None = None, invariants: Sequence[Mapping[str, Any]] = ()
+) -> Reading:
+    """Read compiled policies. ``params`` are JSON values given for parameters, as PolicySet takes them; others vary
+    over their declared range, or have their default.
+
+    ``invariants`` are further claims, of entries as the artifact has them, with ``source``. Raises InputError.
+    """
+    (reading,) = read_together([artifact], params, invariants)
+    return reading
+
+
+def read_together(
+    artifacts: Sequence[Artifact], params: Mapping[str, Any] | None = None, invariants: Sequence[Mapping[str, Any]] = ()
+) -> list[Reading]:
+    """Read several sets of policies over one vocabulary, so that one space holds the classes of all."""
+    given = dict(params or {})
+    policies = [data for artifact in artifacts for data in artifact.data["policies"]]
+    varying, assumptions = _settle(policies, given)
+    extra = {
+        name: tuple(dict.fromkeys(value for data in policies for value in data.get("extra_values", {}).get(name, ())))
+        for name in ("EventType", "EventStatus")
+    }
+    vocabulary = Vocabulary(artifacts[0].api_version, varying, extra)
+    return [_read(artifact, vocabulary, given, assumptions, invariants) for artifact in artifacts]
+
+
+def _read(
+    artifact: Artifact,
+    vocabulary: Vocabulary,
+    given: Mapping[str, Any],
+    assumptions: tuple[str, ...],
+    further: Sequence[Mapping[str, Any]],
+) -> Reading:
+    policies, claims = [], []
+    everything: dict[str, Any] = {}
+    for data in artifact.data["policies"]:
+        fixed = _fixed(data, vocabulary.params, given)
+        everything.update(fixed)
+        types = {entry["name"]: entry["type"] for entry in data["params"]}
+        reader = Reader(vocabulary, fixed, types)
+        matches = _block(reader, data["rule"], "", iter(range(1_000_000)))
+        extra = data.get("extra_values", {})
+        known = {
+            "EventType": frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ()))),
+            "EventStatus": frozenset((*EVENT_STATUSES, *extra.get("EventStatus", ()))),
+        }
+        policies.append(ReadPolicy(data["name"], data, matches, known))
+        claims += [_claim(entry, data["source"], vocabulary, fixed, types) for entry in data.get("invariants", ())]
+    for entry in further:
+        claims.append(_claim(entry, entry["source"], vocabulary, everything, {}))
+    used = {name: value for name, value in given.items() if _declares(artifact, name)}
+    return Reading(artifact, tuple(policies), tuple(claims), vocabulary, used, assumptions)
+
+
+def _declares(artifact: Artifact, name: str) -> bool:
+    return any(entry["name"] == name for data in artifact.data["policies"] for entry in data["params"])
+
+
+def _every(matches: tuple[ReadMatch, ...]) -> Iterator[ReadMatch]:
+    for match in matches:
+        yield match
+        if match.inner is not None:
+            yield from _every(match.inner)
+
+
+def _block(reader: Reader, block: Mapping[str, Any], prefix: str, numbers: Iterator[int]) -> tuple[ReadMatch, ...]:
+    for variable in block["variables"]:
+        reader.add_variable(variable["name"], variable["expr"])
+    found = []
+    for data in block["match"]:
+        path, number = prefix + data["id"], next(numbers)
+        condition = None if data["condition"] is None else reader.term(data["condition"])
+        told = data.get("explanation")
+        explanation = None if told is None else reader.defined(told)
+        inner = _block(reader, data["rule"], path + ".", numbers) if "rule" in data else None
+        found.append(ReadMatch(data, path, number, condition, explanation, inner))
+    return tuple(found)
+
+
+def _claim(
+    entry: Mapping[str, Any],
+    source: str,
+    vocabulary: Vocabulary,
+    fixed: Mapping[str, Any],
+    types: Mapping[str, str],
+) -> Invariant:
+    expression = entry["expression"]
+    terms = {}
+    for decision in ("approve", "hold"):
+        reader = Reader(vocabulary, fixed, types)
+        reader.invariants = True
+        terms[decision] = reader.term({**expression, "form": _decided(expression["form"], decision)})
+    text = " ".join(expression["source"].split())
+    return Invariant(entry["name"], source, expression["line"], expression["column"], text, terms)
+
+
+def _decided(form: Any, decision: str) -> Any:
+    """Return the form of an invariant with its decision put in."""
+    if not isinstance(form, list):
+        return form
+    if form[:1] == ["var"] and len(form) == 5 and form[4] in ("decision", "approve", "hold"):
+        return ["lit", *form[1:4], decision if form[4] == "decision" else form[4]]
+    return [_decided(item, decision) for item in form]
+
+
+def _settle(
+    policies: Sequence[Mapping[str, Any]], given: Mapping[str, Any]
+) -> tuple[dict[str, Mapping[str, Any]], tuple[str, ...]]:
+    """Return the parameters that vary, and what is assumed of the others."""
+    declared: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    for data in policies:
+        for entry in data["params"]:
+            declared.setdefault(entry["name"], []).append((data["name"], entry))
+    unknown = sorted(given.keys() - declared.keys())
+    if unknown:
+        known = f"declared are: {', '.join(sorted(declared))}" if declared else "they declare none"
+        raise InputError(f"no policy declares a parameter {unknown[0]}", known)
+    varying: dict[str, Mapping[str, Any]] = {}
+    assumptions = []
+    for name, entries in sorted(declared.items()):
+        shapes = [{key: entry.get(key) for key in ("type", "enum", "min", "max", "default")} for _, entry in entries]
+        entry = entries[0][1]
+        alike = all(shape == shapes[0] for shape in shapes)
+        if name in given:
+            assumptions.append(f"params.{name} is {given[name]}, as given")
+        elif alike and (_has_range(entry) or ("default" not in entry and _can_vary(entry))):
+            varying[name] = entry
+            assumptions.append(f"params.{name} is anything that its declaration allows: {_allowed(entry)}")
+        elif alike and "default" in entry:
+            assumptions.append(f"params.{name} is {_text(entry)}, its default: it has no limits that would say more")
+        elif any("default" not in one for _, one in entries):
+            raise InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
+        else:
+            listed = ", ".join(f"{_text(one)} in {policy}" for policy, one in entries)
+            assumptions.append(f"params.{name} is its default, which differs: {listed}")
+    return varying, tuple(assumptions)
+
+
+def _has_range(entry: Mapping[str, Any]) -> bool:
+    return entry["type"] == "bool" or (_can_vary(entry) and any(key in entry for key in ("enum", "min", "max")))
+
+
+def _can_vary(entry: Mapping[str, Any]) -> bool:
+    return not entry["type"].startswith(("list(", "map("))
+
+
+def _allowed(entry: Mapping[str, Any]) -> str:
+    if entry["type"] == "bool":
+        return "true or false"
+    if "enum" in entry:
+        return ", ".join(map(str, entry["enum"]))
+    limits = [f"{words} {entry[key]}" for key, words in (("min", "at least"), ("max", "at most")) if key in entry]
+    return " and ".join(limits) or f"any {entry['type']}"
+
+
+def _text(entry: Mapping[str, Any]) -> str:
+    kind = entry["type"]
+    return show(kind, convert(entry["default"], kind)) if kind in ("duration", "timestamp") else str(entry["default"])
+
+
+def _fixed(
+    data: Mapping[str, Any], varying: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values of a policy's parameters that do not vary."""
+    entries = [entry for entry in data["params"] if entry["name"] not in varying]
+    return bind(entries, given, data["name"])

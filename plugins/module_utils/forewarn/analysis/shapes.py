@@ -1,0 +1,357 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads typed forms: which dimensions an expression depends on, where it cuts them, and what is not understood.
+
+An expression becomes a Term, a tree of logic over atoms. An atom is *exact* if it has one answer for all events of a
+class: it compares an ordered dimension with what is constant or enumerable, a text for equality, asks ``has()``, or
+reads nothing but enumerable dimensions. The answer itself is the evaluator's, not ours. Anything else is *free*: it
+may be true or false for any event of any class, and an error where a part of it has no value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Form, Scope, parts
+from ..policy.functions import EvaluationError
+from ..policy.program import DAMAGED, ROOTS
+from .concrete import roots
+from .vocabulary import Leaf, Vocabulary
+
+_COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+# Functions that have a value for any arguments of their types.
+_TOTAL = frozenset(
+    (
+        *("in", "in_deep", "eq", "ne", "eq_deep", "ne_deep", "lt", "le", "gt", "ge", "not", "size", "contains"),
+        *("starts_with", "ends_with", "same", "lower_ascii", "upper_ascii", "trim", "reverse", "integer_to_string"),
+        *("bool_to_string", "duration_to_string", "timestamp_to_string", "add_string", "add_list", "to_double"),
+        *("timestamp_to_int", "duration_hours", "duration_minutes", "duration_seconds"),
+        *("full_year", "month", "date", "day_of_month", "day_of_week", "day_of_year", "hours", "minutes", "seconds"),
+    )
+)
+
+
+class Atom(NamedTuple):
+    """An exact test: ``closure`` has one answer for each combination of values of ``dims``."""
+
+    dims: tuple[str, ...]
+    closure: Closure
+    scope: Scope
+    params: Mapping[str, Any]
+    is_test: bool  # a bool; otherwise only whether it has a value
+
+    def answer(self, values: Mapping[str, Any]) -> str:
+        """Return ``true``, ``false`` or ``error``; for what is no bool, ``true`` if it has a value."""
+        return self.evaluate(roots(values, self.params))
+
+    def evaluate(self, given: tuple[Any, ...]) -> str:
+        """Return the answer for the values of program.ROOTS."""
+        try:
+            value = self.value(given)
+        except (EvaluationError, *DAMAGED):
+            return "error"
+        if not self.is_test:
+            return "true"
+        return "true" if value is True else "false" if value is False else "error"
+
+    def value(self, given: tuple[Any, ...]) -> Any:
+        """Return the value. Raises EvaluationError."""
+        env = [MAX_STEPS, None, *given, *[UNSET] * (self.scope.size - len(ROOTS) - 2)]
+        return self.closure(env)
+
+
+class Term(NamedTuple):
+    """Logic over atoms.
+
+    ``op``: ``lit`` (``name`` is true, false or error), ``and``, ``or``, ``not``, ``if``, ``same`` and ``differ`` (of
+    bools), ``exact`` (an Atom), ``free`` (``name`` is a dimension; the term tells where there is a value), ``defined``
+    (true where all parts have a value).
+    """
+
+    op: str
+    terms: tuple[Term, ...] = ()
+    atom: Atom | None = None
+    name: str = ""
+
+
+class _Variable(NamedTuple):
+    form: Form
+    key: Any
+    closure: Closure
+
+
+class Reader:
+    """Reads the expressions of one policy, in the order of the file, into terms over a vocabulary.
+
+    ``invariants`` see events of unknown type as well, which rules do not.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, params: Mapping[str, Any], declared: Mapping[str, str]) -> None:
+        self.vocabulary = vocabulary
+        self.params = params  # fixed ones
+        self.declared = declared  # name -> type
+        self.scope = Scope(ROOTS)
+        self.variables: dict[str, _Variable] = {}
+        self.invariants = False
+        self._expression: Mapping[str, Any] = {}
+        self._defined: dict[Any, Term] = {}
+        self._terms: dict[Any, Term] = {}
+        self._free: dict[Any, Closure] = {}
+
+    # Building
+
+    def add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
+        """Declare a policy variable; what follows may read it."""
+        form = expression["form"]
+        closure = Builder(self.scope, expression).build(form)
+        self.scope.add("variables." + name)
+        self.scope.variable_closures[name] = closure
+        self.variables[name] = _Variable(form, self.key(form), closure)
+
+    def term(self, expression: Mapping[str, Any]) -> Term:
+        """Return the term of an expression of type bool."""
+        self._expression = expression
+        return self._term(expression["form"])
+
+    def defined(self, expression: Mapping[str, Any]) -> Term:
+        """Return a term that is true where an expression has a value, and an error elsewhere."""
+        self._expression = expression
+        return self._has_value(expression["form"])
+
+    def key(self, form: Form) -> Any:
+        """Return a form without its places, variables and fixed parameters replaced by what they are."""
+        if form[0] == "variable":
+            return self.variables[form[4]].key
+        if form[0] == "field" and form[4][:1] == ["var"] and form[4][4] == "params" and form[5] in self.params:
+            return ("fixed", form[1], repr(self.params[form[5]]))
+        return (form[0], *(self.key(item) if _is_form(item) else _frozen(item) for item in form[4:]))
+
+    # Logic
+
+    def _term(self, form: Form) -> Term:
+        key = self.key(form)
+        found = self._terms.get((key, self.invariants))
+        if found is None:
+            found = self._terms[key, self.invariants] = self._make(form)
+        return found
+
+    def _make(self, form: Form) -> Term:
+        op = form[0]
+        if op == "variable":
+            return self._term(self.variables[form[4]].form)
+        if op == "lit":
+            return Term("lit", name="true" if form[4] else "false")
+        if op in ("and", "or"):
+            return Term(op, tuple(self._term(part) for part in form[4:]))
+        if op == "if":
+            return Term("if", tuple(self._term(part) for part in form[4:]))
+        if op == "call" and form[4] == "not":
+            return Term("not", (self._term(form[5]),))
+        if op == "call" and form[4] == "same":
+            return self._term(form[5])
+        if op == "call" and form[4] in ("eq", "ne") and form[5][1] == form[6][1] == "bool":
+            return Term("same" if form[4] == "eq" else "differ", (self._term(form[5]), self._term(form[6])))
+        dims = self.safe(form)
+        if dims is not None:
+            return Term("exact", atom=self._atom(form, dims))
+        name = self.vocabulary.free(self.key(form), self._source(form), self._atom(form, frozenset()))
+        return Term("free", (self._parts_have_values(form),), name=name)
+
+    def _atom(self, form: Form, dims: frozenset[str]) -> Atom:
+        closure = Builder(self.scope, self._expression).build(form)
+        return Atom(tuple(sorted(dims)), closure, self.scope, self.params, form[1] == "bool")
+
+    def _source(self, form: Form) -> str:
+        return " ".join(self._expression.get("source", "")[form[2] : form[3]].split())
+
+    # Whether a part has a value
+
+    def _has_value(self, form: Form) -> Term:
+        key = self.key(form)
+        if key not in self._defined:
+            self._defined[key] = self._make_has_value(form)
+        return self._defined[key]
+
+    def _make_has_value(self, form: Form) -> Term:
+        if form[1] == "bool":
+            return Term("defined", (self._term(form),))
+        if form[0] == "variable":
+            return self._has_value(self.variables[form[4]].form)
+        leaf = self.vocabulary.leaf(form, self)
+        if leaf is not None:
+            self.vocabulary.want(leaf)
+            return Term("exact", atom=self._atom(form, frozenset(leaf.dims)))
+        dims = self.safe(form)
+        if dims is not None:
+            return Term("exact", atom=self._atom(form, dims))
+        if form[0] == "if":
+            condition, then, otherwise = form[4:]
+            return Term("if", (self._term(condition), self._has_value(then), self._has_value(otherwise)))
+        return self._parts_have_values(form)
+
+    def _parts_have_values(self, form: Form) -> Term:
+        """Return where a form that is not understood has a value: where its parts have, and maybe not even there."""
+        if form[0] in ("list", "matches") or (form[0] == "call" and form[4] in _TOTAL):
+            return Term("defined", tuple(self._has_value(part) for part in parts(form)))
+        if form[0] == "field" and form[4][0] == "var":
+            if form[4][4] == "event" and form[5] == "Resources":
+                return Term("lit", name="true")  # required by the parser
+            if form[4][4] == "params":
+                return Term("lit", name="true")
+        atom = self._atom(form, frozenset())._replace(is_test=False)
+        name = self.vocabulary.free(("fails", self.key(form)), self._source(form), atom)
+        return Term("if", (Term("free", (Term("lit", name="true"),), name=name), Term("lit", name="true"), _ERROR))
+
+    # Exactness
+
+    def safe(self, form: Form) -> frozenset[str] | None:
+        """Return the dimensions that an exact form reads, cutting them as needed; None if it is not exact."""
+        op = form[0]
+        if op in ("lit", "bytes", "local"):
+            return frozenset()
+        if op == "variable":
+            return self.safe(self.variables[form[4]].form)
+        leaf = self.vocabulary.leaf(form, self)
+        if leaf is not None:
+            if not leaf.enumerable:
+                return None
+            self.vocabulary.want(leaf)
+            return frozenset(leaf.dims)
+        if op in ("var", "field", "has"):
+            return None
+        if op == "call" and form[4] in _COMPARISONS:
+            compared = self._comparison(form[4], form[5], form[6])
+            if compared is not None:
+                return compared
+        if op == "call" and form[4] == "in" and self.resolved(form[6])[0] == "list":
+            members = self._membership(form[5], self.resolved(form[6]))
+            if members is not None:
+                return members
+        dims: frozenset[str] = frozenset()
+        for part in parts(form):
+            found = self.safe(part)
+            if found is None:
+                return None
+            dims |= found
+        return dims
+
+    def resolved(self, form: Form) -> Form:
+        """Return a form, or what the policy variable that it is stands for."""
+        while form[0] == "variable":
+            form = self.variables[form[4]].form
+        return form
+
+    def _leaf(self, form: Form) -> Leaf | None:
+        leaf = self.vocabulary.leaf(self.resolved(form), self)
+        return None if leaf is None or leaf.enumerable else leaf
+
+    def _comparison(self, op: str, left: Form, right: Form) -> frozenset[str] | None:
+        first, second = self._leaf(left), self._leaf(right)
+        if first is None and second is None:
+            return self._times(left, right)
+        if first is not None and second is not None:
+            return self.vocabulary.join(first, second)
+        leaf, other, seen = (first, right, op) if first is not None else (second, left, _MIRRORED[op])
+        dims = self.safe(other)
+        if leaf is None or dims is None:
+            return self._times(left, right)
+        return self._cut(leaf, seen, other, dims)
+
+    def _cut(self, leaf: Leaf, op: str, other: Form, dims: frozenset[str]) -> frozenset[str] | None:
+        if leaf.kind == "text" and op not in ("eq", "ne"):
+            return None
+        values = self._values(other, dims)
+        if values is None:
+            return None
+        self.vocabulary.want(leaf)
+        for value in values:
+            self.vocabulary.cut(leaf, op, value)
+        return frozenset(leaf.dims) | dims
+
+    def _membership(self, element: Form, container: Form) -> frozenset[str] | None:
+        leaf = self._leaf(element)
+        if leaf is None:
+            return None
+        dims: frozenset[str] = frozenset(leaf.dims)
+        for item in container[4:]:
+            found = self.safe(item)
+            cut = None if found is None else self._cut(leaf, "eq", item, found)
+            if cut is None:
+                return None
+            dims |= cut
+        self.vocabulary.want(leaf)
+        return dims
+
+    def _values(self, form: Form, dims: frozenset[str]) -> set[Any] | None:
+        """Return the values that an enumerable form can have; None if they are too many."""
+        if _has_local(form):
+            return None
+        chosen = [self.vocabulary.dimension(name) for name in sorted(dims)]
+        if math.prod(len(dimension.values) for dimension in chosen) > 1000:
+            return None
+        atom = self._atom(form, dims)
+        values = set()
+        for combination in itertools.product(*(dimension.values for dimension in chosen)):
+            named = {dimension.name: value.concrete for dimension, value in zip(chosen, combination)}
+            try:
+                values.add(atom.value(roots(named, atom.params)))
+            except (EvaluationError, *DAMAGED):  # has no value there, so compares with nothing
+                continue
+        return values
+
+    def _times(self, left: Form, right: Form) -> frozenset[str] | None:
+        """Read a comparison of sums of ``event.NotBefore``, ``now`` and constants: it asks for a difference."""
+        first, second = self._sum(left), self._sum(right)
+        if first is None or second is None:
+            return None
+        not_before, now, constant = (one - other for one, other in zip(first, second))
+        notice = Leaf("duration", ("notice",), "notice", signed=True)
+        leaves = {(1, -1): (notice, -constant), (-1, 1): (notice, constant), (0, 1): (_NOW, -constant)}
+        leaves[0, -1] = (_NOW, constant)
+        if (not_before, now) not in leaves:
+            return None
+        leaf, value = leaves[not_before, now]
+        self.vocabulary.want(leaf)
+        self.vocabulary.cut(leaf, "eq", value)
+        return frozenset(leaf.dims) | frozenset(("notice",) if not_before or first[0] else ())
+
+    def _sum(self, form: Form) -> tuple[int, int, int] | None:
+        """Return how often NotBefore and now are in a sum, and the rest of it."""
+        form = self.resolved(form)
+        if form[0] == "var" and form[4] == "now":
+            return 0, 1, 0
+        if form[0] == "field" and form[4][0] == "var" and form[4][4] == "event" and form[5] == "NotBefore":
+            return 1, 0, 0
+        if form[0] == "call" and form[4] in ("add_timestamp", "sub_timestamp", "diff_timestamp"):
+            first, second = self._sum(form[5]), self._sum(form[6])
+            if first is None or second is None:
+                return None
+            sign = 1 if form[4] == "add_timestamp" else -1
+            return tuple(one + sign * other for one, other in zip(first, second))  # type: ignore[return-value]  # 3
+        if form[1] in ("timestamp", "duration") and self.safe(form) == frozenset():
+            values = self._values(form, frozenset())
+            return None if not values else (0, 0, values.pop())
+        return None
+
+
+_NOW = Leaf("timestamp", ("now",), "now")
+_ERROR = Term("lit", name="error")
+
+
+def _is_form(item: Any) -> bool:
+    return isinstance(item, list) and len(item) >= 4 and isinstance(item[0], str) and isinstance(item[2], int)
+
+
+def _frozen(item: Any) -> Any:
+    if isinstance(item, list):
+        return tuple(_frozen(one) for one in item)
+    return (type(item).__name__, item)
+
+
+def _has_local(form: Form) -> bool:
+    return form[0] == "local" or any(_has_local(part) for part in parts(form))

@@ -1,0 +1,306 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The space of event classes: the product of dimensions, sets of classes as bits of Python integers.
+
+A class is a number below ``Space.count``; bit N of a set tells whether class N is in it. ``Space.reachable`` leaves out
+what the service never sends (``CONSTRAINTS``). For one class, ``witness`` gives an event that belongs to it with the
+facts about VM and time, and ``locate`` finds the class of a concrete case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import InputError
+from ..events import Event
+from ..policy.decision import Facts
+from ..policy.functions import EvaluationError
+from ..policy.program import DAMAGED
+from . import concrete
+from .domains import MISSING, Dimension, Value, merged_range
+from .vocabulary import Free
+
+MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
+MAX_SLICES = 64
+
+# What the service's documentation rules out. The place of each in the documentation of the service is its SE number.
+CONSTRAINTS = (
+    "an event has the fields and types of its api-version (EventSource since 2019-08-01, DurationInSeconds since "
+    "2020-07-01, Preempt since 2017-11-01, Terminate since 2019-01-01)",
+    "NotBefore is blank once an event has started, and notice is 0s",
+    "DurationInSeconds is -1 or more",
+    "Resources names at least one VM, each once; the leader is the first of them",
+    "affects_me and leader are known exactly where the VM's name is",
+    "NotBefore, age and now lie within a century; times are whole microseconds",
+    "no text, list or loop reaches the evaluator's limits",
+)
+
+
+class Space:
+    """All classes over ``dimensions``, or, with ``only``, those where one dimension has one value."""
+
+    def __init__(
+        self,
+        dimensions: Sequence[Dimension],
+        api_version: str,
+        frees: Mapping[str, Free],
+        param_types: Mapping[str, str],
+        only: tuple[str, int] | None = None,
+    ) -> None:
+        if only is not None:
+            name, place = only
+            dimensions = [one._replace(values=(one.values[place],)) if one.name == name else one for one in dimensions]
+        self.dimensions = tuple(dimensions)
+        self.api_version = api_version
+        self.frees = frees
+        self._param_types = param_types
+        self.by_name = {dimension.name: dimension for dimension in self.dimensions}
+        self.count = math.prod(len(dimension.values) for dimension in self.dimensions)
+        self.all = (1 << self.count) - 1
+        self._strides: dict[str, int] = {}
+        stride = self.count
+        for dimension in self.dimensions:
+            stride //= len(dimension.values)
+            self._strides[dimension.name] = stride
+        self._masks: dict[tuple[str, int], int] = {}
+        self.normal = self._normal()
+        self.reachable = self._reachable()
+
+    # Sets
+
+    def mask(self, name: str, place: int) -> int:
+        """Return the classes in which a dimension has its value at ``place``."""
+        found = self._masks.get((name, place))
+        if found is None:
+            stride, size = self._strides[name], len(self.by_name[name].values)
+            block, width = ((1 << stride) - 1) << (stride * place), stride * size
+            while width < self.count:  # doubled until it covers all; what is too much is cut off
+                block |= block << width
+                width *= 2
+            found = self._masks[name, place] = block & self.all
+        return found
+
+    def having(self, name: str, *concretes: Any) -> int:
+        """Return the classes in which a dimension has one of some concrete values; none if there is no such value."""
+        found = 0
+        for place, value in enumerate(self.by_name[name].values if name in self.by_name else ()):
+            if any(_is(value.concrete, one) for one in concretes):
+                found |= self.mask(name, place)
+        return found
+
+    def fold(self, classes: int, names: Sequence[str]) -> int:
+        """Return all classes that differ from one of ``classes`` in the named dimensions only."""
+        for name in names:
+            stride, size = self._strides[name], len(self.by_name[name].values)
+            first = 0
+            for place in range(size):
+                first |= (classes & self.mask(name, place)) >> (stride * place)
+            classes = 0
+            for place in range(size):
+                classes |= first << (stride * place)
+        return classes
+
+    def _normal(self) -> int:
+        result = self.all
+        for dimension in self.dimensions:
+            for place, value in enumerate(dimension.values):
+                if not value.normal:
+                    unusual = self.mask(dimension.name, place)
+                    if dimension.name == "notice" and value.concrete is MISSING:
+                        unusual &= ~self.having("event.EventStatus", "Started")
+                    result &= ~unusual
+        return result
+
+    def _reachable(self) -> int:
+        result = self.all
+        started = self.having("event.EventStatus", "Started")
+        if "notice" in self.by_name:
+            result &= ~(started & ~self.having("notice", MISSING))
+        if "place" in self.by_name:  # without a name it means nothing: one value stands for all
+            result &= ~(self.having("vm.name", MISSING) & ~self.having("place", "leader"))
+        if "vm.tags" in self.by_name:
+            unknown = self.having("vm.tags", False)
+            for name in self.by_name:
+                if name.startswith("tag:"):
+                    result &= ~(unknown & ~self.having(name, MISSING))
+        if "count" in self.by_name:
+            result &= ~(self.having("place", "further down") & self.having("count", 1))
+            result &= ~self._too_many_names()
+        for name in self.by_name:
+            if name.startswith("names:"):
+                result &= ~(
+                    self.having("vm.name", name[6:]) & self.having("place", "not listed") & self.having(name, True)
+                )
+        return result
+
+    def _too_many_names(self) -> int:
+        """Return the classes whose Resources name more VMs than there are."""
+        at_least = [self.all]  # at_least[n]: n of the asked-for names, or more, are among Resources
+        me = [name[6:] for name in self.by_name if name.startswith("names:")]
+        for name in me:
+            held = self.having("names:" + name, True)
+            at_least = [one | (fewer & held) for one, fewer in zip([*at_least, 0], [self.all, *at_least])]
+        listed = self.having("place", "leader", "further down") & ~self.having("vm.name", MISSING, *me)
+        result = 0
+        for place, value in enumerate(self.by_name["count"].values):
+            count = value.concrete
+            over = at_least[count + 1] if count + 1 < len(at_least) else 0
+            over |= (at_least[count] & listed) if count < len(at_least) else 0
+            result |= self.mask("count", place) & over
+        return result
+
+    # Single classes
+
+    def values(self, number: int) -> dict[str, Value]:
+        """Return the values of a class by the name of the dimension."""
+        found = {}
+        for dimension in self.dimensions:
+            place, number = divmod(number, self._strides[dimension.name])
+            found[dimension.name] = dimension.values[place]
+        return found
+
+    def first(self, classes: int) -> int:
+        """Return the lowest class of a set that is not empty, a normal one if there is one."""
+        chosen = (classes & self.normal) or classes
+        return (chosen & -chosen).bit_length() - 1
+
+    def members(self, classes: int) -> Iterator[int]:
+        """Yield the classes of a set in ascending order."""
+        digits = bin(classes)[:1:-1]
+        place = digits.find("1")
+        while place >= 0:
+            yield place
+            place = digits.find("1", place + 1)
+
+    def witness(self, number: int) -> concrete.Witness:
+        """Return an event of a class. What a free dimension claims is not true of it, other than by chance."""
+        values = {name: value.concrete for name, value in self.values(number).items() if not name.startswith("free:")}
+        return concrete.witness(values, self._param_types, self.api_version)
+
+    def locate(self, event: Event, facts: Facts, params: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
+        """Return the class of a concrete case, None if the service never sends it (or another slice has it).
+
+        ``params`` are converted values; ``roots`` as policy.view makes them, for expressions that are not understood.
+        """
+        seen = concrete.observed(event, facts, params)
+        number = 0
+        for dimension in self.dimensions:
+            place = self._place(dimension, seen, roots)
+            if place is None:
+                return None
+            number += place * self._strides[dimension.name]
+        return number if self.reachable >> number & 1 else None
+
+    def _place(self, dimension: Dimension, seen: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
+        name = dimension.name
+        if dimension.kind == "free":
+            return self._free_place(name, roots)
+        if name == "place" and seen["vm.name"] is MISSING:
+            actual: Any = "leader"
+        else:
+            actual = seen.get(name, False if name.startswith("names:") else MISSING)
+        same = [place for place, value in enumerate(dimension.values) if _is(value.concrete, actual)]
+        if same and not (dimension.ordered and dimension.values[same[0]].interval):
+            return same[0]
+        if not dimension.ordered or actual is MISSING:
+            labels = [value.label for value in dimension.values]
+            return labels.index("any other") if actual is not MISSING and "any other" in labels else None
+        inside = [place for place, value in enumerate(dimension.values) if _within(value, actual)]
+        rivals = sorted({seen[peer] for peer in dimension.peers if _within_any(dimension, inside, seen.get(peer))})
+        return inside[rivals.index(actual)] if inside else None
+
+    def _free_place(self, name: str, roots: tuple[Any, ...]) -> int:
+        try:
+            value = self.frees[name].atom.value(roots)
+        except (EvaluationError, *DAMAGED):
+            return 1
+        return 0 if value is not False or not self.frees[name].atom.is_test else 1
+
+    # For people
+
+    def describe(self, number: int, names: Sequence[str] | None = None) -> str:
+        """Return the values of a class in words; ``names`` are the dimensions to tell of."""
+        told = []
+        for name, value in self.values(number).items():
+            if name.startswith("free:") or (names is not None and name not in names):
+                continue
+            told.append(phrase(self.by_name[name], [value]))
+        return " and ".join(told)
+
+
+def _is(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and one == other and one is not MISSING)
+
+
+def _within(value: Value, actual: Any) -> bool:
+    if value.concrete is MISSING or actual is MISSING:
+        return False
+    return (value.low is None or value.low <= actual) and (value.high is None or actual <= value.high)
+
+
+def _within_any(dimension: Dimension, inside: Sequence[int], actual: Any) -> bool:
+    return bool(inside) and actual is not None and _within(dimension.values[inside[0]], actual)
+
+
+def phrase(dimension: Dimension, values: Sequence[Value]) -> str:
+    """Return in words that a dimension has one of some values, which are in its order."""
+    name = dimension.name
+    if name == "place":
+        words = {"leader": "this VM leads", "further down": "this VM is further down", "not listed": "not this VM's"}
+        return " or ".join(words[value.label] for value in values)
+    if name.startswith("names:"):
+        return f"Resources {'names' if values[0].concrete else 'does not name'} {name[6:]}"
+    shown = name.removeprefix("event.").replace("tag:", "vm.tags.").replace("count", "number of Resources")
+    if [value.label for value in values] == ["missing"]:
+        return f"{shown} is missing"
+    listed = _ranges(dimension, values) if dimension.ordered else [value.label for value in values]
+    verb = "=" if len(listed) == 1 and not (dimension.ordered and (".." in listed[0] or " " in listed[0])) else "in"
+    return f"{shown} {verb} {', '.join(listed)}"
+
+
+def _ranges(dimension: Dimension, values: Sequence[Value]) -> list[str]:
+    runs: list[list[Value]] = []
+    places = {value: place for place, value in enumerate(dimension.values)}
+    last = -2
+    for value in values:
+        place = places[value]
+        mergeable = value.concrete is not MISSING and not value.label.endswith(")")
+        if (
+            runs
+            and mergeable
+            and place == last + 1
+            and runs[-1][-1].concrete is not MISSING
+            and not runs[-1][-1].label.endswith(")")
+        ):
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+        last = place
+    return [run[0].label if len(run) == 1 else merged_range(dimension.kind, run) for run in runs]
+
+
+def slices(
+    dimensions: Sequence[Dimension], api_version: str, frees: Mapping[str, Free], param_types: Mapping[str, str]
+) -> Iterator[Space]:
+    """Yield the space as one, or by the values of its largest dimension where it is too large for that.
+
+    Raises InputError if even a slice is.
+    """
+    count = math.prod(len(dimension.values) for dimension in dimensions)
+    if count <= MAX_CLASSES:
+        yield Space(dimensions, api_version, frees, param_types)
+        return
+    largest = max(dimensions, key=lambda dimension: len(dimension.values))
+    each = count // len(largest.values)
+    if each > MAX_CLASSES or len(largest.values) > MAX_SLICES:
+        sizes = sorted(((len(one.values), one.name) for one in dimensions), reverse=True)[:5]
+        told = ", ".join(f"{name} {size}" for size, name in sizes)
+        raise InputError(
+            f"these policies tell apart {count:,} classes of events, more than can be looked at (largest: {told})",
+            "Verify fewer policies at a time, fix parameters with --param, or compare with fewer different values.",
+        )
+    for place in range(len(largest.values)):
+        yield Space(dimensions, api_version, frees, param_types, (largest.name, place))

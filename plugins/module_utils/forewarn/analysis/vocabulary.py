@@ -1,0 +1,319 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What expressions may read of an event, as dimensions: which parts of a form they are, and which values they have.
+
+Filled while expressions are read, then turned into dimensions. A dimension that nothing reads does not exist, but for
+EventType and EventStatus, of which the engine itself wants to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..events import EVENT_SOURCES, EVENT_STATUSES, RESOURCE_TYPES, event_types, has_field
+from ..policy.evaluate import Form
+from ..policy.functions import INT_MAX, INT_MIN
+from ..policy.params import convert
+from ..policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP
+from .domains import LONGEST, MICROSECOND, MISSING, Dimension, Value, after, intervals, show, texts
+
+_ORDERED = ("int", "double", "duration", "timestamp")
+_RANGES: Mapping[str, tuple[Any, Any]] = {
+    "int": (INT_MIN, INT_MAX),
+    "double": (None, None),
+    "duration": (MIN_DURATION, MAX_DURATION),
+    "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
+}
+_FIRST_NOW, _LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
+_MAY_LACK = ("zone", "scale_set", "fault_domain")  # facts that not every VM has
+
+
+class Leaf(NamedTuple):
+    """A part of an expression that reads dimensions; ``main`` is the one that is cut by comparing it.
+
+    ``enumerable``: each value of the dimensions stands for itself, so that any function of them is exact.
+    """
+
+    kind: str
+    dims: tuple[str, ...]
+    main: str
+    enumerable: bool = False
+    signed: bool = False  # a difference to NotBefore may be negative, a notice cannot
+
+
+class _Spec:
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.cuts: set[Any] = set()
+        self.texts: set[str] = set()
+        self.signed = False
+
+
+class Free(NamedTuple):
+    """An expression that is not understood: its text, and how to evaluate it on a concrete event."""
+
+    source: str
+    atom: Any
+
+
+class Vocabulary:
+    """The dimensions of a set of policies. ``params`` has the declarations of parameters that vary, by name."""
+
+    def __init__(
+        self, api_version: str, params: Mapping[str, Mapping[str, Any]], extra: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self.api_version = api_version
+        self.params = params
+        self.extra = extra
+        self.specs: dict[str, _Spec] = {"event.EventType": _Spec("text"), "event.EventStatus": _Spec("text")}
+        self.frees: dict[str, Free] = {}
+        self._free_keys: dict[Any, str] = {}
+        self._groups: dict[str, frozenset[str]] = {}
+
+    # Reading
+
+    def leaf(self, form: Form, reader: Any) -> Leaf | None:
+        """Return what a form reads if it is one of the known accesses, None otherwise."""
+        op = form[0]
+        if op == "var":
+            return _VARIABLES.get(form[4])
+        if op == "field" and form[4][0] == "var":
+            return self._field(form[4][4], form[5], form[1], reader)
+        if op == "has":
+            return _has(form[4], form[5])
+        if op == "call":
+            return self._call(form, reader)
+        return None
+
+    def _field(self, record: str, name: str, kind: str, reader: Any) -> Leaf | None:
+        dimension = f"{record}.{name}"
+        if record == "params":
+            if name in reader.params:
+                return Leaf(kind, (), "", enumerable=True)
+            declaration = self.params.get(name)
+            if declaration is None:
+                return None
+            closed = "enum" in declaration or kind == "bool"
+            return Leaf("text" if kind == "string" else kind, (dimension,), dimension, closed)
+        if name in ("Resources", "tags", "NotBefore"):
+            return None
+        if record == "event" and name == "DurationInSeconds":
+            return Leaf("int", (dimension,), dimension)
+        closed = name in ("EventType", "EventStatus") and not reader.invariants
+        return Leaf("text", (dimension,), dimension, closed)
+
+    def _call(self, form: Form, reader: Any) -> Leaf | None:
+        name, arguments = form[4], [reader.resolved(argument) for argument in form[5:]]
+        if name == "size" and _is_field(arguments[0], "event", "Resources"):
+            return Leaf("int", ("count",), "count")
+        if name == "index_map" and _is_field(arguments[0], "vm", "tags") and arguments[1][0] == "lit":
+            tag = f"tag:{arguments[1][4]}"
+            return Leaf("text", (tag, "vm.tags"), tag)
+        if name == "in" and arguments[0][0] == "lit":
+            element = arguments[0][4]
+            if _is_field(arguments[1], "event", "Resources"):
+                return Leaf("bool", (f"names:{element}",), f"names:{element}", enumerable=True)
+            if _is_field(arguments[1], "vm", "tags"):
+                return Leaf("bool", (f"tag:{element}", "vm.tags"), f"tag:{element}", enumerable=True)
+        if name == "diff_timestamp" and _is_field(arguments[0], "event", "NotBefore") and _is_var(arguments[1], "now"):
+            return Leaf("duration", ("notice",), "notice", signed=True)
+        return None
+
+    def want(self, leaf: Leaf) -> None:
+        """Have the dimensions of a leaf."""
+        for name in leaf.dims:
+            self._spec(name)
+        if leaf.signed:
+            self._spec("notice").signed = True
+
+    def cut(self, leaf: Leaf, op: str, value: Any) -> None:
+        """Let the classes tell ``leaf OP value``."""
+        spec = self._spec(leaf.main)
+        if leaf.kind == "text":
+            spec.texts.add(value)
+            return
+        if op not in ("le", "gt"):
+            spec.cuts.add(value)
+        if op not in ("lt", "ge"):
+            spec.cuts.add(after(value))
+
+    def join(self, first: Leaf, second: Leaf) -> frozenset[str] | None:
+        """Let the classes tell two ordered leaves from each other; None for texts."""
+        if "text" in (first.kind, second.kind):
+            return None
+        self.want(first)
+        self.want(second)
+        both = self.group(first.main) | self.group(second.main)
+        self._groups.update(dict.fromkeys(both, both))
+        if "notice" in both:  # past NotBefore, and once started, it is 0
+            self._spec("notice").cuts |= {0, 1}
+        return frozenset((*first.dims, *second.dims))
+
+    def group(self, name: str) -> frozenset[str]:
+        """Return the dimensions that a dimension is compared with, itself included."""
+        return self._groups.get(name, frozenset((name,)))
+
+    def free(self, key: Any, source: str, atom: Any) -> str:
+        """Return the dimension of an expression that is not understood."""
+        if key not in self._free_keys:
+            name = f"free:{len(self.frees) + 1}"
+            self._free_keys[key] = name
+            self.frees[name] = Free(source, atom)
+            self.specs[name] = _Spec("free")
+        return self._free_keys[key]
+
+    def _spec(self, name: str) -> _Spec:
+        if name not in self.specs:
+            self.specs[name] = _Spec(self._kind(name))
+            if name == "place":
+                self._spec("vm.name")
+        return self.specs[name]
+
+    def _kind(self, name: str) -> str:
+        if name in ("place", "vm.tags") or name.startswith("names:"):
+            return "flag"
+        fixed = {"event.DurationInSeconds": "int", "count": "int", "notice": "duration", "age": "duration"}
+        fixed["now"] = "timestamp"
+        if name.startswith("params."):
+            declaration = self.params[name[7:]]
+            if "enum" in declaration or declaration["type"] == "bool":
+                return "flag"
+            return "text" if declaration["type"] == "string" else str(declaration["type"])
+        return fixed.get(name, "text")
+
+    # Dimensions
+
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """Return all dimensions; the first vary slowest in the order of classes."""
+        order = {name: place for place, name in enumerate(("event.EventType", "event.EventStatus"))}
+        return tuple(self.dimension(name) for name in sorted(self.specs, key=lambda name: (order.get(name, 9), name)))
+
+    def dimension(self, name: str) -> Dimension:
+        """Return one dimension as far as it is known by now."""
+        spec = self._spec(name)
+        return Dimension(name, spec.kind, self._values(name, spec), tuple(sorted(self.group(name))))
+
+    def _values(self, name: str, spec: _Spec) -> tuple[Value, ...]:
+        record, _dot, field = name.partition(".")
+        if spec.kind == "free":
+            return (Value("true", True), Value("false", False))
+        if record == "event" and not has_field(self.api_version, field):
+            return (Value("missing", MISSING),)
+        if record == "params":
+            return self._param_values(name, spec)
+        if spec.kind == "flag":
+            return _flag(name)
+        if spec.kind in _ORDERED:
+            return self._ordered(name, spec)
+        return self._texts(name, spec)
+
+    def _texts(self, name: str, spec: _Spec) -> tuple[Value, ...]:
+        extra = self.extra.get(name[6:], ())
+        if name == "event.EventType":
+            return texts((*event_types(self.api_version), *extra), (), None, other=False)
+        if name == "event.EventStatus":
+            return texts((*EVENT_STATUSES, *extra), (), None, other=False)
+        known = {"event.EventSource": EVENT_SOURCES, "event.ResourceType": RESOURCE_TYPES}.get(name)
+        if known is not None:
+            return texts(known, spec.texts, False, literal=False, other=False)
+        if name == "event.EventId":
+            return texts((), spec.texts, None)
+        absent_is_normal = name.startswith("tag:") or name == "event.Description" or name[3:] in _MAY_LACK
+        return texts((), spec.texts, absent_is_normal)
+
+    def _ordered(self, name: str, spec: _Spec) -> tuple[Value, ...]:
+        low, high, unit = {
+            "event.DurationInSeconds": (-1, INT_MAX, 1),
+            "count": (1, INT_MAX, 1),
+            "notice": (-LONGEST if spec.signed else 0, LONGEST, MICROSECOND),
+            "age": (0, LONGEST, MICROSECOND),
+            "now": (_FIRST_NOW, _LAST_NOW, MICROSECOND),
+        }[name]
+        cuts = self._cuts(name)
+        if name == "event.DurationInSeconds":
+            cuts.add(0)  # -1 is no duration (SE-19)
+        values = intervals(spec.kind, cuts, low, high, len(self.group(name)), unit == 1)
+        if name == "event.DurationInSeconds":
+            values = tuple(value._replace(label="-1 (unknown)") if value.concrete == -1 else value for value in values)
+            values += (Value("missing", MISSING, False),)
+        if name == "notice":
+            values += (Value("no NotBefore", MISSING, False),)  # and normal once started, see Space
+        return values
+
+    def _cuts(self, name: str) -> set[Any]:
+        """Return the cuts of a dimension, with those of all that it is compared with, and their bounds."""
+        cuts: set[Any] = set()
+        for peer in self.group(name):
+            cuts |= self._spec(peer).cuts
+            if peer.startswith("params."):
+                low, high = self._range(self.params[peer[7:]])
+                cuts |= {bound for bound in (low,) if bound is not None}
+                cuts |= {after(bound) for bound in (high,) if bound is not None}
+            elif peer in ("event.DurationInSeconds", "notice", "age", "count") and peer != name:
+                cuts |= {{"event.DurationInSeconds": -1, "count": 1}.get(peer, 0), 0}
+        return cuts
+
+    def _range(self, declaration: Mapping[str, Any]) -> tuple[Any, Any]:
+        kind = declaration["type"]
+        low, high = _RANGES[kind]
+        if "min" in declaration:
+            low = convert(declaration["min"], kind)
+        if "max" in declaration:
+            high = convert(declaration["max"], kind)
+        return low, high
+
+    def _param_values(self, name: str, spec: _Spec) -> tuple[Value, ...]:
+        declaration = self.params[name[7:]]
+        kind = declaration["type"]
+        if kind == "bool":
+            return (Value("true", True), Value("false", False))
+        if "enum" in declaration:
+            values = []
+            for item in declaration["enum"]:
+                value = convert(item, kind)
+                values.append(Value(show(kind, value) if kind in _ORDERED else str(value), value))
+            return tuple(values)
+        if kind == "string":
+            return texts((), spec.texts, None)
+        low, high = self._range(declaration)
+        return intervals(kind, self._cuts(name), low, high, len(self.group(name)), True)
+
+
+def _has(operand: Form, name: str) -> Leaf | None:
+    if operand[0] == "var" and operand[4] == "event":
+        if name == "Resources":
+            return Leaf("bool", (), "", enumerable=True)
+        dimension = "notice" if name == "NotBefore" else f"event.{name}"
+        return Leaf("bool", (dimension,), dimension, enumerable=True)
+    if operand[0] == "var" and operand[4] == "vm":
+        return Leaf("bool", (f"vm.{name}",), f"vm.{name}", enumerable=True)
+    if _is_field(operand, "vm", "tags"):
+        return Leaf("bool", (f"tag:{name}", "vm.tags"), f"tag:{name}", enumerable=True)
+    return None
+
+
+def _flag(name: str) -> tuple[Value, ...]:
+    if name == "place":
+        return tuple(Value(place, place) for place in ("leader", "further down", "not listed"))
+    if name == "vm.tags":
+        return (Value("known", True), Value("not known", False, False))
+    return (Value("yes", True), Value("no", False))
+
+
+def _is_var(form: Form, name: str) -> bool:
+    return bool(form[0] == "var" and form[4] == name)
+
+
+def _is_field(form: Form, record: str, name: str) -> bool:
+    return bool(form[0] == "field" and _is_var(form[4], record) and form[5] == name)
+
+
+_VARIABLES: Mapping[str, Leaf] = {
+    "notice": Leaf("duration", ("notice", "event.EventStatus"), "notice"),
+    "age": Leaf("duration", ("age",), "age"),
+    "now": Leaf("timestamp", ("now",), "now"),
+    "affects_me": Leaf("bool", ("place", "vm.name"), "place", enumerable=True),
+    "leader": Leaf("bool", ("place", "vm.name"), "place", enumerable=True),
+}
