@@ -1,17 +1,22 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A tour of Forewarn on this machine: emulator, runners and Ansible as real processes, in about a minute.
+"""A tour of Forewarn on this machine: emulator, runners and Ansible as real processes, in little more than a minute.
 
 Ends with 0 if everything went as it should, with 1 if not. What it starts it ends, and its files are temporary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import yaml
 from acts import TIME_SCALE, Acts
 from ansible_command import POLICY, AdHoc
 from narration import Narrator
+from pool import PLACEHOLDER, Pool
 from stage import ROOT, Stage, StageError, forewarn
 from verify import HEADER, judge
 
@@ -24,15 +29,19 @@ def main() -> int:
     narrator = Narrator()
     try:
         with Stage(narrator.hear) as stage:
-            set_up(stage, narrator)
-            acts = Acts(stage, narrator, AdHoc(stage, ALL))
+            pool = Pool(stage.directory / "hooks", RUNNERS)
+            set_up(stage, narrator, pool)
+            acts = Acts(stage, narrator, AdHoc(stage, ALL), pool, RUNNERS)
             acts.live_migration()
-            acts.unknown_duration()
+            acts.prepared()
+            acts.waiting()
             acts.administrator()
             acts.outage()
             acts.redeploy()
             acts.cancelled()
+            acts.killed()
             rows, differences = judge(acts)
+            look_back(stage, narrator)
     except StageError as error:
         narrator.console.error(f"The demo cannot go on: {error}")
         return 1
@@ -45,31 +54,53 @@ def main() -> int:
         narrator.console.error(difference)
     if differences:
         return 1
-    narrator.say("", f"All {len(rows)} events went as they should, by the emulator's own records.", "green")
+    narrator.say(
+        "",
+        f"All {len(rows)} events went as they should, by the emulator's records and the journals.",
+        "green",
+    )
     return 0
 
 
-def set_up(stage: Stage, narrator: Narrator) -> None:
+def set_up(stage: Stage, narrator: Narrator, pool: Pool) -> None:
     """Show the policy, compile it, and start what runs all the time."""
     policy = yaml.safe_load((ROOT / POLICY).read_text(encoding="utf-8"))
-    rules = [[match["id"], match.get("condition", "(always)"), match["output"]] for match in policy["rule"]["match"]]
     narrator.act(f"The policy: {POLICY}", policy["description"])
-    narrator.table(("RULE", "CONDITION", "OUTPUT"), rows=rules)
+    narrator.table(("RULE", "CONDITION", "OUTPUT"), [_rule(match) for match in policy["rule"]["match"]])
     narrator.act(
         "Three VMs",
         f"web_0 and web_1 run Forewarn, db_0 does not. Emulated time runs {TIME_SCALE:g} times as fast: a minute is a",
         "second, so that the 15 minutes of notice are 15 seconds. The runners poll once a real second.",
     )
-    artifact = stage.directory / "policy.json"
-    narrator.say("", f"$ forewarn policy compile --output policy.json {POLICY}", "bold")
-    code, _output, errors = stage.command(forewarn("policy", "compile", "--output", str(artifact), POLICY))
+    narrator.say("", f"$ cp demo/hooks/* {pool.directory}", "bold")
+    narrator.say("", f"$ sed s,{PLACEHOLDER},{pool.directory}, {POLICY} > policy.yml", "bold")
+    own = stage.directory / "policy.yml"
+    pool.policy(ROOT / POLICY, own)
+    narrator.say("", "$ forewarn policy compile --output policy.json policy.yml", "bold")
+    code, _output, errors = stage.command(forewarn("policy", "compile", "--output", str(stage.artifact), str(own)))
     if code:
         raise StageError(errors)
     narrator.say("", f"$ forewarn emulate --scenario demo/scenario.yml --time-scale {TIME_SCALE:g}", "bold")
     stage.emulate(ROOT / "demo" / "scenario.yml", TIME_SCALE)
     for vm in RUNNERS:
-        narrator.say(vm, f"$ forewarn run --artifact policy.json --endpoint {stage.emulator.vm_endpoint(vm)}", "bold")
-        stage.run(vm, artifact)
+        options = f"--artifact policy.json --endpoint {stage.emulator.vm_endpoint(vm)} --state {stage.state(vm).name}"
+        narrator.say(vm, f"$ forewarn run {options}", "bold")
+        stage.run(vm)
+
+
+def look_back(stage: Stage, narrator: Narrator) -> None:
+    """Show what an operator would see of the last event afterwards."""
+    narrator.act("What an operator sees of that afterwards")
+    state = stage.state("web_0")
+    narrator.say("", f"$ forewarn history --limit 1 --state {state.name}", "bold")
+    narrator.console.line()
+    stage.show(forewarn("history", "--limit", "1", "--state", str(state)))
+
+
+def _rule(match: Mapping[str, Any]) -> list[str]:
+    hooks = [Path(hook["run"][0]).name for hook in match.get("prepare", ())]
+    output = f"{match['output']}, after {', '.join(hooks)}" if hooks else match["output"]
+    return [match["id"], match.get("condition", "(always)"), output]
 
 
 if __name__ == "__main__":

@@ -9,18 +9,22 @@ import io
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
 
 from forewarn.cli.console import Console
+from forewarn.cli.state import Page, wrap
 from stage import EMULATOR, Line
 
-_ACTOR_WIDTH = 8
-_STYLES = {"approve": "green", "hold": "yellow", "yes": "green", "no": "red"}
+_ACTOR_WIDTH = 10
+_PROSE_COLUMNS = 100
+_STYLES = {"approve": "green", "hold": "yellow", "yes": "green", "no": "red", "failed": "red"}
 _HAPPENINGS = {
-    "approved": ("has the approval", "green"),
-    "started": ("starts it, because of", "cyan"),
-    "finished": ("is done with it", "cyan"),
-    "cancelled": ("cancels it", "cyan"),
+    "approved": ("has the approval of", "green"),
+    "started": ("starts the {}, because of", "cyan"),
+    "finished": ("is done with the {}", "cyan"),
+    "cancelled": ("cancels the {}", "cyan"),
 }
 
 
@@ -31,8 +35,10 @@ class Narrator:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # better a question mark than no demo
         self.console = Console(sys.stdout)
+        self._page = Page(self.console)
         self._begin = time.monotonic()
         self._lock = threading.RLock()
+        self._types: dict[str, str] = {}
         self._resources: dict[str, Sequence[str]] = {}
         self._bystanders: set[str] = set()
 
@@ -41,8 +47,9 @@ class Narrator:
         """The seconds since the start."""
         return time.monotonic() - self._begin
 
-    def introduce(self, event_id: str, resources: Sequence[str]) -> None:
+    def introduce(self, event_id: str, event_type: str, resources: Sequence[str]) -> None:
         """Let the timeline follow an event, as its VMs see it."""
+        self._types[event_id] = event_type
         self._resources[event_id] = resources
 
     def pause(self, seconds: float) -> None:
@@ -55,16 +62,20 @@ class Narrator:
         with self._lock:
             self.console.line()
             self.console.line(self.console.style(title, "bold"))
-            for text in texts:
+            for text in texts and wrap(" ".join(texts), min(_PROSE_COLUMNS, self._page.width or _PROSE_COLUMNS) - 2):
                 self.console.line(f"  {text}")
         self.pause(2.0)
 
     def say(self, actor: str, text: str, *styles: str) -> None:
-        """Write one line of the timeline."""
+        """Write one entry of the timeline, on a terminal in several lines if it has to be."""
         with self._lock:
-            stamp = self.console.style(f"{self.seconds:6.1f}s", "dim")
-            name = self.console.style(f"{actor:<{_ACTOR_WIDTH}}", "bold")
-            self.console.line(f"{stamp}  {name}{self.console.style(text, *styles)}")
+            stamp, name = f"{self.seconds:6.1f}s  ", f"{actor:<{_ACTOR_WIDTH}}"
+            lead = self.console.style(stamp, "dim") + self.console.style(name, "bold")
+            width = self._page.width
+            margin = len(stamp) + len(name)
+            for part in [text] if width is None else wrap(text, max(20, width - margin)):
+                self.console.line(lead + self.console.style(part, *styles))
+                lead = " " * margin
             self.console.stream.flush()
 
     def hear(self, line: Line) -> None:
@@ -84,10 +95,8 @@ class Narrator:
             return
         if line.data["kind"] in _HAPPENINGS:
             words, style = _HAPPENINGS[line.data["kind"]]
-            detail = line.data["detail"].removeprefix("by ")
-            if line.data["kind"] == "approved":
-                words, detail = f"{words} of {detail}", ""
-            self.say("Azure", f"{words} {detail}".rstrip(), style)
+            text = f"{words.format(self._types[line.data['subject']])} {line.data['detail'].removeprefix('by ')}"
+            self.say("Azure", text.rstrip(), style)
 
     def _hear_runner(self, line: Line) -> None:
         data, vm = line.data, line.source
@@ -96,12 +105,28 @@ class Narrator:
             self._decision(vm, data["event_id"], data["standing"], data)
         elif name == "event-gone" and vm in self._resources.get(data["event_id"], ()):
             self.say(vm, f"sees it gone: {data['outcome']}", "dim")
+        elif name in ("hook-started", "hook-ended"):
+            self._hook(vm, data)
+        elif name == "resumed":
+            self.say(vm, f"takes up the event where it was: {data['state']}", "yellow")
+        elif name == "hook-left-over":
+            self.say(vm, f"ends the {_program(data)} that the runner before has left over", "yellow")
         elif name == "poll-failed":
             self.say(vm, f"gets {data['status']} and tries again, less and less often", "yellow")
         elif name == "approval-failed":
             self.say(vm, f"could not approve: {data['reason']}", "red")
         elif name == "poll-recovered":
             self.say(vm, f"has an answer again, after {data['failures']} failures", "green")
+
+    def _hook(self, vm: str, data: Mapping[str, Any]) -> None:
+        program, attempt = _program(data), data["attempt"]
+        if data["line"] == "hook-started":
+            again = f" again, attempt {attempt}" if attempt > 1 else ""
+            self.say(vm, f"runs {program}{again}, for {data['timeout_seconds']:.0f} s at most", "cyan")
+        elif data["result"] == "succeeded":
+            self.say(vm, f"{program} has succeeded, after {data['seconds']:.1f} s", "green")
+        else:
+            self.say(vm, f"{program} has failed: {data['reason']}", "red")
 
     def _decision(self, vm: str, event_id: str, standing: str, data: dict[str, object]) -> None:
         affected = vm in self._resources.get(event_id, ())
@@ -113,5 +138,14 @@ class Narrator:
             self.say(vm, f"approves · rule {data['rule']} · {data['reason']}", "green")
         elif affected and standing == "refused-by-policy":
             self.say(vm, f"holds · rule {data['rule']} · {data['reason']}", "yellow")
-        elif affected and standing != "started":
+        elif affected and standing == "preparing":
+            self.say(vm, f"prepares first · rule {data['rule']} · {data['policy_reason']}", "yellow")
+        elif affected and standing == "preparation-failed":
+            self.say(vm, f"holds · rule {data['rule']} · the preparation failed", "yellow")
+        elif affected and standing == "not-the-leader":
             self.say(vm, f"lets others approve · {data['reason']}", "yellow")
+
+
+def _program(data: Mapping[str, Any]) -> str:
+    """Return the name of a hook's program: the log has ``run`` and its path."""
+    return PurePath(str(data["hook"]).removeprefix("run ")).name

@@ -24,6 +24,7 @@ from forewarn.emulator.client import EmulatorClient
 ROOT = Path(__file__).resolve().parents[1]
 EMULATOR = "emulator"
 _GRACE_SECONDS = 5.0
+_COMMAND_SECONDS = 60.0
 # Nothing of the user's own settings: the demo is to be the same everywhere.
 _FOREIGN = ("ANSIBLE_", "FOREWARN_")
 
@@ -51,6 +52,8 @@ class Stage:
         self._news = threading.Condition()
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._readers: list[threading.Thread] = []
+        # Whatever the user's own is: the runner believes no file that the user's group can write to.
+        os.umask(0o022)
         self._temporary = tempfile.TemporaryDirectory(prefix="forewarn-demo-")
         self.directory = Path(self._temporary.name)
 
@@ -88,18 +91,50 @@ class Stage:
         listening = self.wait("the emulator to listen", lambda line: line.data.get("event") == "listening")
         self.client = EmulatorClient(listening.data["url"])
 
-    def run(self, vm: str, artifact: Path) -> None:
+    def run(self, vm: str) -> None:
         """Start the runner of a VM, and wait until it polls and knows who it is."""
-        options = ["--artifact", str(artifact), "--endpoint", self.emulator.vm_endpoint(vm)]
+        with self._news:
+            begin = len(self.lines)
+        options = ["--artifact", str(self.artifact), "--endpoint", self.emulator.vm_endpoint(vm)]
         self._start(vm, forewarn("run", *options, "--state", str(self.state(vm)), "--log-format", "json"))
-        self.wait(f"the runner of {vm}", lambda line: line.source == vm and line.data["line"] == "identity")
+        self.wait(
+            f"the runner of {vm}", lambda line: line.source == vm and line.data["line"] == "identity", begin=begin
+        )
+
+    def pid(self, vm: str) -> int:
+        """Return the process of a VM's runner."""
+        return self._processes[vm].pid
+
+    def kill(self, vm: str) -> None:
+        """End the runner of a VM so that it can do nothing about it. What it has started goes on."""
+        process = self._processes.pop(vm)
+        process.kill()
+        process.wait(_GRACE_SECONDS)
+
+    @property
+    def artifact(self) -> Path:
+        """What the runners decide by."""
+        return self.directory / "policy.json"
 
     def state(self, vm: str) -> Path:
         """Return where the runner of a VM keeps its journal."""
         return self.directory / f"state-{vm}"
 
+    def history(self, vm: str) -> dict[str, Any]:
+        """Return all that the journal of a VM has, as ``forewarn history`` tells it to programs."""
+        code, output, errors = self.command(forewarn("history", "--json", "--state", str(self.state(vm))))
+        if code:
+            raise StageError(errors)
+        history: dict[str, Any] = json.loads(output)
+        return history
+
+    def show(self, argv: Sequence[str]) -> None:
+        """Run a command that writes to where we do, so that it finds the terminal it fits its lines to."""
+        sys.stdout.flush()
+        self._popen("command", argv, None, {}, output=None).wait(_COMMAND_SECONDS)
+
     def command(
-        self, argv: Sequence[str], environ: dict[str, str] | None = None, seconds: float = 60.0
+        self, argv: Sequence[str], environ: dict[str, str] | None = None, seconds: float = _COMMAND_SECONDS
     ) -> tuple[int, str, str]:
         """Run a command to its end; return its exit code, output and errors."""
         process = self._popen("command", argv, subprocess.PIPE, environ or {})
@@ -109,10 +144,10 @@ class Stage:
             raise StageError(f"{Path(argv[0]).name} took longer than {seconds:g} s") from None
         return process.returncode, output, errors
 
-    def wait(self, what: str, test: Callable[[Line], bool], seconds: float = 20.0) -> Line:
-        """Return the first line that passes the test, once there is one. Raises StageError."""
+    def wait(self, what: str, test: Callable[[Line], bool], seconds: float = 20.0, begin: int = 0) -> Line:
+        """Return the first line, from that number on, that passes the test, once there is one. Raises StageError."""
         deadline = time.monotonic() + seconds
-        seen = 0
+        seen = begin
         with self._news:
             while True:
                 for line in self.lines[seen:]:
@@ -139,7 +174,9 @@ class Stage:
         reader.start()
         self._readers.append(reader)
 
-    def _popen(self, name: str, argv: Sequence[str], errors: Any, environ: dict[str, str]) -> subprocess.Popen[str]:
+    def _popen(
+        self, name: str, argv: Sequence[str], errors: Any, environ: dict[str, str], output: Any = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
         own = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
         # In a session of its own: Ctrl-C reaches us alone, and we end what there is.
         process = subprocess.Popen(
@@ -147,7 +184,7 @@ class Stage:
             cwd=ROOT,
             env={**own, **environ},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=errors,
             text=True,
             start_new_session=True,
@@ -158,6 +195,8 @@ class Stage:
     def _read(self, name: str, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for text in process.stdout:
+            if not text.endswith("\n"):  # it was killed while it wrote
+                break
             line = Line(name, time.monotonic(), json.loads(text))
             with self._news:
                 self.lines.append(line)

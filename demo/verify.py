@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether all went as it should: what the emulator recorded, held against what was expected and what runners said."""
+"""Whether all went as it should: what the emulator and the journals have, held against what was expected."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 from acts import OUTAGE_SECONDS, Acts, Expectation
+from journals import check_journals, check_kills, prepared
 from stage import Stage
 
-HEADER = ("EVENT", "DECISION", "RULE", "REASON", "APPROVED BY", "AFTER", "STARTED BY", "OK")
+HEADER = ("EVENT", "RULE", "DECISION", "PREPARED", "APPROVED BY", "AFTER", "STARTED BY", "OK")
 
 
 def judge(acts: Acts) -> tuple[list[list[str]], list[str]]:
@@ -20,20 +21,23 @@ def judge(acts: Acts) -> tuple[list[list[str]], list[str]]:
     stage = acts.stage
     events = {event["event_id"]: event for event in stage.emulator.state()["events"]}
     requests = stage.emulator.requests()
+    histories = {vm: stage.history(vm) for vm in acts.runners}
     rows, differences = [], []
     for expected in acts.expected:
         event = events[expected.event_id]
-        decisions = {vm: _decision(acts, expected, vm) for vm in expected.standings}
+        decisions = {vm: _decisions(acts, expected, vm) for vm in expected.standings}
         found = [
             *_check_life(expected, event),
             *_check_approvals(expected, requests),
             *_check_decisions(expected, decisions),
+            *check_journals(expected, event, requests, histories),
         ]
         differences += [f"{expected.title}: {text}" for text in found]
-        rows.append(_row(expected, event, decisions, not found))
+        rows.append(_row(expected, event, prepared(expected, histories), decisions, not found))
     missing = events.keys() - {expected.event_id for expected in acts.expected}
     differences += [f"the emulator has an event that nobody scheduled: {event_id}" for event_id in missing]
     differences += [*_check_outage(stage, requests), *_check_endings(acts)]
+    differences += [*_check_hooks(acts), *check_kills(acts.kills, histories)]
     return rows, differences
 
 
@@ -65,17 +69,22 @@ def _check_approvals(expected: Expectation, requests: Sequence[Mapping[str, Any]
     return [] if sent == should_be else [f"approvals that arrived: {sent}, not {should_be}"]
 
 
-def _check_decisions(expected: Expectation, decisions: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+def _check_decisions(expected: Expectation, decisions: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     """Compare what each VM said before the event started."""
     found = []
-    for vm, decision in decisions.items():
-        if decision is None:
+    for vm, said in decisions.items():
+        if not said:
             found.append(f"{vm} said nothing")
-            continue
-        said = (decision["output"], decision["rule"], decision["standing"])
-        should_be = (expected.output, expected.rule, expected.standings[vm])
-        if said != should_be:
-            found.append(f"{vm} said {', '.join(map(str, said))}, not {', '.join(should_be)}")
+        found += [
+            f"{vm} said {decision['output']}, {decision['rule']}, not {expected.output}, {expected.rule}"
+            for decision in said
+            if (decision["output"], decision["rule"]) != (expected.output, expected.rule)
+        ]
+        standings = [decision["standing"] for decision in said]
+        # A runner that is started anew says again what it thinks.
+        distinct = [here for before, here in pairwise([None, *standings]) if here != before]
+        if said and distinct != list(expected.standings[vm]):
+            found.append(f"{vm} concluded {', '.join(distinct)}, not {', '.join(expected.standings[vm])}")
     return found
 
 
@@ -113,25 +122,48 @@ def _check_endings(acts: Acts) -> list[str]:
     ]
 
 
-def _decision(acts: Acts, expected: Expectation, vm: str) -> dict[str, Any] | None:
-    """Return the first thing a VM said about an event, be it by its runner or ad hoc."""
-    for said in acts.stage.said(vm, "decision", expected.event_id):
-        reason = said.get("policy_reason") or said["reason"]
-        return {"output": said["output"], "rule": said["rule"], "standing": said["standing"], "reason": reason}
+def _check_hooks(acts: Acts) -> list[str]:
+    """See what the hooks have left behind: all VMs in the pool, no user waited for, and no process."""
+    found = []
+    if acts.pool.members() != sorted(acts.runners):
+        found.append(f"in the pool there are {', '.join(acts.pool.members()) or 'none'}, not {', '.join(acts.runners)}")
+    if acts.pool.users():
+        found.append(f"a drain has not waited for {', '.join(user.name for user in acts.pool.users())}")
+    for vm in acts.runners:
+        count = len(acts.stage.said(vm, "hook-left-over"))
+        if count != acts.kills[vm]:
+            found.append(f"{vm} found {count} hooks that outlived the runner, not {acts.kills[vm]}")
+    return found
+
+
+def _decisions(acts: Acts, expected: Expectation, vm: str) -> list[dict[str, Any]]:
+    """Return what a VM said about an event before it started, be it by its runner or ad hoc."""
+    said = [
+        decision
+        for decision in acts.stage.said(vm, "decision", expected.event_id)
+        # Whether a poll falls between NotBefore and the start is chance.
+        if decision["status"] != "Started" and decision["standing"] != "no-time-left"
+    ]
     adhoc = acts.adhoc_decisions.get((expected.event_id, vm))
-    return None if adhoc is None else {**adhoc, "standing": adhoc["standing"]["code"]}
+    if said or adhoc is None:
+        return said
+    return [{**adhoc, "standing": adhoc["standing"]["code"]}]
 
 
 def _row(
-    expected: Expectation, event: Mapping[str, Any], decisions: Mapping[str, Mapping[str, Any] | None], good: bool
+    expected: Expectation,
+    event: Mapping[str, Any],
+    preparation: str,
+    decisions: Mapping[str, Sequence[Mapping[str, Any]]],
+    good: bool,
 ) -> list[str]:
-    said: Mapping[str, Any] = next((decision for decision in decisions.values() if decision is not None), {})
+    said: Mapping[str, Any] = next((decision for told in decisions.values() for decision in told), {})
     seconds = _latency(event)
     return [
         expected.title,
-        str(said.get("output", "-")),
         str(said.get("rule", "-")),
-        str(said.get("reason", "-")),
+        str(said.get("output", "-")),
+        preparation,
         ", ".join(sorted({approval["vm"] for approval in event["approvals"]})) or "-",
         "-" if seconds is None else f"{seconds:.2f} s",
         event["started_by"] or "-",

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,14 +20,30 @@ import pytest
 
 # Title -> what follows it in the table, but for the time.
 ROWS = {
-    "freeze of 5 s": ("approve", "brief-freeze", "web_0", "approval"),
-    "freeze, unknown duration": ("hold", "unknown-duration", "-", "NotBefore"),
-    "restart, no runner there": ("approve", "administrator", "db_0", "approval"),
-    "administrator's restart": ("approve", "administrator", "web_0", "approval"),
-    "freeze during an outage": ("approve", "brief-freeze", "web_0", "approval"),
-    "redeploy of two VMs": ("approve", "move", "web_0", "approval"),
-    "cancelled reboot": ("hold", "otherwise", "-", "-"),
+    "freeze of 5 s": ("brief-freeze", "approve", "-", "web_0", "approval"),
+    "reboot, drained first": ("reboot", "approve", "yes", "web_0", "approval"),
+    "freeze, no duration": ("unknown-duration", "hold", "-", "-", "NotBefore"),
+    "reboot, drain fails": ("reboot", "approve", "failed", "-", "NotBefore"),
+    "restart, ad hoc": ("administrator", "approve", "-", "db_0", "approval"),
+    "restart by hand": ("administrator", "approve", "-", "web_0", "approval"),
+    "freeze in an outage": ("brief-freeze", "approve", "-", "web_0", "approval"),
+    "redeploy of two VMs": ("move", "approve", "-", "web_0", "approval"),
+    "freeze, cancelled": ("otherwise", "hold", "-", "-", "-"),
+    "reboot, kill -9": ("reboot", "approve", "yes, attempt 2", "web_0", "approval"),
 }
+# What the history of the last event says, in this order.
+HISTORY = (
+    "hooks/drain: started, at most",
+    "the runner started",
+    "hooks/drain: started, attempt 2",
+    "hooks/drain: succeeded",
+    "| drain of web_0, attempt 2",
+    "prepared: every prepare hook succeeded",
+    "approved: the service took it",
+    "no longer listed",
+    "hooks/undrain: succeeded",
+    "done: recovered",
+)
 
 
 def table(output: str) -> dict[str, list[str]]:
@@ -38,20 +55,25 @@ def table(output: str) -> dict[str, list[str]]:
 
 def test_the_demo_shows_every_event_and_finds_all_as_it_should_be(repository: Path) -> None:
     process = subprocess.run(
-        [sys.executable, "demo/demo.py"], cwd=repository, capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "demo/demo.py"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        umask=0o002,  # as many distributions have it
     )
     assert process.returncode == 0, process.stdout + process.stderr
     rows = table(process.stdout)
     assert list(rows) == list(ROWS)
-    for title, (decision, rule, approved_by, started_by) in ROWS.items():
-        shown_decision, shown_rule, _reason, shown_approver, _seconds, shown_start, good = rows[title]
-        assert (shown_decision, shown_rule, shown_approver, shown_start, good) == (
-            decision,
-            rule,
-            approved_by,
-            started_by,
-            "yes",
-        )
+    for title, expected in ROWS.items():
+        *shown, _seconds, started_by, good = rows[title]
+        assert (*shown, started_by) == expected
+        assert good == "yes"
+    history = process.stdout[process.stdout.index("$ forewarn history") :]
+    places = [history.find(text) for text in HISTORY]
+    assert -1 not in places
+    assert places == sorted(places)
     assert "\x1b" not in process.stdout  # plain in a pipe
 
 
@@ -89,7 +111,10 @@ def stamp(seconds: float) -> dict[str, float]:
 
 
 class Records:
-    """What the emulator and a runner would have on record of one freeze of web_0, approved; and of an outage."""
+    """What there would be on record of one reboot of web_0, drained and approved, with an outage and a kill before it.
+
+    It stands for the stage, the emulator and the pool.
+    """
 
     def __init__(self) -> None:
         self.event: dict[str, Any] = {
@@ -98,17 +123,46 @@ class Records:
             "approvals": [{"vm": "web_0", "at": stamp(20.5)}],
             "started_by": "approval",
             "started": stamp(21.0),
+            "ended": stamp(24.0),
             "not_before": 1_800_000_035,
             "visible_since": {"web_0": stamp(20.0), "web_1": stamp(20.0)},
         }
         self.log: list[dict[str, Any]] = [self.poll(number, at, status) for number, (at, status) in enumerate(POLLS, 1)]
         self.log.append({**self.poll(99, 20.5, 200), "method": "POST", "event_ids": ["A"]})
+        decision = {"output": "approve", "rule": "reboot", "status": "Scheduled", "reason": "a drain"}
         self.lines: dict[str, list[dict[str, Any]]] = {
-            "decision": [{"output": "approve", "rule": "brief-freeze", "standing": "approve", "reason": "short"}],
+            "decision": [{**decision, "standing": standing} for standing in ("preparing", "preparing", "approve")],
             "event-gone": [{"outcome": "finished"}],
             "poll-failed": [{}],
             "poll-recovered": [{}],
+            "hook-left-over": [{}],
         }
+        self.entries: list[dict[str, Any]] = [
+            self.entry("hook-started", 20.1, phase="prepare", hook="run /x/drain", attempt=1),
+            self.entry("hook-started", 20.3, phase="prepare", hook="run /x/drain", attempt=2),
+            self.entry("hook-ended", 20.4, phase="prepare", hook="run /x/drain", attempt=2, result="succeeded"),
+            self.entry("approved", 20.5),
+            self.entry("hook-started", 24.1, phase="recover", hook="run /x/undrain", attempt=1),
+            self.entry("hook-ended", 24.2, phase="recover", hook="run /x/undrain", attempt=1, result="succeeded"),
+        ]
+        self.kept: list[dict[str, Any]] = [{"event_id": "A", "outcome": "finished", "entries": self.entries}]
+        self.runner: list[dict[str, Any]] = [self.entry("runner-started", 0.0), self.entry("runner-started", 20.2)]
+        self.in_pool: list[str] = ["web_0"]
+        self.connected: list[Path] = []
+
+    @staticmethod
+    def entry(kind: str, at: float, **fields: object) -> dict[str, Any]:
+        moment = datetime.fromtimestamp(stamp(at)["wall"], timezone.utc).isoformat(timespec="milliseconds")
+        return {"kind": kind, "at": moment.replace("+00:00", "Z"), "fields": fields}
+
+    def history(self, _vm: str) -> dict[str, Any]:
+        return {"events": self.kept, "runner": self.runner}
+
+    def members(self) -> list[str]:
+        return self.in_pool
+
+    def users(self) -> list[Path]:
+        return self.connected
 
     @staticmethod
     def poll(number: int, at: float, status: int) -> dict[str, Any]:
@@ -135,17 +189,34 @@ SPOILERS: dict[str, Callable[[Records], object]] = {
     "another start": lambda records: records.event.update(started_by="NotBefore"),
     "a late start": lambda records: records.event.update(started=stamp(35.0)),
     "another approver": lambda records: records.event["approvals"][0].update(vm="web_1"),
-    "a late approval": lambda records: records.event["approvals"][0].update(at=stamp(26.0)),
+    "a late approval": lambda records: records.event["approvals"][0].update(at=stamp(41.0)),
     "an approval sent twice": lambda records: records.log.append(records.log[-1]),
     "an approval refused": lambda records: records.log[-1].update(status=400),
     "another rule": lambda records: records.lines["decision"][0].update(rule="otherwise"),
     "another decision": lambda records: records.lines["decision"][0].update(output="hold"),
     "another standing": lambda records: records.lines["decision"][0].update(standing="not-ours"),
+    "no standing that waits": lambda records: records.lines["decision"].pop(0) and records.lines["decision"].pop(0),
     "no decision": lambda records: records.lines["decision"].clear(),
     "another end, for the runner": lambda records: records.lines["event-gone"][0].update(outcome="cancelled"),
     "a fault that was not meant": lambda records: records.log[0].update(status=500),
     "no backoff": lambda records: records.log[4].update(received=stamp(6.0)),
     "an outage without an end": lambda records: records.lines["poll-recovered"].clear(),
+    "a drain that was not told its attempt": lambda records: records.entries[1]["fields"].update(attempt=1),
+    "a drain that failed": lambda records: records.entries[2]["fields"].update(result="failed"),
+    "no second drain": lambda records: records.entries.pop(2) and records.entries.pop(1),
+    "no recovery": lambda records: records.entries.pop() and records.entries.pop(),
+    "an approval before the drain": lambda records: records.entries[2].update(at=records.entry("", 20.7)["at"]),
+    "a recovery before the end": lambda records: records.entries[4].update(at=records.entry("", 23.0)["at"]),
+    "an approval that was not kept": lambda records: records.entries.pop(3),
+    "an approval kept twice": lambda records: records.entries.append(records.entries[3]),
+    "another end, in the journal": lambda records: records.kept[0].update(outcome="cancelled"),
+    "no journal of it": lambda records: records.kept.clear(),
+    "a journal that began anew": lambda records: records.kept.append(records.kept[0]),
+    "a runner that was stopped": lambda records: records.runner.insert(1, records.entry("runner-stopped", 20.2)),
+    "a runner that nobody started": lambda records: records.runner.append(records.entry("runner-started", 22.0)),
+    "a VM that is not back in the pool": lambda records: records.in_pool.clear(),
+    "a user who was not waited for": lambda records: records.connected.append(Path("web_0-1")),
+    "a hook that nobody ended": lambda records: records.lines["hook-left-over"].clear(),
 }
 
 
@@ -156,10 +227,23 @@ def judge(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Record
     from acts import Expectation
     from verify import judge as judge_acts
 
-    expected = Expectation("a freeze", "A", ["web_0"], "approve", "brief-freeze", {"web_0": "approve"}, "web_0")
+    drains = [("drain", 1, None), ("drain", 2, "succeeded"), ("undrain", 1, "succeeded")]
+    expected = Expectation(
+        title="a reboot",
+        event_id="A",
+        resources=["web_0"],
+        output="approve",
+        rule="reboot",
+        standings={"web_0": ["preparing", "approve"]},
+        approved_by="web_0",
+        within=20.0,
+        hooks={"web_0": drains},
+    )
 
     def differences(records: Records) -> list[str]:
-        acts: Any = SimpleNamespace(stage=records, expected=[expected], adhoc_decisions={})
+        acts: Any = SimpleNamespace(
+            stage=records, pool=records, runners=["web_0"], kills={"web_0": 1}, expected=[expected], adhoc_decisions={}
+        )
         return judge_acts(acts)[1]
 
     return differences

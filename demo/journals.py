@@ -1,0 +1,109 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the runners' journals tell what was expected, and the same as the emulator's records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import PurePath
+from typing import Any
+
+from acts import Expectation
+
+Step = tuple[str, int, str | None]  # a hook, its attempt, and what came of it
+# By how much two records of the same clock may differ, in seconds: the journal's times are told in milliseconds.
+_TICK = 0.01
+
+
+def check_journals(
+    expected: Expectation,
+    event: Mapping[str, Any],
+    requests: Sequence[Mapping[str, Any]],
+    histories: Mapping[str, Mapping[str, Any]],
+) -> list[str]:
+    """Compare what is kept of an event: its end, what was run for it and when, and what was approved."""
+    found = []
+    for vm, history in histories.items():
+        kept = [life for life in history["events"] if life["event_id"] == expected.event_id]
+        affected = vm in expected.resources
+        if len(kept) != 1 and affected:
+            found.append(f"the journal of {vm} has the event {len(kept)} times")
+        for life in kept:
+            sent = sum(entry["vm"] == vm and expected.event_id in entry["event_ids"] for entry in requests)
+            facts = {
+                # Who is not affected may see that it is gone a moment later.
+                "the end": (life["outcome"], expected.status.lower() if affected else life["outcome"]),
+                "the hooks": (steps(life), list(expected.hooks.get(vm, ()))),
+                "the approvals": (len(_of_kind(life, "approved")), sent),
+            }
+            found += [
+                f"in the journal of {vm} {what}: {was}, not {should_be}"
+                for what, (was, should_be) in facts.items()
+                if was != should_be
+            ]
+            found += _check_order(vm, life, event)
+    return found
+
+
+def check_kills(kills: Mapping[str, int], histories: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """See that the runners were stopped by nothing but what the demo did to them."""
+    found = []
+    for vm, history in histories.items():
+        kinds = [entry["kind"] for entry in history["runner"]]
+        lives = [kind for kind in kinds if kind in ("runner-started", "runner-stopped")]
+        if lives != ["runner-started"] * (1 + kills.get(vm, 0)):
+            found.append(f"the journal of {vm} has {', '.join(lives)}, but it was killed {kills.get(vm, 0)} times")
+    return found
+
+
+def steps(life: Mapping[str, Any]) -> list[Step]:
+    """Return the hooks of an event in the order in which they were started."""
+    found: list[Step] = []
+    for entry in life["entries"]:
+        if entry["kind"] not in ("hook-started", "hook-ended"):
+            continue
+        fields = entry["fields"]
+        begun = (PurePath(fields["hook"].removeprefix("run ")).name, fields["attempt"], None)
+        if entry["kind"] == "hook-started":
+            found.append(begun)
+        elif begun in found:
+            found[found.index(begun)] = (*begun[:2], fields["result"])
+        else:
+            found.append((*begun[:2], "ended, but was not started"))
+    return found
+
+
+def prepared(expected: Expectation, histories: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return in a word what the journals say of the preparation."""
+    for history in histories.values():
+        for life in history["events"]:
+            ended = [entry["fields"] for entry in _of_kind(life, "hook-ended", "prepare")]
+            if life["event_id"] == expected.event_id and ended:
+                attempt = f", attempt {ended[-1]['attempt']}" if ended[-1]["attempt"] > 1 else ""
+                return ("yes" if ended[-1]["result"] == "succeeded" else ended[-1]["result"]) + attempt
+    return "-"
+
+
+def _check_order(vm: str, life: Mapping[str, Any], event: Mapping[str, Any]) -> list[str]:
+    """See that the preparation was over before the emulator had the approval, and nothing undone before the end."""
+    found = []
+    approvals = [approval["at"]["wall"] for approval in event["approvals"] if approval["vm"] == vm]
+    ends = [_wall(entry) for entry in _of_kind(life, "hook-ended", "prepare")]
+    if approvals and ends and max(ends) > min(approvals) + _TICK:
+        found.append(f"{vm} approved before it was prepared")
+    undone = [_wall(entry) for entry in _of_kind(life, "hook-started", "recover")]
+    if undone and event["ended"] is not None and min(undone) < event["ended"]["wall"] - _TICK:
+        found.append(f"{vm} undid what it had prepared before the event had ended")
+    return found
+
+
+def _of_kind(life: Mapping[str, Any], kind: str, phase: str | None = None) -> list[Mapping[str, Any]]:
+    return [
+        entry for entry in life["entries"] if entry["kind"] == kind and phase in (None, entry["fields"].get("phase"))
+    ]
+
+
+def _wall(entry: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(entry["at"]).timestamp()
