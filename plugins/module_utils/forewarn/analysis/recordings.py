@@ -171,7 +171,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
 
 def _parse_line(line: bytes) -> tuple[dict[str, Any], datetime | None, Vm | None]:
     """Return a line's document, time and VM. Raises ValueError, RecursionError."""
-    data = json.loads(line)
+    data = json.loads(line.rstrip())  # or the column of a mistake is on a line that nobody sees
     if not isinstance(data, dict):
         raise ValueError("the line is no JSON object")
     if "Events" in data:
