@@ -10,6 +10,7 @@ What the journal holds may come from a newer runner, or from a damaged one: noth
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -115,7 +116,7 @@ def text_of(data: Any, name: str) -> str:
 def number_of(data: Any, name: str) -> float | None:
     """Return a number of an object, None if it has none by that name."""
     value = data.get(name) if isinstance(data, Mapping) else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
         return None
     return value
 

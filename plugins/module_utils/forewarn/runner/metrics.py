@@ -142,7 +142,7 @@ class Metrics:
     def count(self, name: str, amount: float = 1.0, /, **labels: object) -> None:
         """Add to a counter."""
         key = _key(name, labels, COUNTER)
-        if not amount >= 0:
+        if math.isnan(amount) or amount < 0:
             raise ValueError(f"{name} is a counter, which {amount} would lower")
         with self._lock:
             series = self._series[name]

@@ -95,7 +95,7 @@ class MetricsServer:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not self._closing:
             try:
-                connection, _ = listener.accept()
+                connection = listener.accept()[0]
             except OSError:
                 if not self._closing:
                     time.sleep(1.0)  # out of descriptors, say: without a pause this would take the whole processor
