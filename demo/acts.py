@@ -25,9 +25,9 @@ OUTAGE_SECONDS = 5.0  # real ones
 # Real seconds from an event's appearance to its approval: one poll interval, and the rest for a busy machine.
 SOON = 8.0
 AFTER_OUTAGE = OUTAGE_SECONDS + 10.0  # the longest pause between two attempts by then, and a poll
-AFTER_ANSIBLE = 30.0
+AFTER_ANSIBLE = 50.0
 AFTER_DRAIN = 20.0
-# NotBefore of what waits for a drain: no machine is so busy that a drain of 2 s, be it run twice, does not end by then.
+# NotBefore of what waits for a drain or for Ansible: no machine is so busy that they have not ended by then.
 LONG_NOTICE_SECONDS = 60.0 * TIME_SCALE
 USERS = 3
 _GUID_END = re.compile(r"(?<=\b[0-9A-F]{8})(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}")
@@ -169,6 +169,7 @@ class Acts:
             approved_by="db_0",
             within=AFTER_ANSIBLE,
             source="User",
+            notice_seconds=LONG_NOTICE_SECONDS,
         )
         self.narrator.say("ansible", f"$ {self.adhoc.command_line}", "bold")
         for vm, result in self.adhoc.run().items():
