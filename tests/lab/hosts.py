@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 import uuid
@@ -56,7 +54,9 @@ class Host:
             self.place.insert_disk(self._image)
             self._make_distinct()
         uptime = Path("/proc/uptime").read_text().split(".")[0]
+        self.place.group.mkdir(exist_ok=True)
         command = [
+            *("sh", "-c", f'echo $$ > {self.place.group}/cgroup.procs && exec "$@"', "sh"),
             # Each boot's clocks begin at its boot, as a machine's do.
             *("unshare", "--time", "--boottime", f"-{uptime}", "--monotonic", f"-{uptime}"),
             *("systemd-nspawn", "--quiet", "--boot", f"--directory={self.place.root}", f"--hostname={self.host_name}"),
@@ -66,7 +66,7 @@ class Host:
         with self._console.open("ab") as console:
             self._supervisor = subprocess.Popen(
                 command,
-                env=environment(),
+                env={**environment(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
@@ -100,16 +100,9 @@ class Host:
 
     def freeze(self, seconds: float) -> None:
         """Let the whole host stand still for so long, as for a live migration."""
-        stopped: set[int] = set()
-        try:
-            while found := set(self.place.processes()) - stopped:  # until none has slipped through
-                for pid in found:
-                    _signal(pid, signal.SIGSTOP)
-                stopped |= found
-            time.sleep(seconds)
-        finally:
-            for pid in stopped:
-                _signal(pid, signal.SIGCONT)
+        self.place.stand_still(True)
+        time.sleep(seconds)
+        self.place.stand_still(False)
 
     def remove(self) -> None:
         """End the host and remove every trace of it."""
@@ -234,10 +227,3 @@ class Host:
 
     def _last_words(self) -> str:
         return self._console.read_text(errors="replace")[-_TAIL:] if self._console.exists() else ""
-
-
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return

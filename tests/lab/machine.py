@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,14 +33,25 @@ class LabError(Exception):
 
 def missing() -> str | None:
     """Return why this machine cannot have a lab, and what to do about it; None if it can."""
-    if os.name != "posix" or not Path("/proc/self/ns/time").exists():
-        return "the lab needs Linux 5.6 or newer, with time namespaces"
+    if sys.platform != "linux" or not Path("/proc/self/ns/time").exists() or _linux() < (5, 14):
+        return "the lab needs Linux 5.14 or newer, with time namespaces"
     if os.geteuid() != 0:
         return "the lab boots hosts, which only root may: run it as root, in a virtual machine"
+    if not control_groups().is_dir():
+        return "the lab needs cgroup2 to be mounted"
     packages = sorted({package for name, package in _PROGRAMS.items() if not shutil.which(name, path=_SYSTEM_PATH)})
     if packages:
         return f"the lab needs more programs: apt-get install {' '.join(packages)}"
     return None
+
+
+def control_groups() -> Path:
+    """Return where cgroup2 is mounted: usually alone, beside cgroup 1 on older systems. Missing if it is not."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _device, directory, kind = line.split()[:3]
+        if kind == "cgroup2":
+            return Path(directory)
+    return Path("/sys/fs/cgroup/missing")
 
 
 def environment() -> dict[str, str]:
@@ -66,3 +79,7 @@ def run(*command: str | Path, timeout: float = 60, check: bool = True) -> str:
     if check and done.returncode:
         raise LabError(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout[-_TAIL:]}")
     return done.stdout
+
+
+def _linux() -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])

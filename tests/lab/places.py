@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host's place on this machine: number, network namespace, disk. What is left of a killed run is removed.
+"""A host's place on this machine: namespace, control group, disk. What is left of a killed run is removed.
 
 169.254.169.254 exists inside the namespaces alone. In this machine's own it may be Azure's real service, where a
 request of a test would be a real one: nothing below uses the address before it has seen that the namespace is another.
@@ -12,23 +12,20 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
-from .machine import LabError, environment, run
+from .machine import LabError, control_groups, environment, run
 
 METADATA = "169.254.169.254"
 _PLACES = Path("/run/forewarn-lab")
 _NAMESPACES = Path("/run/netns")
 _NUMBERS = range(1, 64)
-_PATIENCE = 20.0  # seconds for processes that were killed to be gone
+_PATIENCE = 20.0  # seconds for processes to be gone, or to stand still
 _LISTENER = Path(__file__).with_name("listen.py")
 
 
@@ -46,6 +43,8 @@ class Place:
         self.directory = _PLACES / str(number)
         self.root = self.directory / "root"
         self.namespace = _NAMESPACES / f"forewarn-lab-{number}"
+        # Hosts in one control group would share the groups of their units, and kill each other's processes.
+        self.group = control_groups() / f"forewarn-lab-{number}"
         self.address = f"10.231.{number}.2"
         self.gateway = f"10.231.{number}.1"
         self._link = f"fwlab{number}"
@@ -119,34 +118,32 @@ class Place:
             shutil.rmtree(self.directory)
 
     def processes(self) -> list[int]:
-        """Return the processes of the host that runs here, by this machine's numbers; its first process first."""
-        first = self._first_process()
-        if first is None:
-            return []
-        same = _identity(Path(f"/proc/{first}/ns/pid"))
-        return [first, *(pid for pid in _pids() if pid != first and _identity(Path(f"/proc/{pid}/ns/pid")) == same)]
+        """Return every process of the host that runs here, by this machine's numbers."""
+        files = self.group.rglob("cgroup.procs") if self.group.exists() else ()
+        return sorted(int(pid) for file in files for pid in file.read_text().split())
+
+    def stand_still(self, still: bool) -> None:
+        """Let the host's processes stand still, or go on; return once all of them do. Raises LabError."""
+        (self.group / "cgroup.freeze").write_text("1" if still else "0")
+        self._wait_for("frozen", still)
 
     def cut_power(self) -> None:
         """Kill the host, if one runs here. Raises LabError if it does not go."""
-        deadline = time.monotonic() + _PATIENCE
-        while True:
-            # With a host's first process the kernel ends all others. What supervises it ends by itself.
-            remaining = [pid for pid in (self._first_process(), *self._supervisors()) if pid is not None]
-            if not remaining:
-                return
-            if time.monotonic() > deadline:
-                raise LabError(f"processes of place {self.number} do not end: {remaining}")
-            _kill(remaining[0])
-            time.sleep(0.02)
+        if self.group.exists():
+            (self.group / "cgroup.kill").write_text("1")
+            self._wait_for("populated", False)
 
     def clear(self) -> None:
-        """Remove everything that is here: processes, namespace, cable, mount, files."""
+        """Remove everything that is here: processes, their group, namespace, cable, mount, files."""
         self.cut_power()
         if self.namespace.exists():
             run("ip", "netns", "delete", self.namespace.name)
         if Path(f"/sys/class/net/{self._link}").exists():  # its other end went with the namespace, most likely it too
             run("ip", "link", "delete", self._link, check=False)
         self.eject_disk()
+        if self.group.exists():
+            for directory, _directories, _files in os.walk(self.group, topdown=False):
+                Path(directory).rmdir()
 
     def _must_be_another(self) -> None:
         if _identity(self.namespace) in (None, own_network()):
@@ -154,20 +151,12 @@ class Place:
                 f"{self.namespace} is missing, or this machine's own network: {METADATA} is not touched there"
             )
 
-    def _first_process(self) -> int | None:
-        """Return the host's process 1: it is in our namespace, and in one of processes in which it is number 1."""
-        network = _identity(self.namespace)
-        if network is None:
-            return None
-        return next((pid for pid in _pids() if _identity(Path(f"/proc/{pid}/ns/net")) == network and _leads(pid)), None)
-
-    def _supervisors(self) -> Iterator[int]:
-        """Return the systemd-nspawn of this place."""
-        option = f"--network-namespace-path={self.namespace}".encode()
-        for pid in _pids():
-            with suppress(OSError):  # it has ended
-                if option in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                    yield pid
+    def _wait_for(self, event: str, wanted: bool) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while f"{event} {int(wanted)}" not in (self.group / "cgroup.events").read_text().splitlines():
+            if time.monotonic() > deadline:
+                raise LabError(f"{self.group}: it has not come to '{event} {int(wanted)}': {self.processes()}")
+            time.sleep(0.01)
 
 
 def sweep() -> None:
@@ -181,10 +170,6 @@ def sweep() -> None:
             Place(int(path.stem), lock).clear()
 
 
-def _pids() -> list[int]:
-    return sorted(int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal())
-
-
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return what tells a namespace from others, None if there is none."""
     try:
@@ -192,20 +177,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _leads(pid: int) -> bool:
-    """Tell whether it is process 1 of a namespace below ours."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return False
-    numbers = next(line.split()[1:] for line in lines if line.startswith("NSpid:"))
-    return len(numbers) > 1 and numbers[-1] == "1"
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
