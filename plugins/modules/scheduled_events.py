@@ -26,7 +26,8 @@ attributes:
     support: full
     details: Reads as usual and reports what would be approved. No approval is sent.
   diff_mode:
-    support: none
+    support: full
+    details: Shows which events were approved or, in check mode, would be.
   platform:
     support: full
     platforms: posix
@@ -34,7 +35,8 @@ attributes:
     support: full
     details: Policies are compiled and evaluated on the control node.
   async:
-    support: none
+    support: partial
+    details: Without O(policies), and not on Windows. The task fails otherwise, and says so.
   bypass_host_loop:
     support: none
 options:
@@ -147,6 +149,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+ahead:
+  description:
+    - What is ahead of this VM, for a glance at many. It is the first key that Ansible prints of a result.
+    - Type, time left and whether this VM is concerned (V(here), V(elsewhere), or V(here?) where its name is not known)
+      of each event, with O(policies) also the outcome.
+  returned: when the document was read
+  type: str
+  sample: "Freeze in 14 min, here: approved"
 msg:
   description: One line about what was found and done.
   returned: always
@@ -387,214 +397,31 @@ decisions:
           error: null
 """
 
-import os
-import time
-from dataclasses import asdict, replace
-from datetime import datetime, timezone
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import (
-    API_VERSIONS,
-    EVENT_STATUSES,
-    LATEST_API_VERSION,
-    Document,
-    Event,
-    Vm,
-    format_time,
-)
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.client import (
-    FIRST_PATIENCE_SECONDS,
-    FIRST_READ_TIMEOUT_SECONDS,
-    READ_TIMEOUT_SECONDS,
-    Client,
-)
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.endpoint import AUTO, resolve
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.errors import Fault, PassingFault
-
-
-def describe_event(event: Event, vm_name: str | None, now: datetime) -> dict[str, Any]:
-    """Return an event as the task's result has it: all that is needed to decide on it elsewhere."""
-    place = event.place_of(vm_name)
-    return {
-        "event_id": event.event_id,
-        "event_type": event.event_type,
-        "event_status": event.event_status,
-        "resource_type": event.resource_type,
-        "resources": list(event.resources),
-        "not_before": None if event.not_before is None else format_time(event.not_before),
-        "notice_seconds": event.notice_seconds(now),
-        "duration_in_seconds": event.duration_in_seconds,
-        "event_source": event.event_source,
-        "description": event.description,
-        "affects_me": None if vm_name is None else place is not None,
-        "leader": None if vm_name is None else place == 0,
-        "problems": list(event.problems),
-    }
-
-
-def select(document: Document, event_ids: list[str]) -> tuple[list[Event], list[str]]:
-    """Return the listed events with these ids, each once, and the ids that are not listed."""
-    listed = {event.key: event for event in document.events}
-    wanted = list(dict.fromkeys(event_id.strip().lower() for event_id in event_ids))
-    return [listed[key] for key in wanted if key in listed], [key for key in wanted if key not in listed]
-
-
-def doubts(event: Event) -> list[str]:
-    """Return why no policy would have approved an event; who names it by hand has the last word."""
-    texts = list(event.problems)
-    if event.event_status is not None and event.event_status not in EVENT_STATUSES:
-        texts.append(f"EventStatus {event.event_status!r} is not known")
-    return texts
-
-
-def identify(client: Client, override: str | None, patience: float) -> tuple[Vm, list[str]]:
-    """Return who this VM is, and what is wrong about that. Without a name no policy approves anything."""
-    problems = []
-    try:
-        vm = client.instance(patience)
-    except Fault as fault:
-        vm = Vm()
-        problems.append(f"the instance metadata could not be read: {fault}")
-    if override:
-        vm = replace(vm, name=override)
-    if vm.name is None:
-        problems.append("the name of this VM is not known, so nothing tells which events concern it: set vm_name")
-    return vm, problems
-
-
-def summary(document: Document) -> str:
-    """Say in one line what is scheduled."""
-    if not document.events:
-        return "nothing is scheduled"
-    texts = [f"{event.event_type} {event.event_status} {event.event_id}" for event in document.events[:3]]
-    rest = ["…"] if len(document.events) > 3 else []
-    return f"{count(len(document.events))}: " + ", ".join(texts + rest)
-
-
-def count(number: int) -> str:
-    """Write a number of events."""
-    return "1 event" if number == 1 else f"{number} events"
-
-
-def approve(module: AnsibleModule, client: Client, document: Document, patience: float, result: dict[str, Any]) -> None:
-    """Send the approvals that the task asks for, and add them to the result. Ends the task if one is not possible."""
-    expected = module.params["document_incarnation"]
-    if expected is not None and expected != str(document.incarnation):
-        result["superseded"] = True
-        module.fail_json(
-            **{
-                **result,
-                "msg": f"The document has changed: its incarnation is {document.incarnation}, no longer {expected}. "
-                "Nothing was approved. Look at the events again.",
-            }
-        )
-    events, unknown = select(document, module.params["approve"])
-    if unknown:
-        listed = ", ".join(event.event_id for event in document.events) or "none"
-        module.fail_json(
-            **{
-                **result,
-                "msg": f"Not listed: {', '.join(unknown)}. Nothing was approved. Listed are: {listed}. "
-                "An event that has ended or was cancelled is no longer listed.",
-            }
-        )
-    waiting = [event.event_id for event in events if event.event_status != "Started"]
-    started = [event.event_id for event in events if event.event_status == "Started"]
-    for event in events:
-        for text in doubts(event) if event.event_id in waiting else ():
-            module.warn(f"event {event.event_id}: {text}; approving it all the same")
-    if waiting and not module.check_mode:
-        try:
-            client.approve(waiting, document.incarnation, patience)
-        except PassingFault as fault:
-            fail(module, fault, f"It is not known whether the approval of {', '.join(waiting)} arrived.", result)
-    texts = []
-    if waiting:
-        texts.append(f"{'would approve' if module.check_mode else 'approved'} {', '.join(waiting)}")
-    if started:
-        texts.append(f"already started: {', '.join(started)}")
-    result.update(msg="; ".join(texts), approved=waiting, changed=bool(waiting))
-
-
-def fail(module: AnsibleModule, error: ForewarnError, more: str, result: dict[str, Any]) -> None:
-    """End the task with an error of ours, and what to do about it."""
-    result = {**result, "msg": " ".join(text for text in (str(error), more) if text)}
-    if isinstance(error, Fault):
-        result["fault"] = {"kind": error.kind, "status": error.status, "passing": isinstance(error, PassingFault)}
-    module.fail_json(**result)
-
-
-def run(module: AnsibleModule) -> None:
-    """Read, and approve what the task asks for."""
-    params = module.params
-    result: dict[str, Any] = {"api_version": params["api_version"] or LATEST_API_VERSION}
-    deadline: float = time.monotonic() + params["patience"]
-
-    def patience() -> float:
-        return max(0.0, deadline - time.monotonic())
-
-    try:
-        endpoint = params["endpoint"]
-        if endpoint is None or endpoint == AUTO:
-            endpoint = resolve(endpoint, os.environ)
-        with Client(
-            endpoint,
-            result["api_version"],
-            read_timeout=min(READ_TIMEOUT_SECONDS, params["timeout"]),
-            first_read_timeout=params["timeout"],
-        ) as client:
-            document = client.read(patience())
-            read_at = datetime.now(timezone.utc)
-            vm, vm_problems = identify(client, params["vm_name"], patience())
-            result.update(
-                msg=summary(document),
-                read_at=format_time(read_at),
-                document_incarnation=document.incarnation,
-                events=[describe_event(event, vm.name, read_at) for event in document.events],
-                vm=asdict(vm),
-                problems=list(document.problems),
-                vm_problems=vm_problems,
-                approved=[],
-                changed=False,
-            )
-            if params["approve"]:
-                approve(module, client, document, patience(), result)
-    except ForewarnError as error:
-        fail(module, error, "", result)
-    module.exit_json(**result)
+from ansible_collections.forewarn.azure.plugins.module_utils._scheduled_events import ARGUMENTS, perform
 
 
 def main() -> None:
     """Check the options that concern the VM, and run."""
-    module = AnsibleModule(
-        argument_spec={
-            "endpoint": {"type": "str"},
-            "api_version": {"type": "str", "choices": list(API_VERSIONS)},
-            "vm_name": {"type": "str"},
-            "timeout": {"type": "int", "default": int(FIRST_READ_TIMEOUT_SECONDS)},
-            "patience": {"type": "int", "default": int(FIRST_PATIENCE_SECONDS)},
-            "approve": {"type": "list", "elements": "str", "default": []},
-            "document_incarnation": {"type": "str"},
-            # These three are the control node's: see plugins/action/scheduled_events.py.
-            "policies": {"type": "list", "elements": "path", "default": []},
-            "params": {"type": "dict", "default": {}},
-            "apply": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    if module.params["policies"] or module.params["params"] or module.params["apply"]:
+    # These three are the control node's: see plugins/action/scheduled_events.py.
+    theirs: dict[str, dict[str, Any]] = {
+        "policies": {"type": "list", "elements": "path", "default": []},
+        "params": {"type": "dict", "default": {}},
+        "apply": {"type": "bool", "default": False},
+    }
+    module = AnsibleModule(argument_spec={**ARGUMENTS, **theirs}, supports_check_mode=True)
+    if any(module.params[name] for name in theirs):
         module.fail_json(
             msg="Nothing was decided: policies, params and apply are for the control node, whose part of this module, "
             "the action plugin, was not found. Call it by its full name, forewarn.azure.scheduled_events, with the "
             "collection installed or in ANSIBLE_COLLECTIONS_PATH; ANSIBLE_LIBRARY alone finds no action plugin."
         )
-    if module.params["timeout"] < 1:
-        module.fail_json(msg="timeout must be at least 1 second.")
-    if module.params["patience"] < 0:
-        module.fail_json(msg="patience must not be negative.")
-    run(module)
+    result = perform(module.params, module.check_mode, module.warn)
+    if result.pop("failed", False):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -129,6 +130,7 @@ def test_a_fault_that_lasts_fails_at_once_and_says_what_to_do(adhoc: AdHoc, emul
     assert outcome.only()["fault"] == {"kind": "http", "status": 403, "passing": False}
     assert "answered 403" in outcome.only()["msg"]
     assert "a host firewall" in outcome.only()["msg"]
+    assert "metadata security policy (proxyAgentSettings: allow this request, " in outcome.only()["msg"]
     assert len(emulator.requests()) == 1
 
 
@@ -136,10 +138,49 @@ def test_a_fault_that_passes_is_waited_for(adhoc: AdHoc, emulator: EmulatorClien
     """410 comes for minutes while a host is updated."""
     emulator.inject_fault(410, times=2)
     assert adhoc.vm(emulator.vm_endpoint("web_0"), {"patience": 60}).only()["msg"] == "nothing is scheduled"
-    emulator.inject_fault(410)
-    failed = adhoc.vm(emulator.vm_endpoint("web_0"), {"patience": 0}).only()
-    assert failed["fault"] == {"kind": "http", "status": 410, "passing": True}
-    assert "Usual for some minutes while the host is updated." in failed["msg"]
+    for status in (404, 410):
+        emulator.inject_fault(status, times=1)
+        failed = adhoc.vm(emulator.vm_endpoint("web_0"), {"patience": 0}).only()
+        assert failed["fault"] == {"kind": "http", "status": status, "passing": True}
+        assert "Usual for some minutes while the host is updated" in failed["msg"]
+        assert failed["msg"].endswith("Tried for 0 s. Run it again in some minutes, or raise patience.")
+
+
+def test_where_nobody_answers_it_says_that_this_may_be_no_vm(adhoc: AdHoc) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        outcome = adhoc.vm(f"http://127.0.0.1:{silent.getsockname()[1]}", {"timeout": 1})
+    assert outcome.status == {"vm": "FAILED"}
+    assert outcome.only()["msg"].endswith("Is this host a VM in Azure? Outside of it nobody answers.")
+
+
+def test_a_glance_at_one_line_per_host_begins_with_what_is_ahead(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+    emulator.schedule("Freeze", ["web_0"], notice_seconds=1000)
+    hosts = {name: {"endpoint": emulator.vm_endpoint(name)} for name in ("web_0", "web_1")}
+    lines = adhoc.run(hosts, {"endpoint": "{{ endpoint }}"}, "--one-line").stdout.splitlines()
+    assert {line[:62] for line in lines} == {
+        'web_0 | SUCCESS => {"ahead": "Freeze in 17 min, here","api_ver',
+        'web_1 | SUCCESS => {"ahead": "Freeze in 17 min, elsewhere","ap',
+    }
+
+
+def test_diff_mode_shows_what_an_approval_changes(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+    event_id = emulator.schedule("Reboot", ["web_0"])
+    outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"approve": [event_id]}, "--check", "--diff")
+    shown = outcome.stdout.splitlines()
+    assert f"-{event_id}: Reboot Scheduled" in shown
+    assert f"+{event_id}: Reboot approved" in shown
+    assert "+++" not in adhoc.vm(emulator.vm_endpoint("web_0"), {}, "--diff").stdout
+
+
+def test_it_runs_in_the_background_but_does_not_decide_there(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+    event_id = emulator.schedule("Reboot", ["web_0"])
+    environ = {"ANSIBLE_ASYNC_DIR": str(adhoc.directory / "async")}
+    polled = adhoc.vm(emulator.vm_endpoint("web_0"), {}, "-B", "60", "-P", "1", environ=environ)
+    assert polled.code == 0, polled.stdout
+    assert f'"msg": "1 event: Reboot Scheduled {event_id}"' in polled.stdout
+    refused = adhoc.vm(emulator.vm_endpoint("web_0"), {"policies": "nowhere.yml"}, "-B", "60", environ=environ)
+    assert refused.status == {"vm": "FAILED"}
+    assert "async and policies exclude each other: policies are decided here" in refused.only()["msg"]
 
 
 def test_an_approval_whose_answer_is_lost_fails_and_says_so(adhoc: AdHoc, emulator: EmulatorClient) -> None:
@@ -186,7 +227,10 @@ def test_what_reaches_a_vm_is_the_client_and_nothing_else(adhoc: AdHoc, emulator
     assert rooms == {"__init__.py", "errors.py", "events.py", "imds"}
     assert {"imds/client.py", "imds/discovery.py", "imds/transport.py"} <= ours
     others = files - {f"plugins/module_utils/forewarn/{name}" for name in ours}
-    assert {name for name in others if not name.endswith("__init__.py")} == {"plugins/modules/scheduled_events.py"}
+    assert {name for name in others if not name.endswith("__init__.py")} == {
+        "plugins/modules/scheduled_events.py",
+        "plugins/module_utils/_scheduled_events.py",
+    }
 
 
 def test_the_short_name_needs_the_settings_that_the_documentation_gives(

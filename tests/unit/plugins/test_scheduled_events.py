@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import multiprocessing
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -49,8 +50,9 @@ def collection(collections_path: Path) -> Iterator[SimpleNamespace]:
     """Return the module, the action and what they share, by their names within Ansible."""
     sys.path.insert(0, str(collections_path))
     names = {
-        "module": "modules.scheduled_events",
-        "action": "action.scheduled_events",
+        "vm": "module_utils._scheduled_events",
+        "decisions": "plugin_utils._decisions",
+        "policies": "plugin_utils._policies",
         "events": "module_utils.forewarn.events",
         "decision": "module_utils.forewarn.policy.decision",
         "approval": "module_utils.forewarn.policy.approval",
@@ -70,11 +72,11 @@ def test_the_control_node_decides_on_what_the_vm_has_read(
         "api_version": version,
         "read_at": collection.events.format_time(_NOW),
         "document_incarnation": document.incarnation,
-        "events": [collection.module.describe_event(event, vm.name, _NOW) for event in document.events],
+        "events": [collection.vm.describe_event(event, vm.name, _NOW) for event in document.events],
         "vm": asdict(vm),
         "problems": list(document.problems),
     }
-    reading = collection.action.read(json.loads(json.dumps(result)))
+    reading = collection.decisions.read(json.loads(json.dumps(result)))
     assert reading.document == replace(document, events=tuple(replace(event, extra={}) for event in document.events))
     assert reading.facts == collection.decision.Facts(now=_NOW, vm=vm)
 
@@ -84,65 +86,149 @@ def test_prepare_hooks_are_left_to_the_runner(collection: SimpleNamespace) -> No
     event = collection.events.Event("a1", "Reboot", resources=("web_0",), event_status="Scheduled")
     plain = collection.decision.Decision(event, "approve", "web", "drain", "because")
     facts = collection.decision.Facts(now=_NOW, vm=collection.events.Vm(name="web_0"))
-    assert collection.action.stand(plain, facts).send
-    hooked = collection.action.stand(plain._replace(prepare=({"run": ["/bin/true"]},)), facts)
+    assert collection.decisions.stand(plain, facts).send
+    hooked = collection.decisions.stand(plain._replace(prepare=({"run": ["/bin/true"]},)), facts)
     assert (hooked.send, hooked.code) == (False, "needs-runner")
     assert hooked.reason == "rule drain has hooks to run before the approval, which only the runner on the VM does"
     started = plain._replace(event=replace(event, event_status="Started"), prepare=({"run": ["/bin/true"]},))
-    assert collection.action.stand(started, facts).code == "started"
+    assert collection.decisions.stand(started, facts).code == "started"
 
 
 def test_the_summary_stays_one_short_line(collection: SimpleNamespace) -> None:
     events = [collection.events.Event(f"id{number}", "Freeze", event_status="Scheduled") for number in range(5)]
     decisions = [collection.decision.Decision(event, "hold", "web", "calm", "not now") for event in events]
     standings = [collection.approval.Standing("refused-by-policy", "not now")] * 5
-    assert collection.action.summary(decisions, standings, [], False) == (
+    assert collection.decisions.summary(decisions, standings, [], False) == (
         "Freeze id0: hold by web, rule calm (not now); Freeze id1: hold by web, rule calm (not now); "
         "Freeze id2: hold by web, rule calm (not now); and 2 more"
     )
-    assert collection.action.summary([], [], [], False) == "nothing is scheduled"
+    assert collection.decisions.summary([], [], [], False) == "nothing is scheduled"
 
 
 def test_ids_are_compared_in_either_case_and_sent_as_the_service_spells_them(collection: SimpleNamespace) -> None:
     """SE-11."""
     document = collection.events.Document(2, (collection.events.Event("AB"), collection.events.Event("cd")))
-    events, unknown = collection.module.select(document, ["CD", " ab ", "Ab", "ef"])
+    events, unknown = collection.vm.select(document, ["CD", " ab ", "Ab", "ef"])
     assert [event.event_id for event in events] == ["cd", "AB"]
     assert unknown == ["ef"]
 
 
 def test_doubts_of_an_event_approved_by_hand_are_named(collection: SimpleNamespace) -> None:
     event = collection.events.Event("a1", "Freeze", event_status="Completed", problems=("NotBefore is odd",))
-    assert collection.module.doubts(event) == ["NotBefore is odd", "EventStatus 'Completed' is not known"]
-    assert collection.module.doubts(collection.events.Event("a1", event_status="Scheduled")) == []
+    assert collection.vm.doubts(event) == ["NotBefore is odd", "EventStatus 'Completed' is not known"]
+    assert collection.vm.doubts(collection.events.Event("a1", event_status="Scheduled")) == []
 
 
-def test_policies_are_compiled_once_a_run_and_again_when_they_change(
-    collection: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each host of a run has a process of its own: what one has compiled has to be on disk for the others."""
+POLICY = "name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n"
+
+
+@pytest.fixture
+def compiled(collection: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a file to which each compilation adds a character; Ansible's directories are below tmp_path."""
     compiler = importlib.import_module(f"{_COLLECTION}.module_utils.forewarn.compiler.policyfile")
-    compiled: list[list[Path]] = []
+    log = tmp_path / "log"
+    log.touch()
     original = compiler.load_policies
 
     def counted(paths: list[Path], api_version: str) -> Any:
-        compiled.append(paths)
+        with log.open("a") as file:
+            file.write("x")
         return original(paths, api_version)
 
     monkeypatch.setattr(compiler, "load_policies", counted)
-    monkeypatch.setattr(collection.action.C, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr(collection.policies.C, "DEFAULT_LOCAL_TMP", str(tmp_path / "run"))
+    monkeypatch.setattr(collection.policies.C, "ANSIBLE_HOME", str(tmp_path / "home"))
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "calm.yml").write_text(POLICY)
+    return log
+
+
+def test_policies_are_compiled_once_and_again_when_they_change(
+    collection: SimpleNamespace, compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policies = tmp_path / "policies"
-    policies.mkdir()
-    text = "name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n"
-    (policies / "calm.yml").write_text(text)
-    first = collection.action.compile_policies([policies], "2020-07-01")
-    assert collection.action.compile_policies([policies], "2020-07-01") == first
-    assert len(compiled) == 1
-    assert collection.action.compile_policies([policies], "2019-08-01").api_version == "2019-08-01"
-    assert len(compiled) == 2
-    (policies / "calm.yml").write_text(text + "# longer\n")
-    collection.action.compile_policies([policies], "2020-07-01")
-    (policies / "other.yml").write_text(text.replace("calm", "other"))
-    collection.action.compile_policies([policies], "2020-07-01")
-    assert len(compiled) == 4
-    assert {path.suffix for path in tmp_path.glob("forewarn-*")} == {".json"}, "a half-written file was left"
+    first = collection.policies.compile_policies([policies], "2020-07-01")
+    assert collection.policies.compile_policies([policies], "2020-07-01") == first
+    (tmp_path / "run 2").mkdir()
+    monkeypatch.setattr(collection.policies.C, "DEFAULT_LOCAL_TMP", str(tmp_path / "run 2"))
+    assert collection.policies.compile_policies([policies], "2020-07-01") == first
+    assert compiled.read_text() == "x"
+    assert collection.policies.compile_policies([policies], "2019-08-01").api_version == "2019-08-01"
+    assert compiled.read_text() == "xx"
+    (policies / "calm.yml").write_text(POLICY.replace("hold", "deny").replace("deny", "hold") + "#\n")
+    collection.policies.compile_policies([policies], "2020-07-01")
+    (policies / "other.yml").write_text(POLICY.replace("calm", "other"))
+    collection.policies.compile_policies([policies], "2020-07-01")
+    assert compiled.read_text() == "xxxx"
+    (kept,) = {path.parent for path in tmp_path.rglob("*.json")}
+    assert kept == tmp_path / "home" / "forewarn"
+    assert {path.suffix for path in kept.iterdir()} == {".json"}, "a half-written file was left"
+    for path in kept.iterdir():
+        path.write_text(path.read_text()[:-9])
+    assert collection.policies.compile_policies([policies], "2019-08-01").api_version == "2019-08-01"
+    assert compiled.read_text() == "xxxxx", "a damaged file counts as none"
+
+
+def test_the_hosts_of_a_run_compile_once_in_all_and_a_refusal_is_remembered(
+    collection: SimpleNamespace, compiled: Path, tmp_path: Path
+) -> None:
+    """Each host has a process of its own, and several start at once."""
+    context = multiprocessing.get_context("fork")
+
+    def ask() -> list[int | None]:
+        def host() -> None:
+            try:
+                collection.policies.compile_policies([tmp_path / "policies"], "2020-07-01")
+            except collection.policies.PoliciesRefusedError as error:
+                sys.exit(3 if len(error.findings) == 2 and str(error).startswith("2 mistakes in the policies:") else 4)
+
+        processes = [context.Process(target=host) for _ in range(6)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(60)
+        return [process.exitcode for process in processes]
+
+    assert ask() == [0] * 6
+    assert compiled.read_text() == "x"
+    (tmp_path / "policies" / "calm.yml").write_text(POLICY.replace("hold", "wait").replace("name: calm", "name: 7"))
+    assert ask() == [3] * 6
+    assert compiled.read_text() == "xx"
+
+
+def test_a_directory_that_others_write_to_keeps_no_policy(
+    collection: SimpleNamespace, compiled: Path, tmp_path: Path
+) -> None:
+    """What lies there is approved by."""
+    (tmp_path / "home" / "forewarn").mkdir(parents=True)
+    (tmp_path / "home" / "forewarn").chmod(0o777)
+    for _ in range(2):
+        collection.policies.compile_policies([tmp_path / "policies"], "2020-07-01")
+    assert compiled.read_text() == "x"
+    assert list((tmp_path / "home" / "forewarn").iterdir()) == []
+
+
+def test_a_glance_tells_what_is_ahead_where_and_what_comes_of_it(collection: SimpleNamespace) -> None:
+    document = {
+        "DocumentIncarnation": 2,
+        "Events": [
+            {"EventId": "a", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"],
+             "NotBefore": "2026-01-31T15:18:05Z"},
+            {"EventId": "b", "EventType": "Reboot", "EventStatus": "Started", "Resources": ["web_1"], "NotBefore": ""},
+            {"EventId": "c", "EventType": "Redeploy", "EventStatus": "Scheduled", "Resources": ["web_0"],
+             "NotBefore": "2026-01-31T15:04:34Z"},
+            {"EventId": "d", "EventType": "Terminate", "EventStatus": "Scheduled", "Resources": ["web_0"],
+             "NotBefore": "2026-01-31T15:00:00Z"},
+        ],
+    }  # fmt: skip
+    events = collection.events.parse_document(json.dumps(document)).events
+    shown = [collection.vm.describe_event(event, "web_0", _NOW) for event in events]
+    assert collection.vm.ahead(shown) == (
+        "Freeze in 14 min, here; Reboot under way, elsewhere; Redeploy in 29 s, here; and 1 more"
+    )
+    assert collection.vm.ahead(shown[3:], ["hold"]) == "Terminate any moment, here: hold"
+    unnamed = collection.vm.describe_event(events[0], None, _NOW)
+    assert collection.vm.ahead([unnamed], ["approve, not-ours"]) == "Freeze in 14 min, here?: approve, not-ours"
+    assert collection.vm.ahead([]) == "nothing"
+    assert min("ahead", "ansible_facts", "api_version", "approved", "changed") == "ahead", "the key is printed first"

@@ -46,7 +46,8 @@ class Client:
 
     Every request carries ``Metadata: true`` (SE-02), none goes through a proxy (SE-07), no redirect is followed.
     Timeouts are in seconds; until the service has answered once, ``first_read_timeout`` is the one that counts (SE-05).
-    ``log`` receives texts for the operator; it and ``sleep`` may be set later. Not for several threads at once.
+    ``log`` receives texts for the operator; it and ``sleep`` may be set later. ``transport`` is for requests that take
+    another way than a connection of this process. Not for several threads at once.
     Raises InputError if the endpoint or the api-version is not well formed.
     """
 
@@ -61,6 +62,7 @@ class Client:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         log: Callable[[str], None] | None = None,
+        transport: Transport | None = None,
     ) -> None:
         if not _API_VERSION.fullmatch(api_version):
             raise InputError(f"{api_version!r} is not an api-version.", f"Write it like {LATEST_API_VERSION}.")
@@ -75,7 +77,7 @@ class Client:
         self.sleep = sleep
         self.log = log
         self._errors = _fault_log(self._tell, clock)
-        self._transport = Transport(self.endpoint.host, self.endpoint.port, connect_timeout)
+        self._transport = transport or Transport(self.endpoint.host, self.endpoint.port, connect_timeout)
 
     def __enter__(self) -> Client:
         return self

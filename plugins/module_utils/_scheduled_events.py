@@ -1,0 +1,291 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the module ``scheduled_events`` does on a VM, and the action for a VM that has no Python: read, and approve."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from .forewarn.errors import ForewarnError, InputError
+from .forewarn.events import (
+    API_VERSIONS,
+    EVENT_STATUSES,
+    LATEST_API_VERSION,
+    Document,
+    Event,
+    Vm,
+    format_time,
+)
+from .forewarn.imds.client import (
+    FIRST_PATIENCE_SECONDS,
+    FIRST_READ_TIMEOUT_SECONDS,
+    READ_TIMEOUT_SECONDS,
+    Client,
+)
+from .forewarn.imds.endpoint import AUTO, resolve
+from .forewarn.imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
+from .forewarn.imds.transport import Transport
+
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "endpoint": {"type": "str"},
+    "api_version": {"type": "str", "choices": list(API_VERSIONS)},
+    "vm_name": {"type": "str"},
+    "timeout": {"type": "int", "default": int(FIRST_READ_TIMEOUT_SECONDS)},
+    "patience": {"type": "int", "default": int(FIRST_PATIENCE_SECONDS)},
+    "approve": {"type": "list", "elements": "str", "default": []},
+    "document_incarnation": {"type": "str"},
+}
+SHOWN_EVENTS = 3  # in texts of one line
+
+# Beside what the client says: what to do about a status.
+_ADVICE = {
+    403: "Look at the VM's metadata security policy (proxyAgentSettings: allow this request, or set the mode to Audit) "
+    "and at its firewall rules for 169.254.169.254.",
+    404: "Run it again in some minutes, or raise patience.",
+    410: "Run it again in some minutes, or raise patience.",
+}
+
+
+class Refused(Exception):  # noqa: N818 - the task is refused, by us
+    """The task cannot be done as asked. The text is for the operator, ``more`` goes into the result."""
+
+    def __init__(self, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.more = more
+
+
+def perform(
+    params: Mapping[str, Any],
+    check_mode: bool,
+    warn: Callable[[str], None],
+    environ: Mapping[str, str] | None = None,
+    transport: Transport | None = None,
+    clock: Callable[[], datetime] | None = None,
+) -> dict[str, Any]:
+    """Do a task whose options, checked against ARGUMENTS, are ``params``; return its result, with ``failed`` if it did.
+
+    ``environ`` is that of the VM. ``transport`` carries the requests where this process does not run on the VM, and
+    ``clock`` tells the VM's time after the document was read.
+    """
+    begin = time.monotonic()
+    patience_seconds: int = params["patience"]
+    result: dict[str, Any] = {"api_version": params["api_version"] or LATEST_API_VERSION}
+
+    def patience() -> float:
+        return max(0.0, begin + patience_seconds - time.monotonic())
+
+    try:
+        _check(params)
+        with _client(params, os.environ if environ is None else environ, transport) as client:
+            document = client.read(patience())
+            read_at = clock() if clock else datetime.now(timezone.utc)
+            vm, vm_problems = identify(client, params["vm_name"], patience())
+            events = [describe_event(event, vm.name, read_at) for event in document.events]
+            result.update(
+                ahead=ahead(events),
+                msg=summary(document),
+                read_at=format_time(read_at),
+                document_incarnation=document.incarnation,
+                events=events,
+                vm=asdict(vm),
+                problems=list(document.problems),
+                vm_problems=vm_problems,
+                approved=[],
+                changed=False,
+            )
+            if params["approve"]:
+                approve(params, check_mode, client, document, patience(), result, warn)
+    except Refused as refusal:
+        result.update(refusal.more, failed=True, msg=str(refusal))
+    except ForewarnError as error:
+        result.update(_failure(error, time.monotonic() - begin))
+    return result
+
+
+def _check(params: Mapping[str, Any]) -> None:
+    if params["timeout"] < 1:
+        raise Refused("timeout must be at least 1 second.")
+    if params["patience"] < 0:
+        raise Refused("patience must not be negative.")
+
+
+def _client(params: Mapping[str, Any], environ: Mapping[str, str], transport: Transport | None) -> Client:
+    endpoint = params["endpoint"]
+    if endpoint == AUTO and transport is not None:
+        raise InputError("endpoint auto looks into the DHCP leases of Linux.", "Give the address, or leave it out.")
+    if endpoint is None or endpoint == AUTO:
+        endpoint = resolve(endpoint, environ)
+    return Client(
+        endpoint,
+        params["api_version"] or LATEST_API_VERSION,
+        read_timeout=min(READ_TIMEOUT_SECONDS, params["timeout"]),
+        first_read_timeout=params["timeout"],
+        transport=transport,
+    )
+
+
+def describe_event(event: Event, vm_name: str | None, now: datetime) -> dict[str, Any]:
+    """Return an event as the task's result has it: all that is needed to decide on it elsewhere."""
+    place = event.place_of(vm_name)
+    return {
+        "event_id": event.event_id,
+        "event_type": event.event_type,
+        "event_status": event.event_status,
+        "resource_type": event.resource_type,
+        "resources": list(event.resources),
+        "not_before": None if event.not_before is None else format_time(event.not_before),
+        "notice_seconds": event.notice_seconds(now),
+        "duration_in_seconds": event.duration_in_seconds,
+        "event_source": event.event_source,
+        "description": event.description,
+        "affects_me": None if vm_name is None else place is not None,
+        "leader": None if vm_name is None else place == 0,
+        "problems": list(event.problems),
+    }
+
+
+def select(document: Document, event_ids: list[str]) -> tuple[list[Event], list[str]]:
+    """Return the listed events with these ids, each once, and the ids that are not listed."""
+    listed = {event.key: event for event in document.events}
+    wanted = list(dict.fromkeys(event_id.strip().lower() for event_id in event_ids))
+    return [listed[key] for key in wanted if key in listed], [key for key in wanted if key not in listed]
+
+
+def doubts(event: Event) -> list[str]:
+    """Return why no policy would have approved an event; who names it by hand has the last word."""
+    texts = list(event.problems)
+    if event.event_status is not None and event.event_status not in EVENT_STATUSES:
+        texts.append(f"EventStatus {event.event_status!r} is not known")
+    return texts
+
+
+def identify(client: Client, override: str | None, patience: float) -> tuple[Vm, list[str]]:
+    """Return who this VM is, and what is wrong about that. Without a name no policy approves anything."""
+    problems = []
+    try:
+        vm = client.instance(patience)
+    except Fault as fault:
+        vm = Vm()
+        problems.append(f"the instance metadata could not be read: {fault}")
+    if override:
+        vm = replace(vm, name=override)
+    if vm.name is None:
+        problems.append("the name of this VM is not known, so nothing tells which events concern it: set vm_name")
+    return vm, problems
+
+
+def summary(document: Document) -> str:
+    """Say in one line what is scheduled."""
+    if not document.events:
+        return "nothing is scheduled"
+    texts = [f"{event.event_type} {event.event_status} {event.event_id}" for event in document.events[:SHOWN_EVENTS]]
+    rest = ["…"] if len(document.events) > SHOWN_EVENTS else []
+    return f"{count(len(document.events))}: " + ", ".join(texts + rest)
+
+
+def ahead(events: list[dict[str, Any]], outcomes: list[str] | None = None) -> str:
+    """Say for a glance at a fleet what is ahead of a VM. ``outcomes`` has a word or two about each event.
+
+    Callbacks sort what they print, and this key comes first.
+    """
+    if not events:
+        return "nothing"
+    texts = []
+    for number, event in enumerate(events[:SHOWN_EVENTS]):
+        where = {True: "here", False: "elsewhere", None: "here?"}[event["affects_me"]]
+        outcome = f": {outcomes[number]}" if outcomes else ""
+        texts.append(f"{event['event_type'] or '?'} {_when(event)}, {where}{outcome}")
+    if len(events) > SHOWN_EVENTS:
+        texts.append(f"and {len(events) - SHOWN_EVENTS} more")
+    return "; ".join(texts)
+
+
+def _when(event: Mapping[str, Any]) -> str:
+    if event["event_status"] == "Started":
+        return "under way"
+    seconds = event["notice_seconds"]
+    if seconds is None:
+        return "at an unknown time"
+    if seconds <= 0:
+        return "any moment"
+    return f"in {seconds:.0f} s" if seconds < 120 else f"in {seconds / 60:.0f} min"
+
+
+def count(number: int) -> str:
+    """Write a number of events."""
+    return "1 event" if number == 1 else f"{number} events"
+
+
+def approve(
+    params: Mapping[str, Any],
+    check_mode: bool,
+    client: Client,
+    document: Document,
+    patience: float,
+    result: dict[str, Any],
+    warn: Callable[[str], None],
+) -> None:
+    """Send the approvals that the task asks for, and add them to the result. Raises Refused."""
+    expected = params["document_incarnation"]
+    if expected is not None and expected != str(document.incarnation):
+        raise Refused(
+            f"The document has changed: its incarnation is {document.incarnation}, no longer {expected}. "
+            "Nothing was approved. Look at the events again.",
+            superseded=True,
+        )
+    events, unknown = select(document, params["approve"])
+    if unknown:
+        listed = ", ".join(event.event_id for event in document.events) or "none"
+        raise Refused(
+            f"Not listed: {', '.join(unknown)}. Nothing was approved. Listed are: {listed}. "
+            "An event that has ended or was cancelled is no longer listed."
+        )
+    waiting = [event for event in events if event.event_status != "Started"]
+    started = [event.event_id for event in events if event.event_status == "Started"]
+    ids = [event.event_id for event in waiting]
+    for event in waiting:
+        for text in doubts(event):
+            warn(f"event {event.event_id}: {text}; approving it all the same")
+    if waiting and not check_mode:
+        try:
+            client.approve(ids, document.incarnation, patience)
+        except PassingFault as fault:
+            more = f"It is not known whether the approval of {', '.join(ids)} arrived."
+            raise Refused(f"{fault} {more}", **_failure(fault, None)) from fault
+    texts = []
+    if waiting:
+        texts.append(f"{'would approve' if check_mode else 'approved'} {', '.join(ids)}")
+    if started:
+        texts.append(f"already started: {', '.join(started)}")
+    result.update(msg="; ".join(texts), approved=ids, changed=bool(ids))
+    if waiting:
+        result["diff"] = {
+            "before_header": "scheduled events",
+            "after_header": "scheduled events, approved",
+            "before": "".join(f"{event.event_id}: {event.event_type} {event.event_status}\n" for event in waiting),
+            "after": "".join(f"{event.event_id}: {event.event_type} approved\n" for event in waiting),
+        }
+
+
+def _failure(error: ForewarnError, seconds: float | None) -> dict[str, Any]:
+    """Return what of a result tells that the task failed, why, and what to do; ``seconds`` is how long it tried."""
+    failure: dict[str, Any] = {"failed": True, "msg": str(error)}
+    if not isinstance(error, Fault):
+        return failure
+    passing = isinstance(error, PassingFault)
+    failure["fault"] = {"kind": error.kind, "status": error.status, "passing": passing}
+    texts = [str(error)]
+    if passing and seconds is not None:
+        texts.append(f"Tried for {seconds:.0f} s.")
+    if error.kind == HTTP and error.status in _ADVICE:
+        texts.append(_ADVICE[error.status])
+    elif error.kind in (TIMEOUT, CONNECTION):
+        texts.append("Is this host a VM in Azure? Outside of it nobody answers.")
+    failure["msg"] = " ".join(texts)
+    return failure

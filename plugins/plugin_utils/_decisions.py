@@ -1,0 +1,127 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events and decisions as the values of a task, and back: what the action, the filters and the event source share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..module_utils._scheduled_events import SHOWN_EVENTS
+from ..module_utils.forewarn.events import Document, Event, Vm, parse_time
+from ..module_utils.forewarn.policy.approval import SEND, Standing, standing
+from ..module_utils.forewarn.policy.decision import Decision, Facts
+
+NEEDS_RUNNER = "needs-runner"  # a standing's code, beside those of policy.approval
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the VM read, as the values that a policy is decided on."""
+
+    document: Document
+    facts: Facts
+
+
+def read(data: Mapping[str, Any]) -> Reading:
+    """Make of a result of the module, in plain values, what a policy is decided on. The VM's clock counts, not ours."""
+    document = Document(
+        incarnation=data["document_incarnation"],
+        events=tuple(_event(item) for item in data["events"]),
+        problems=tuple(data["problems"]),
+        api_version=data["api_version"],
+    )
+    return Reading(document, Facts(now=parse_time(data["read_at"]), vm=Vm(**data["vm"])))
+
+
+def _event(item: Mapping[str, Any]) -> Event:
+    not_before: datetime | None = None if item["not_before"] is None else parse_time(item["not_before"])
+    return Event(
+        event_id=item["event_id"],
+        event_type=item["event_type"],
+        resource_type=item["resource_type"],
+        resources=tuple(item["resources"]),
+        event_status=item["event_status"],
+        not_before=not_before,
+        description=item["description"],
+        event_source=item["event_source"],
+        duration_in_seconds=item["duration_in_seconds"],
+        problems=tuple(item["problems"]),
+    )
+
+
+def stand(decision: Decision, facts: Facts) -> Standing:
+    """Tell whether the VM sends an approval. Unlike the runner, an ad-hoc task runs no hooks and waits for nobody."""
+    its = standing(decision, facts.vm.name, facts.now)
+    if its.send and decision.prepare:
+        return Standing(
+            NEEDS_RUNNER,
+            f"rule {decision.rule} has hooks to run before the approval, which only the runner on the VM does",
+        )
+    return its
+
+
+def describe(decision: Decision, its: Standing) -> dict[str, Any]:
+    """Return a decision as the task's result has it."""
+    return {
+        "event_id": decision.event.event_id,
+        "event_type": decision.event.event_type,
+        "output": decision.output,
+        "policy": decision.policy,
+        "rule": decision.rule,
+        "reason": decision.reason,
+        "values": {value.expression: value.value for value in decision.values},
+        "approver": decision.approver,
+        "standing": {"code": its.code, "reason": its.reason},
+        "verdicts": [
+            {
+                "policy": verdict.policy,
+                "output": verdict.output,
+                "rule": verdict.rule,
+                "reason": verdict.reason,
+                "where": verdict.where,
+                "error": verdict.error,
+            }
+            for verdict in decision.verdicts
+        ],
+    }
+
+
+def summary(
+    decisions: Sequence[Decision], standings: Sequence[Standing], approved: Sequence[str], check_mode: bool
+) -> str:
+    """Say in one line what was decided and done."""
+    if not decisions:
+        return "nothing is scheduled"
+    texts = []
+    for decision, its in list(zip(decisions, standings, strict=True))[:SHOWN_EVENTS]:
+        event = decision.event
+        output = decision.output
+        if event.event_id in approved:
+            output = "would be approved" if check_mode else "approved"
+        by = f" by {decision.policy}, rule {decision.rule}" if decision.policy else ""
+        text = f"{event.event_type} {event.event_id}: {output}{by} ({decision.reason})"
+        if decision.output == "approve" and not its.send:
+            text += f", not sent ({its.reason})"
+        texts.append(text)
+    if len(decisions) > SHOWN_EVENTS:
+        texts.append(f"and {len(decisions) - SHOWN_EVENTS} more")
+    return "; ".join(texts)
+
+
+def outcomes(
+    decisions: Sequence[Decision], standings: Sequence[Standing], approved: Sequence[str], check_mode: bool
+) -> list[str]:
+    """Say of each event in a word or two what was decided and done: a glance has no room for the reason."""
+    texts = []
+    for decision, its in zip(decisions, standings, strict=True):
+        if decision.event.event_id in approved:
+            texts.append("would be approved" if check_mode else "approved")
+        elif decision.output == "approve" and its.code != SEND:
+            texts.append(f"approve, {its.code}")
+        else:
+            texts.append(decision.output)
+    return texts
