@@ -134,6 +134,9 @@ def test_the_policy_that_ran_decides_as_it_did(journal: Path, policy: Path) -> N
     # Then it took a request; now it takes no time.
     assert 0 < freeze["then"]["latency_seconds"] < 10
     assert freeze["now"]["latency_seconds"] == 0
+    shown = replay(policy, "--from", journal).stdout
+    assert shown.count("        approved at ") == 2
+    assert shown.count("approved") == 3
     assert freeze["then"]["ahead_seconds"] <= freeze["now"]["ahead_seconds"]
     assert data["summary"]["compared"] == 2
     assert replay(policy, "--from", journal / "journal.db", "--changed").code == 0
@@ -307,7 +310,7 @@ def test_how_far_it_is_is_for_terminals_only(tmp_path: Path, policy: Path, monke
     path = recording(tmp_path, [line(seconds) for seconds in range(5)])
     assert replay(policy, "--from", path).stderr == ""
     shown = replay(policy, "--from", path, terminal=True).stderr
-    assert "1 documents, 20%" in shown
+    assert "1 documents, 20% of " in shown
     assert shown.endswith("\r\033[K")
 
 

@@ -86,13 +86,13 @@ class Replayed:
         """
         if not self.then:
             return None
-        then = _steps([(past.output, past.at) for past in self.then if past.status != "Started"])
-        now = _steps([(decided.output, decided.at) for decided in self._undecided()])
-        if [output for output, _at in then] != [output for output, _at in now]:
+        then = _steps([past for past in self.then if past.status != "Started"])
+        now = _steps(self._undecided())
+        if [past.output for past in then] != [decided.output for decided in now]:
             return True
         return any(
-            one is not None and two is not None and abs(one - two) > TOLERANCE
-            for (_then, one), (_now, two) in zip(then[1:], now[1:], strict=True)
+            decided.at is not None and abs(decided.at - past.at) > TOLERANCE
+            for past, decided in zip(then[1:], now[1:], strict=True)
         )
 
     @property
@@ -115,13 +115,22 @@ class Replayed:
         """From when it was first listed to the approval that was sent."""
         return _between(self.first_seen, self.approved_then)
 
-    def deciding_then(self) -> Past | None:
-        """Return the last decision before it started, or the first after."""
-        return _last_before_start(self.then)
+    def difference(self) -> tuple[Past, Decided] | None:
+        """Return the decisions, then and now, from which on another output follows; None if nothing has changed.
 
-    def deciding_now(self) -> Decided | None:
-        """Return, likewise, the one that the replay ends with."""
-        return _last_before_start(self.now)
+        Both say the same where only the time is another.
+        """
+        if not self.changed:
+            return None
+        then = _steps([past for past in self.then if past.status != "Started"])
+        now = _steps(self._undecided())
+        if not then or not now:
+            return None
+        place = next(
+            (place for place, (one, two) in enumerate(zip(then, now, strict=False)) if one.output != two.output),
+            max(len(then), len(now)) - 1,
+        )
+        return then[min(place, len(then) - 1)], now[min(place, len(now) - 1)]
 
     def _undecided(self) -> list[Decided]:
         return [decided for decided in self.now if decided.status != "Started"]
@@ -342,14 +351,9 @@ def _outcome(outputs: Sequence[str]) -> str:
     return NOT_SENT if APPROVE in outputs else HELD
 
 
-def _steps(decisions: list[tuple[str, datetime | None]]) -> list[tuple[str, datetime | None]]:
-    """Return each run of the same output once, with its beginning."""
-    return [next(run) for _output, run in groupby(decisions, lambda decision: decision[0])]
-
-
-def _last_before_start(decisions: Sequence[_Decision]) -> _Decision | None:
-    before = [decision for decision in decisions if decision.status != "Started"]
-    return before[-1] if before else decisions[0] if decisions else None
+def _steps(decisions: Sequence[_Decision]) -> list[_Decision]:
+    """Return the first of each run of the same output."""
+    return [next(run) for _output, run in groupby(decisions, lambda decision: decision.output)]
 
 
 def _between(first: datetime | None, second: datetime | None) -> float | None:

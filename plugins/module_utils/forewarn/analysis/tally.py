@@ -17,7 +17,10 @@ _MOST_CHANGES = 1000  # kinds of them that are told apart: more than anybody rea
 
 
 class Change(NamedTuple):
-    """What was decided, and what would be: outputs with the policy and the rule, None where none decided."""
+    """What was decided, and what would be, where that begins to differ: outputs with the rule, None where none decided.
+
+    Both are alike where only the time differs.
+    """
 
     then_output: str
     then_by: str | None
@@ -95,9 +98,10 @@ class Tally:
         self.then.outcomes[outcome] += 1
         self.then.latency.add(told.latency_then_seconds)
         self.then.ahead.add(told.ahead_then_seconds)
-        then, now = told.deciding_then(), told.deciding_now()
-        if told.changed and then is not None and now is not None:
-            self.changed += 1
+        self.changed += bool(told.changed)
+        difference = told.difference()
+        if difference is not None:
+            then, now = difference
             change = Change(then.output, by(then), now.output, by(now))
             if change in self.changes or len(self.changes) < _MOST_CHANGES:
                 self.changes[change] += 1

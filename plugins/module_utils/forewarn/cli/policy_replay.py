@@ -39,6 +39,7 @@ _SHOWN_CHANGES = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
 _PROGRESS_SECONDS = 0.5
+_PROGRESS_COLUMNS = 70  # a line that a terminal breaks cannot be taken back
 _WORDS = {APPROVED: "approved", NOT_SENT: "not sent", "held": "held", STARTED: "started when first seen"}
 _COLOURS = {"approve": "green", "hold": "yellow"}
 
@@ -243,7 +244,7 @@ class _Problems:
                 share = source.share()
                 part = "" if share is None else f", {min(share, 1):.0%}"
                 self._clear()
-                self._shown = f"{source.name}: {replay.documents:,} documents{part}"[:100]
+                self._shown = f"{replay.documents:,} documents{part} of {source.name}"[:_PROGRESS_COLUMNS]
                 sys.stderr.write(self._console.style(self._shown, "dim"))
                 sys.stderr.flush()
         yield from replay.end(source.until)
@@ -326,11 +327,10 @@ def _show_event(page: Page, told: Replayed) -> None:
         (f"affects {resources_text(event.resources)}", ()),
         *([("CHANGED", ("bold", "yellow"))] if told.changed else []),
     )
-    for label, decisions, sent in (
-        ("then", told.then, _sent(told.approved_then, told.latency_then_seconds, told.ahead_then_seconds)),
-        ("now", told.now, _sent(told.approved_now, told.latency_seconds, told.ahead_seconds)),
-    ):
-        _show_decisions(page, label, told, decisions, sent if label == "then" or told.would_approve else "")
+    then = _sent(told.approved_then, told.latency_then_seconds, told.ahead_then_seconds)
+    now = _sent(told.approved_now, told.latency_seconds, told.ahead_seconds)
+    _show_decisions(page, "then", told, told.then, then if told.outcome_then == APPROVED else "")
+    _show_decisions(page, "now", told, told.now, now if told.would_approve else "")
     page.line()
 
 
@@ -372,8 +372,8 @@ def _by(decision: Past | Decided) -> str:
 
 
 def _sent(at: datetime | None, latency: float | None, ahead: float | None) -> str:
-    if at is None:
-        return "approved" if latency is None and ahead is None else ""
+    if at is None:  # the recording has no times
+        return "approved"
     parts = [f"approved at {_second(at)}"]
     parts += [] if latency is None else [f"{exact_text(max(0.0, latency))} after it was first seen"]
     parts += [] if ahead is None else [f"{exact_text(max(0.0, ahead))} before NotBefore"]
@@ -407,7 +407,7 @@ def _show_summary(console: Console, page: Page, numbers: dict[str, Any], tally: 
     for change, count in tally.changes.most_common(_SHOWN_CHANGES):
         then = change.then_output + (f" by {change.then_by}" if change.then_by else "")
         now = change.now_output + (f" by {change.now_by}" if change.now_by else "")
-        page.hanging(f"  {count:>7,}  ", f"{then} -> {now}")
+        page.hanging(f"  {count:>7,}  ", f"{then}, but more than a minute apart" if then == now else f"{then} -> {now}")
     if len(tally.changes) > _SHOWN_CHANGES:
         page.line(f"  and {len(tally.changes) - _SHOWN_CHANGES} more kinds: see --json")
 
