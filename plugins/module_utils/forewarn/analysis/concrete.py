@@ -138,11 +138,14 @@ def witness(values: Assignment, params: Mapping[str, str], api_version: str) -> 
     now_ns = values.get("now", from_datetime(_NOW))
     now = _EPOCH + timedelta(microseconds=now_ns // 1000)
     name = None if values.get("vm.name") is MISSING else values.get("vm.name", _VM)
+    listed = name
+    if name is not None and values.get(f"names:{name}") is False:
+        listed = name.swapcase()  # is listed, though not in this spelling
     event: dict[str, Any] = {
         "EventId": EVENT_ID,
         "EventType": "Freeze",
         "ResourceType": "VirtualMachine",
-        "Resources": _resources(values, name),
+        "Resources": _resources(values, listed),
         "EventStatus": "Scheduled",
         "NotBefore": "",
         "EventSource": "Platform",

@@ -14,10 +14,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..policy.functions import INT_MAX, INT_MIN
 from ..policy.timevalues import SECOND, format_duration, format_timestamp
 
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression
 LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: beyond that nothing is looked at
+_LAST = {"duration": LONGEST, "int": INT_MAX}
+_FIRST = {"duration": -LONGEST, "int": INT_MIN}
 
 
 class _Missing:
@@ -140,18 +143,25 @@ def duration_text(value: int) -> str:
 def _range(kind: str, low: Any, high: Any) -> str:
     if low is not None and low == high:
         return show(kind, low)
-    if kind == "duration" and high == LONGEST:
+    if high == _LAST.get(kind):
         high = None
-    if kind == "duration":  # bounds that people know: below 5m, not up to 299.999999999 s
-        if high is not None and high % SECOND == SECOND - 1:
-            below = f"below {show(kind, high + 1)}"
-            return below if low is None or low == 0 else f"{show(kind, low)} to {below}"
-        if low is not None and low % SECOND == 1:
-            above = f"above {show(kind, low - 1)}"
-            return above if high is None else f"{above} to {show(kind, high)}"
+    if low == _FIRST.get(kind):
+        low = None
+    if kind in ("duration", "timestamp"):
+        return _span(kind, low, high)
     if high is None:
         return "any" if low is None else f"{show(kind, low)}.."
     return f"..{show(kind, high)}" if low is None else f"{show(kind, low)}..{show(kind, high)}"
+
+
+def _span(kind: str, low: Any, high: Any) -> str:
+    """Write bounds that people know: below 5m, not up to 299.999999999 s."""
+    words = []
+    if low is not None and not (kind == "duration" and low == 0 and high is not None):
+        words.append(f"above {show(kind, low - 1)}" if low % SECOND == 1 else f"{show(kind, low)} or more")
+    if high is not None:
+        words.append(f"below {show(kind, high + 1)}" if high % SECOND == SECOND - 1 else f"at most {show(kind, high)}")
+    return " and ".join(words) or "any"
 
 
 def merged_range(kind: str, values: Sequence[Value]) -> str:
@@ -163,6 +173,8 @@ def _pick(kind: str, low: Any, high: Any, count: int) -> list[Any]:
     """Return up to ``count`` values of an interval, in ascending order, such as people find easy to read."""
     if kind == "double":
         return _pick_doubles(low, high, count)
+    if low == _FIRST.get(kind):
+        low = None
     steps = [1]
     if kind in ("duration", "timestamp"):
         steps = [60 * SECOND, SECOND, SECOND // 10, SECOND // 1000, MICROSECOND]

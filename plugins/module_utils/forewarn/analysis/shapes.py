@@ -228,7 +228,7 @@ class Reader:
             compared = self._comparison(form[4], form[5], form[6])
             if compared is not None:
                 return compared
-        if op == "call" and form[4] == "in" and self.resolved(form[6])[0] == "list":
+        if op == "call" and form[4] == "in":
             members = self._membership(form[5], self.resolved(form[6]))
             if members is not None:
                 return members
@@ -277,6 +277,9 @@ class Reader:
         leaf = self._leaf(element)
         if leaf is None:
             return None
+        self.vocabulary.want(leaf)
+        if container[0] != "list":
+            return self._constant_membership(leaf, container)
         dims: frozenset[str] = frozenset(leaf.dims)
         for item in container[4:]:
             found = self.safe(item)
@@ -284,8 +287,18 @@ class Reader:
             if cut is None:
                 return None
             dims |= cut
-        self.vocabulary.want(leaf)
         return dims
+
+    def _constant_membership(self, leaf: Leaf, container: Form) -> frozenset[str] | None:
+        if self.safe(container) != frozenset():
+            return None
+        try:
+            items = list(self._atom(container, frozenset()).value(roots({}, self.params)))
+        except (EvaluationError, *DAMAGED):
+            return None
+        for item in items:
+            self.vocabulary.cut(leaf, "eq", item)
+        return frozenset(leaf.dims)
 
     def _values(self, form: Form, dims: frozenset[str]) -> set[Any] | None:
         """Return the values that an enumerable form can have; None if they are too many."""

@@ -50,6 +50,8 @@ class Space:
         param_types: Mapping[str, str],
         only: tuple[str, int] | None = None,
     ) -> None:
+        self._whole = {dimension.name: dimension for dimension in dimensions}
+        self._only = only
         if only is not None:
             name, place = only
             dimensions = [one._replace(values=(one.values[place],)) if one.name == name else one for one in dimensions]
@@ -131,6 +133,9 @@ class Space:
             result &= ~self._too_many_names()
         for name in self.by_name:
             if name.startswith("names:"):
+                if name[6:] == name[6:].swapcase():
+                    listed = self.having("place", "leader", "further down") & self.having("vm.name", name[6:])
+                    result &= ~(listed & self.having(name, False))
                 result &= ~(
                     self.having("vm.name", name[6:]) & self.having("place", "not listed") & self.having(name, True)
                 )
@@ -186,9 +191,14 @@ class Space:
         ``params`` are converted values; ``roots`` as policy.view makes them, for expressions that are not understood.
         """
         seen = concrete.observed(event, facts, params)
+        notice = self.by_name.get("notice")
+        if notice is not None and notice.values[0].low == 0 and seen["notice"] is not MISSING:
+            seen["notice"] = max(0, seen["notice"])  # nothing asks how long NotBefore has passed
         number = 0
         for dimension in self.dimensions:
-            place = self._place(dimension, seen, roots)
+            place = self._place(self._whole[dimension.name], seen, roots)
+            if self._only is not None and self._only[0] == dimension.name:
+                place = 0 if place == self._only[1] else None
             if place is None:
                 return None
             number += place * self._strides[dimension.name]
@@ -203,11 +213,13 @@ class Space:
         else:
             actual = seen.get(name, False if name.startswith("names:") else MISSING)
         same = [place for place, value in enumerate(dimension.values) if _is(value.concrete, actual)]
-        if same and not (dimension.ordered and dimension.values[same[0]].interval):
+        if same and (actual is MISSING or not (dimension.ordered and dimension.values[same[0]].interval)):
             return same[0]
-        if not dimension.ordered or actual is MISSING:
+        if actual is MISSING:
+            return None
+        if not dimension.ordered:
             labels = [value.label for value in dimension.values]
-            return labels.index("any other") if actual is not MISSING and "any other" in labels else None
+            return labels.index("any other") if "any other" in labels else None
         inside = [place for place, value in enumerate(dimension.values) if _within(value, actual)]
         rivals = sorted({seen[peer] for peer in dimension.peers if _within_any(dimension, inside, seen.get(peer))})
         return inside[rivals.index(actual)] if inside else None

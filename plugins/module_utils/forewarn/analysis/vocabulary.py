@@ -245,6 +245,9 @@ class Vocabulary:
     def _cuts(self, name: str) -> set[Any]:
         """Return the cuts of a dimension, with those of all that it is compared with, and their bounds."""
         cuts: set[Any] = set()
+        if name == "count":  # so that each class has room for those who must be listed, or not
+            named = sum(1 for one in self.specs if one.startswith("names:"))
+            cuts |= set(range(2, named + 3 if named or "place" in self.specs else 2))
         for peer in self.group(name):
             cuts |= self._spec(peer).cuts
             if peer.startswith("params."):

@@ -1,0 +1,272 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The event space is honest: what is said of a class is what the engine decides for every event in it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.analysis.decide import Decided
+from forewarn.analysis.reading import Reading, read
+from forewarn.compiler.policyfile import load_policies
+from forewarn.errors import InputError
+from forewarn.policy.artifact import Artifact
+from forewarn.policy.engine import PolicySet
+from forewarn.policy.timevalues import format_duration, format_timestamp
+from forewarn.policy.view import DocumentView
+from tools.random_events import case
+
+POLICIES = sorted(
+    path for path in (Path(__file__).parents[3] / "policies").glob("*.yml") if not path.stem.endswith(".test")
+)
+
+# Policies that use every construct which the space claims to understand, and some that it does not.
+CONSTRUCTS = {
+    "times": """
+name: times
+params:
+  - {name: share, type: double, default: 0.5, min: 0.0, max: 1.0}
+  - {name: enough, type: duration, default: 5m, min: 1m, max: 30m}
+rule:
+  variables:
+    - {name: left, expression: event.NotBefore - now}
+    - {name: needed, expression: "event.EventType == 'Preempt' ? duration('10s') : duration('3m')"}
+  match:
+    - {id: doubles, condition: params.share < 0.25 || params.share == 0.75, output: hold}
+    - {id: passed, condition: has(event.NotBefore) && variables.left < duration('-1m'), output: hold}
+    - {id: at, condition: notice == duration('42s'), output: approve}
+    - {id: short, condition: notice < params.enough, output: hold, explanation: string(notice)}
+    - {id: old, condition: age >= duration('1h') || age > notice, output: approve}
+    - {id: needed, condition: notice <= variables.needed, output: hold}
+    - {id: past, condition: event.NotBefore - duration('20m') <= now, output: approve}
+    - {id: far, condition: event.NotBefore > now + duration('24h'), output: hold}
+""",
+    "resources": """
+name: resources
+rule:
+  match:
+    - {id: mine, condition: leader && size(event.Resources) > 2, output: hold}
+    - {id: named, condition: "'db_1' in event.Resources && !('db_2' in event.Resources)", output: approve}
+    - {id: vm, condition: "vm.name == 'db_1' || vm.location in ['westeurope', 'northeurope']", output: approve}
+    - {id: tag, condition: "has(vm.tags.role) && vm.tags['role'] != 'x' || 'y' in vm.tags", output: hold}
+    - {id: zone, condition: has(vm.zone) && vm.zone == '1', output: approve}
+    - {id: mixed, condition: "affects_me ? vm.tags.role == 'x' : event.EventId == 'one'", output: approve}
+""",
+    "logic": """
+name: logic
+params:
+  - {name: careful, type: bool, default: true}
+  - {name: kind, type: string, default: Freeze, enum: [Freeze, Reboot]}
+  - {name: limits, type: list(int), default: [3, 5]}
+  - {name: most, type: int, default: 9, min: 0}
+rule:
+  variables:
+    - {name: user, expression: event.EventSource == 'User'}
+    - {name: seconds, expression: event.DurationInSeconds}
+  match:
+    - {id: absorbed, condition: event.DurationInSeconds < 2 && variables.user, output: approve}
+    - {id: either, condition: event.EventType == params.kind || event.DurationInSeconds == 77, output: hold}
+    - {id: same, condition: (variables.user) == params.careful, output: approve}
+    - id: differ
+      condition: variables.user != (event.EventStatus == 'Started')
+      output: hold
+      explanation: string(variables.seconds)
+    - {id: listed, condition: variables.seconds in params.limits, output: approve}
+    - {id: text, condition: "event.EventType.startsWith('Re') && size(event.EventType) == 6", output: approve}
+    - {id: any, condition: "['Preempt', 'Terminate'].exists(t, t == event.EventType)", output: hold}
+    - id: nested
+      condition: variables.seconds >= params.most
+      rule:
+        match:
+          - {id: twice, condition: variables.seconds > 100, output: approve}
+          - {id: status, condition: event.EventStatus == 'Started', output: hold}
+    - id: grouped
+      rule:
+        match:
+          - {id: described, condition: event.Description == 'x', output: approve}
+    - {id: other-type, condition: event.ResourceType != 'VirtualMachine', output: hold}
+    - {id: last, condition: has(event.EventSource), output: approve}
+""",
+    "not understood": """
+name: free
+extra_values: {EventType: [Hibernate], EventStatus: [Paused]}
+rule:
+  match:
+    - {id: word, condition: event.Description.contains('host') && event.EventType == 'Hibernate', output: approve}
+    - {id: sum, condition: event.DurationInSeconds + 5 > 12, output: hold}
+    - id: pattern
+      condition: event.Description.matches('^a')
+      output: hold
+      explanation: "'x'.substring(event.DurationInSeconds)"
+    - {id: several, condition: size(events) > 1, output: approve}
+    - {id: names, condition: "event.Resources.exists(r, r.startsWith('vm_'))", output: hold}
+    - {id: hour, condition: now.getHours() < 6, output: approve}
+    - {id: me, condition: vm.name in event.Resources, output: approve}
+    - {id: paused, condition: event.EventStatus == 'Paused', output: hold}
+""",
+}
+
+
+def loaded(directory: Path, text: str, api_version: str = "2020-07-01") -> Artifact:
+    path = directory / "p.yml"
+    path.write_text(text)
+    return load_policies([path], api_version)
+
+
+def as_json(kind: str, value: Any) -> Any:
+    return {"duration": format_duration, "timestamp": format_timestamp}.get(kind, lambda one: one)(value)
+
+
+class Engines:
+    """The product's engine with given parameters."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.known: dict[str, PolicySet] = {}
+
+    def __call__(self, params: Mapping[str, Any]) -> PolicySet:
+        key = repr(sorted(params.items()))
+        if key not in self.known:
+            self.known[key] = PolicySet(self.reading.artifact, {**self.reading.fixed, **params})
+        return self.known[key]
+
+
+def disagreements(reading: Reading, decided: Decided, number: int, decision: Any) -> list[tuple[Any, Any]]:
+    outcome = decided.outcome(number)
+    verdicts = tuple((one.policy, one.output, one.rule) for one in decision.verdicts)
+    pairs = [
+        (outcome.output, decision.output),
+        (outcome.policy, decision.policy),
+        (outcome.rule, decision.rule),
+        (outcome.rules, verdicts),
+        (outcome.approver, decision.approver),
+        (outcome.group, decision.group),
+        (outcome.prepare, decision.prepare),
+        (outcome.recover, decision.recover),
+        (outcome.notify, decision.notify),
+    ]
+    return [pair for pair in pairs if pair[0] != pair[1]]
+
+
+def every_class_agrees(reading: Reading, most: int = 40_000) -> int:
+    engines, checked = Engines(reading), 0
+    for space in reading.spaces():
+        decided = Decided(reading, space)
+        assert sum(found.bit_count() for _outcome, found in decided.partition()) == space.reachable.bit_count()
+        understood = space.reachable
+        assert not any(name.startswith("free:") for name in space.by_name)
+        members = list(space.members(understood))
+        for number in members if len(members) <= most else random.Random(5).sample(members, most):
+            seen = space.witness(number)
+            decision = engines(seen.params).decide(seen.document, seen.facts)[0]
+            assert not disagreements(reading, decided, number, decision), (space.describe(number), decision)
+            checked += 1
+    return checked
+
+
+def random_events_agree(reading: Reading, count: int) -> int:
+    """Return how many of ``count`` random events near each slice of the space were found in it, and agree."""
+    engines, inside = Engines(reading), 0
+    types = {name: entry["type"] for name, entry in reading.vocabulary.params.items()}
+    for space in reading.spaces():
+        decided, chance = Decided(reading, space), random.Random(11)
+        for _ in range(count):
+            event, document, facts, params = case(space, types, chance)
+            policies = engines({name: as_json(types[name], value) for name, value in params.items()})
+            bound = {entry["name"]: None for entry in policies.params}
+            bound.update(policies._policies[0].params)
+            roots = DocumentView(document, facts).roots(event, bound)
+            number = space.locate(event, facts, params, roots)
+            if number is None:
+                continue
+            inside += 1
+            decision = policies.decide(document, facts)[0]
+            assert not disagreements(reading, decided, number, decision), (space.describe(number), decision)
+    return inside
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+def test_every_class_of_the_shipped_policies_is_what_the_engine_decides(path: Path) -> None:
+    assert every_class_agrees(read(load_policies([path])), 4_000) > 50
+
+
+@pytest.mark.parametrize("name", ["times", "resources", "logic"])
+def test_every_class_of_every_construct_is_what_the_engine_decides(name: str, tmp_path: Path) -> None:
+    assert every_class_agrees(read(loaded(tmp_path, CONSTRUCTS[name])), 3_000) > 200
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+def test_random_events_decide_as_their_class(path: Path) -> None:
+    assert random_events_agree(read(load_policies([path])), 2_000) == 2_000
+
+
+@pytest.mark.parametrize("name", CONSTRUCTS)
+def test_random_events_of_every_construct_decide_as_their_class(name: str, tmp_path: Path) -> None:
+    assert random_events_agree(read(loaded(tmp_path, CONSTRUCTS[name])), 1_500) >= 1_500
+
+
+@pytest.mark.parametrize("api_version", ["2017-03-01", "2019-04-01", "2019-08-01"])
+def test_older_api_versions_have_fewer_classes(api_version: str, tmp_path: Path) -> None:
+    text = (
+        "name: old\nrule:\n  match:\n"
+        "    - {condition: has(event.EventSource) && event.EventSource == 'User', output: approve}\n"
+        "    - {condition: event.EventType == 'Reboot' && has(event.DurationInSeconds), output: hold}\n"
+    )
+    reading = read(loaded(tmp_path, text, api_version))
+    (space,) = reading.spaces()
+    assert len(space.by_name["event.DurationInSeconds"].values) == 1
+    assert (len(space.by_name["event.EventSource"].values) == 1) == (api_version < "2019-08-01")
+    assert every_class_agrees(reading) > 5
+    assert random_events_agree(reading, 500) == 500
+
+
+def test_policies_together(tmp_path: Path) -> None:
+    reading = read(load_policies([POLICIES[0], POLICIES[3], POLICIES[4]]))
+    assert every_class_agrees(reading, 3_000) > 1000
+    assert random_events_agree(reading, 1_500) == 1_500
+
+
+def test_a_large_space_is_looked_at_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading = read(loaded(tmp_path, CONSTRUCTS["times"]))
+    (whole,) = reading.spaces()
+    decided = Decided(reading, whole)
+    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", whole.count // 3)
+    parts = [Decided(reading, space) for space in reading.spaces()]
+    assert len(parts) == max(len(dimension.values) for dimension in whole.dimensions)
+    assert sum(part.approve.bit_count() for part in parts) == decided.approve.bit_count()
+    assert sum(part.space.reachable.bit_count() for part in parts) == whole.reachable.bit_count()
+    assert random_events_agree(reading, 40) >= 40
+
+
+def test_a_given_parameter_is_fixed(tmp_path: Path) -> None:
+    text = (
+        "name: p\nparams: [{name: most, type: int, default: 9, min: 0}]\nrule:\n  match:\n"
+        "    - {condition: event.DurationInSeconds < params.most, output: approve}\n"
+    )
+    artifact = loaded(tmp_path, text)
+    (free,) = read(artifact).spaces()
+    (fixed,) = read(artifact, {"most": 4}).spaces()
+    assert "params.most" in free.by_name
+    assert "params.most" not in fixed.by_name
+    assert [v.label for v in fixed.by_name["event.DurationInSeconds"].values] == [
+        "-1 (unknown)",
+        "0..3",
+        "4..",
+        "missing",
+    ]
+    with pytest.raises(InputError, match="no policy declares a parameter least"):
+        read(artifact, {"least": 1})
+
+
+def test_a_space_that_is_too_large_is_told(tmp_path: Path) -> None:
+    lines = "".join(
+        f"    - condition: event.DurationInSeconds == {number * 3} && vm.tags['t{number}'] == 'x'\n      output: hold\n"
+        for number in range(20)
+    )
+    with pytest.raises(InputError, match="more than can be looked at"):
+        list(read(loaded(tmp_path, "name: p\nrule:\n  match:\n" + lines)).spaces())
