@@ -15,10 +15,15 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
-from ansible_collections.forewarn.azure.plugins.module_utils._scheduled_events import ahead
+from ansible_collections.forewarn.azure.plugins.module_utils._scheduled_events import (
+    ARGUMENTS,
+    ahead,
+    perform,
+)
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.endpoint import Endpoint
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
-from ansible_collections.forewarn.azure.plugins.plugin_utils import _decisions, _policies
+from ansible_collections.forewarn.azure.plugins.plugin_utils import _decisions, _policies, _windows
 
 MODULE = "forewarn.azure.scheduled_events"
 # A document changes rarely, but when one VM approves, those that decide at the same moment see it change.
@@ -41,7 +46,7 @@ class ActionModule(ActionBase):
         """Run the task."""
         super().run(tmp, task_vars)
         args = dict(self._task.args)
-        options = _options({name: args.pop(name) for name in _OPTIONS if name in args})
+        options = _options({name: args.pop(name) for name in _OPTIONS if name in args}, _OPTIONS)
         if not options["policies"]:
             for name in ("apply", "params"):
                 if options[name]:
@@ -103,14 +108,48 @@ class ActionModule(ActionBase):
     def _on_vm(
         self, args: Mapping[str, Any], task_vars: dict[str, Any] | None, wrap_async: bool = False
     ) -> dict[str, Any]:
+        if getattr(self._connection._shell, "SHELL_FAMILY", "") == "powershell":
+            return self._on_windows(args, task_vars)
         result: dict[str, Any] = self._execute_module(
             module_name=MODULE, module_args=dict(args), task_vars=task_vars, wrap_async=wrap_async
         )
         return result
 
+    def _on_windows(self, args: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """Do on the control node what the module does on a VM; each request is a task of its own."""
+        if self._task.async_val:
+            raise AnsibleActionFail("async is not supported on Windows: leave async (-B) out.")
+        if self._shared_loader_obj.module_loader.find_plugin(_windows.MODULE, mod_type=".ps1") is None:
+            raise AnsibleActionFail(
+                f"On Windows the requests are sent by {_windows.MODULE}, which is not installed here. Install it: "
+                "ansible-galaxy collection install ansible.windows"
+            )
+        transports: list[_windows.WindowsTransport] = []
 
-def _options(given: dict[str, Any]) -> dict[str, Any]:
-    validation = ArgumentSpecValidator(_OPTIONS).validate(given)
+        def execute(options: dict[str, Any]) -> dict[str, Any]:
+            answer: dict[str, Any] = self._execute_module(
+                module_name=_windows.MODULE, module_args=options, task_vars=task_vars
+            )
+            return answer
+
+        def transport(endpoint: Endpoint) -> _windows.WindowsTransport:
+            transports.append(_windows.WindowsTransport(execute, endpoint))
+            return transports[-1]
+
+        warnings: list[str] = []
+        result = perform(
+            _options(dict(args), ARGUMENTS),
+            self._task.check_mode,
+            warnings.append,
+            environ={},  # the control node's says nothing about the VM
+            transport=transport,
+            clock=lambda: transports[-1].now(),
+        )
+        return {**result, **({"warnings": warnings} if warnings else {})}
+
+
+def _options(given: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    validation = ArgumentSpecValidator(arguments).validate(given)
     if validation.error_messages:
         raise AnsibleActionFail("; ".join(validation.error_messages))
     options: dict[str, Any] = validation.validated_parameters

@@ -28,7 +28,7 @@ from .forewarn.imds.client import (
     READ_TIMEOUT_SECONDS,
     Client,
 )
-from .forewarn.imds.endpoint import AUTO, resolve
+from .forewarn.imds.endpoint import AUTO, Endpoint, parse_endpoint, resolve
 from .forewarn.imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
 from .forewarn.imds.transport import Transport
 
@@ -65,13 +65,13 @@ def perform(
     check_mode: bool,
     warn: Callable[[str], None],
     environ: Mapping[str, str] | None = None,
-    transport: Transport | None = None,
+    transport: Callable[[Endpoint], Transport] | None = None,
     clock: Callable[[], datetime] | None = None,
 ) -> dict[str, Any]:
     """Do a task whose options, checked against ARGUMENTS, are ``params``; return its result, with ``failed`` if it did.
 
-    ``environ`` is that of the VM. ``transport`` carries the requests where this process does not run on the VM, and
-    ``clock`` tells the VM's time after the document was read.
+    ``environ`` is that of the VM. ``transport`` makes what carries the requests where this process does not run on the
+    VM, and ``clock`` then tells the VM's time, after the document was read.
     """
     begin = time.monotonic()
     patience_seconds: int = params["patience"]
@@ -115,7 +115,9 @@ def _check(params: Mapping[str, Any]) -> None:
         raise Refused("patience must not be negative.")
 
 
-def _client(params: Mapping[str, Any], environ: Mapping[str, str], transport: Transport | None) -> Client:
+def _client(
+    params: Mapping[str, Any], environ: Mapping[str, str], transport: Callable[[Endpoint], Transport] | None
+) -> Client:
     endpoint = params["endpoint"]
     if endpoint == AUTO and transport is not None:
         raise InputError("endpoint auto looks into the DHCP leases of Linux.", "Give the address, or leave it out.")
@@ -126,7 +128,7 @@ def _client(params: Mapping[str, Any], environ: Mapping[str, str], transport: Tr
         params["api_version"] or LATEST_API_VERSION,
         read_timeout=min(READ_TIMEOUT_SECONDS, params["timeout"]),
         first_read_timeout=params["timeout"],
-        transport=transport,
+        transport=transport(parse_endpoint(endpoint)) if transport else None,
     )
 
 

@@ -1,0 +1,80 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests from a VM that runs Windows: each is a task of ``ansible.windows.win_uri``, sent from the control node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from ..module_utils.forewarn.events import parse_time
+from ..module_utils.forewarn.imds.endpoint import Endpoint
+from ..module_utils.forewarn.imds.errors import CONNECTION, GARBAGE, TIMEOUT, PassingFault
+from ..module_utils.forewarn.imds.transport import Response, Transport
+
+MODULE = "ansible.windows.win_uri"
+# Any status is an answer; what it means is the client's affair.
+_STATUSES = list(range(200, 600))
+
+
+class WindowsTransport(Transport):
+    """Carries the client's requests. ``execute`` runs win_uri with the options it is given, and returns its result."""
+
+    def __init__(self, execute: Callable[[dict[str, Any]], Mapping[str, Any]], endpoint: Endpoint) -> None:
+        super().__init__(endpoint.host, endpoint.port, 0.0)
+        self._execute = execute
+        # The client's targets begin with the endpoint's prefix.
+        self._url = endpoint.url.removesuffix(endpoint.prefix)
+        self._date: str | None = None  # of the last answer
+
+    def exchange(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout: float,
+        admit: Callable[[], None],
+    ) -> Response:
+        """Send a request, return the whole answer, whatever its status. Raises PassingFault."""
+        admit()
+        options: dict[str, Any] = {
+            "url": self._url + target,
+            "url_method": method,
+            "headers": {"Metadata": headers["Metadata"]},
+            "http_agent": headers["User-Agent"],
+            "url_timeout": max(1, round(timeout)),
+            "return_content": True,
+            "status_code": _STATUSES,
+            "follow_redirects": "none",
+            "use_proxy": False,  # SE-07
+        }
+        if body is not None:
+            options.update(body=body.decode(), content_type=headers["Content-Type"])
+        result = self._execute(options)
+        status = result.get("status_code")
+        if not isinstance(status, int):
+            text = str(result.get("msg", "win_uri failed")).rstrip(".")
+            kind = TIMEOUT if "timed out" in text.lower() else CONNECTION
+            raise PassingFault(f"{self._url}, asked by {MODULE}: {text}.", kind=kind)
+        content = result.get("content")
+        if not isinstance(content, str):
+            raise PassingFault(f"the answer of {self._url} came without its content.", kind=GARBAGE, status=int(status))
+        # win_uri adds the headers of the answer to its result, their names in snake case.
+        known = {"retry-after": result.get("retry_after"), "location": result.get("location")}
+        self._date = result.get("date")
+        return Response(
+            int(status),
+            str(result.get("status_description", "")),
+            {name: str(value) for name, value in known.items() if value is not None},
+            content.encode(),
+        )
+
+    def now(self) -> datetime:
+        """Return the time by the clock of the service, which tells it with each answer; without that, by our own."""
+        try:
+            return parse_time(str(self._date))
+        except ValueError:
+            return datetime.now(timezone.utc)
