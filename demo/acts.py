@@ -93,7 +93,7 @@ class Acts:
         )
         self.pool.connect("web_0", USERS)
         event = self._schedule(
-            "reboot, drained first",
+            "reboot, drained",
             "Reboot",
             ["web_0"],
             rule="reboot",

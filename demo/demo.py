@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A tour of Forewarn on this machine: emulator, runners and Ansible as real processes, in little more than a minute.
+"""A tour of Forewarn on this machine: emulator, runners and Ansible as real processes, in a minute and a half.
 
 Ends with 0 if everything went as it should, with 1 if not. What it starts it ends, and its files are temporary.
 """

@@ -15,6 +15,7 @@ from acts import Expectation
 Step = tuple[str, int, str | None]  # a hook, its attempt, and what came of it
 # By how much two records of the same clock may differ, in seconds: the journal's times are told in milliseconds.
 _TICK = 0.01
+_ATTEMPTS = {1: "yes", 2: "2nd attempt"}
 
 
 def check_journals(
@@ -81,8 +82,9 @@ def prepared(expected: Expectation, histories: Mapping[str, Mapping[str, Any]]) 
         for life in history["events"]:
             ended = [entry["fields"] for entry in _of_kind(life, "hook-ended", "prepare")]
             if life["event_id"] == expected.event_id and ended:
-                attempt = f", attempt {ended[-1]['attempt']}" if ended[-1]["attempt"] > 1 else ""
-                return ("yes" if ended[-1]["result"] == "succeeded" else ended[-1]["result"]) + attempt
+                if ended[-1]["result"] != "succeeded":
+                    return str(ended[-1]["result"])
+                return _ATTEMPTS.get(ended[-1]["attempt"], f"{ended[-1]['attempt']} attempts")
     return "-"
 
 

@@ -19,7 +19,7 @@ from stage import EMULATOR, Line
 
 _ACTOR_WIDTH = 10
 _PROSE_COLUMNS = 100
-_STYLES = {"approve": "green", "hold": "yellow", "yes": "green", "no": "red", "failed": "red"}
+_STYLES = {"approve": "green", "hold": "yellow", "yes": "green", "2nd attempt": "green", "no": "red", "failed": "red"}
 _HAPPENINGS = {
     "approved": ("has the approval of", "green"),
     "started": ("starts the {}, because of", "cyan"),

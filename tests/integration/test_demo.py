@@ -21,7 +21,7 @@ import pytest
 # Title -> what follows it in the table, but for the time.
 ROWS = {
     "freeze of 5 s": ("brief-freeze", "approve", "-", "web_0", "approval"),
-    "reboot, drained first": ("reboot", "approve", "yes", "web_0", "approval"),
+    "reboot, drained": ("reboot", "approve", "yes", "web_0", "approval"),
     "freeze, no duration": ("unknown-duration", "hold", "-", "-", "NotBefore"),
     "reboot, drain fails": ("reboot", "approve", "failed", "-", "NotBefore"),
     "restart, ad hoc": ("administrator", "approve", "-", "db_0", "approval"),
@@ -29,7 +29,7 @@ ROWS = {
     "freeze in an outage": ("brief-freeze", "approve", "-", "web_0", "approval"),
     "redeploy of two VMs": ("move", "approve", "-", "web_0", "approval"),
     "freeze, cancelled": ("otherwise", "hold", "-", "-", "-"),
-    "reboot, kill -9": ("reboot", "approve", "yes, attempt 2", "web_0", "approval"),
+    "reboot, kill -9": ("reboot", "approve", "2nd attempt", "web_0", "approval"),
 }
 # What the history of the last event says, in this order.
 HISTORY = (
