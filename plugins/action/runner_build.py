@@ -212,7 +212,7 @@ def _check_out(url: str, ref: str, directory: Path) -> str:
     if url.startswith("-") or ref.startswith("-") or not ref:
         raise BuildError(f"git {url!r}, ref {ref!r}: neither may be empty or begin with a '-'.")
     directory.mkdir(exist_ok=True)
-    # A question, for a password say, would wait for ever. Variables of a git that runs us would name another repository.
+    # A question, for a password say, would wait for ever; GIT_DIR would name another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_DIR")}
     environment.update(GIT_TERMINAL_PROMPT="0", LC_ALL="C.UTF-8")
 

@@ -1,0 +1,76 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs playbooks of the collection on the hosts of a lab, as an operator would: ``ansible-playbook`` over SSH."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .lab import Lab
+
+_RECAP = re.compile(r"^(\S+)\s*: (ok=.*)$", re.MULTILINE)
+# The hosts' boot id is a mount of systemd-nspawn's, which older systemds lose when they protect /proc in this way; a
+# machine has no such mount. The newest release runs with the role's unit as it is.
+_BOOT_ID_KEPT = ["ProtectKernelTunables=false", "ProtectControlGroups=false"]
+_SUITES_THAT_LOSE_IT = ("bullseye", "bookworm")
+
+
+class Played(NamedTuple):
+    """How a playbook ended. ``recap``: host -> what is counted -> number; a host that it did not reach is not in it."""
+
+    code: int
+    recap: dict[str, dict[str, int]]
+    text: str
+
+    def changed(self) -> dict[str, int]:
+        """Return the number of changes of each host. AssertionError if the playbook failed."""
+        assert self.code == 0, self.text[-6000:]
+        return {host: counts["changed"] for host, counts in self.recap.items()}
+
+
+class Playbooks:
+    """``ansible-playbook`` in a directory of its own, with an inventory of a lab."""
+
+    def __init__(self, lab: Lab, directory: Path, collections_path: Path) -> None:
+        self.directory = directory
+        inventory = json.loads(lab.inventory())
+        for host in lab.hosts:
+            if host.suite in _SUITES_THAT_LOSE_IT:
+                inventory["all"]["hosts"][host.name]["runner_unit_settings"] = _BOOT_ID_KEPT
+        (directory / "inventory.json").write_text(json.dumps(inventory))
+        (directory / "ansible.cfg").write_text("[defaults]\n")
+        self._environ = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_HOME": str(directory / "home"),
+            "ANSIBLE_COLLECTIONS_PATH": str(collections_path),
+            "ANSIBLE_PIPELINING": "1",
+        }
+
+    def play(self, name: str, variables: Mapping[str, Any], *options: str, timeout: float = 240) -> Played:
+        """Run a playbook: a path in the directory, or a name such as ``forewarn.azure.rollout``."""
+        command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.json"]
+        process = subprocess.run(
+            [*command, "-e", json.dumps(variables), *options, name],
+            cwd=self.directory,
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        recap = {
+            host: {key: int(number) for key, number in re.findall(r"(\w+)=(\d+)", counts)}
+            for host, counts in _RECAP.findall(process.stdout)
+        }
+        return Played(process.returncode, recap, process.stdout)
