@@ -137,7 +137,8 @@ def test_it_reads_decides_and_approves(
     policy = tmp_path / "all.yml"
     policy.write_text(POLICY)
     event_id = emulator.schedule("Reboot", ["web_0", "web_1"])
-    args: dict[str, Any] = {"endpoint": emulator.vm_endpoint("web_0"), "policies": [str(policy)], "apply": True, "timeout": "60"}
+    args: dict[str, Any] = {"endpoint": emulator.vm_endpoint("web_0"), "timeout": "60"}
+    args.update(policies=[str(policy)], apply=True)
     rehearsed = control.run(check=True, **args)
     assert (rehearsed["changed"], rehearsed["ahead"]) == (True, "Reboot in 15 min, here: would be approved")
     assert [task["url_method"] for task in control.tasks] == ["GET"] * 4, (

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filter ``fleet_page``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.forewarn.azure.plugins.plugin_utils._fleet import page
+
+DOCUMENTATION = r"""
+name: fleet_page
+short_description: How the runners of a fleet are, as one HTML page
+version_added: 0.1.0
+description:
+  - The page has everything in it, no script, and asks no other address. The playbook C(forewarn.azure.report) uses it.
+author:
+  - Forewarn maintainers (@forewarn)
+positional: histories, made_at, since
+options:
+  _input:
+    description: Registered results of C(forewarn status --json), by host.
+    type: dict
+    required: true
+  histories:
+    description: Registered results of C(forewarn history --json), by host.
+    type: dict
+    required: true
+  made_at:
+    description: When they were asked.
+    type: str
+    required: true
+  since:
+    description: How far back the histories go.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Write the page
+  ansible.builtin.copy:
+    content: "{{ statuses | forewarn.azure.fleet_page(histories, now(utc=true) | string, '7d') }}"
+    dest: fleet.html
+    mode: "0644"
+"""
+
+RETURN = r"""
+_value:
+  description: The page.
+  type: str
+"""
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return them by name."""
+        return {"fleet_page": page}

@@ -1,0 +1,125 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CEL expressions over values of a playbook: their types are declared, or seen in the values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..module_utils.forewarn.compiler.types import (
+    BOOL,
+    DOUBLE,
+    INT,
+    NOTHING,
+    NULL,
+    STRING,
+    Declarations,
+    Field,
+    Type,
+    join,
+    list_of,
+    parse_type,
+)
+from ..module_utils.forewarn.errors import InputError
+from ..module_utils.forewarn.policy import timevalues
+from ..module_utils.forewarn.policy.evaluate import Builder, Scope
+from ..module_utils.forewarn.policy.params import convert
+from ._policies import plain
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -> Any:
+    """Check and evaluate an expression; ``types`` names the types of values that do not tell theirs.
+
+    Raises InputError with all mistakes, and EvaluationError.
+    """
+    # Not at the top: it imports the CEL library, and this file is imported for every filter of the collection.
+    from ..module_utils.forewarn.compiler.expression import ExpressionError, check
+    from ..module_utils.forewarn.compiler.libraries import require_libraries
+
+    require_libraries()
+    if not isinstance(values, Mapping):
+        raise InputError("the values are no mapping of names.")
+    names = [name for name in dict.fromkeys(_WORD.findall(source)) if name in values or name in types]
+    variables: dict[str, Type] = {}
+    given: dict[str, Any] = {}
+    records: dict[str, dict[str, Field]] = {}
+    for name in names:
+        declared = types.get(name)
+        if name not in values:
+            raise InputError(f"{name} is declared to be {declared}, and has no value.")
+        value = plain(values[name], name)
+        try:
+            if declared is None:
+                variables[name], given[name] = infer(value, name, records), value
+            else:
+                variables[name], given[name] = parse_type(declared), convert(value, declared)
+        except ValueError as error:
+            raise InputError(f"{name}: {error}") from error
+    checked = check(source, Declarations(variables, records))
+    if checked.form is None or checked.type is None:
+        raise ExpressionError(source, checked.findings)
+    scope = Scope(tuple(variables))
+    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+    return _shown(closure(scope.environment(given)), checked.type)
+
+
+def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:
+    """Return the type of a plain value; mappings become records, whose fields are added to ``records`` by ``place``.
+
+    Raises ValueError where the value has no CEL type.
+    """
+    if value is None:
+        return NULL
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        convert(value, "int")
+        return INT
+    if isinstance(value, float):
+        convert(value, "double")
+        return DOUBLE
+    if isinstance(value, str):
+        convert(value, "string")
+        return STRING
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        # One record for all elements; what some of them lack has to be asked for with has().
+        fields = {}
+        for name in dict.fromkeys(name for item in value for name in item):
+            found = [item[name] for item in value if name in item]
+            type_ = infer(found, f"{place}[].{name}", records).of[0]
+            fields[name] = Field(type_, sure=len(found) == len(value))
+        records[f"{place}[]"] = fields
+        return list_of(Type("record", name=f"{place}[]"))
+    if isinstance(value, list):
+        element = NOTHING
+        for number, item in enumerate(value):
+            joined = join(element, infer(item, f"{place}[{number}]", records))
+            if joined is None:
+                raise ValueError(f"{place} is a list of several types, which CEL here does not take")
+            element = joined
+        return list_of(element)
+    fields = {}
+    for name, item in value.items():
+        fields[name] = Field(infer(item, f"{place}.{name}", records), sure=True)
+    records[place] = fields
+    return Type("record", name=place)
+
+
+def _shown(value: Any, type_: Type) -> Any:
+    """Return a value as playbooks have it: times and durations, inside nanoseconds, become texts."""
+    if type_.kind == "timestamp":
+        return timevalues.format_timestamp(value)
+    if type_.kind == "duration":
+        return timevalues.format_duration(value)
+    if type_.kind == "bytes":
+        raise InputError("the expression yields bytes, which a playbook has not.", "Use string(…).")
+    if type_.kind == "list":
+        return [_shown(item, type_.of[0]) for item in value]
+    if type_.kind == "map":
+        return {key: _shown(item, type_.of[1]) for key, item in value.items()}
+    return value
