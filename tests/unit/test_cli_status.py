@@ -25,7 +25,7 @@ from forewarn.events import Event, parse_time
 from forewarn.runner.journal import LifeRow
 from forewarn.runner.life import TRANSITIONS, Life
 from forewarn.runner.plan import Run
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.recorded_state import DRAIN, UNDRAIN, HandClocks, Recorded, Terminal, decided, planned
 
@@ -537,6 +537,7 @@ def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: py
     assert [line for line in plain.splitlines()[header:] if line.startswith("runner")] == []
 
 
+@example("   aa", 4)
 @given(st.text(st.sampled_from("ab 日é"), max_size=60), st.integers(4, 30))
 def test_lines_are_broken_within_the_width_and_nothing_is_lost(text: str, width: int) -> None:
     lines = wrap(text, width)

@@ -290,6 +290,10 @@ def wrap(text: str, width: int) -> list[str]:
     for place, character in enumerate(text):
         size = _columns(character)
         breakable = character == " " and not _UNIT.match(text, max(0, place - 1))
+        if used + size > width and text[start] == " ":  # no blanks before a line where a word could stand
+            blanks = len(text[start:place]) - len(text[start:place].lstrip(" "))
+            start, used = start + blanks, used - blanks
+            space = max(space, start)
         if used + size > width:
             end = place if breakable or not text[start:space].strip() else space
             lines.append(text[start:end])
