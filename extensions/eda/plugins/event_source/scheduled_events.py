@@ -1,0 +1,207 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An event source for ansible-rulebook: Azure Scheduled Events of one VM, with policies also what these decide."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+import time
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
+from pathlib import Path
+from typing import Any
+
+DOCUMENTATION = r"""
+short_description: Azure Scheduled Events of one VM, as they come, change and go
+description:
+  - Polls the Scheduled Events service of the VM that ansible-rulebook runs on, or an emulator.
+  - Puts an event into the rulebook's queue when a scheduled event is new, changed or gone, or when a policy comes to
+    another decision on it; and when the service stops and starts to answer. It never approves anything.
+  - Runs on Linux with Python 3.11 or newer, and needs no library unless policies are YAML files.
+options:
+  endpoint:
+    description: Address of the service, without C(/metadata), or V(auto) to look into the DHCP leases of the VM.
+    type: str
+    default: the environment variable E(FOREWARN_ENDPOINT), or else http://169.254.169.254
+  api_version:
+    description: Version of the service to ask for.
+    type: str
+    default: that of the artifact in O(policies), or else 2020-07-01
+  vm_name:
+    description: Resource name of this VM, where the instance metadata does not tell it.
+    type: str
+  interval:
+    description: Seconds from one poll to the next, at least 1.
+    type: float
+    default: 1
+  timeout:
+    description: Seconds to wait for the first answer, which switches the service on.
+    type: int
+    default: 120
+  policies:
+    description:
+      - Policy files or directories of them, or one artifact made by C(forewarn policy compile).
+      - YAML files need the Python packages cel-python and jsonschema beside ansible-rulebook. They are read once, at
+        the start.
+    type: list
+    elements: path
+    default: []
+  params:
+    description: Values for the parameters that the policies declare.
+    type: dict
+    default: {}
+"""
+
+EXAMPLES = r"""
+- name: Azure Scheduled Events
+  hosts: localhost
+  sources:
+    - forewarn.azure.scheduled_events:
+        policies: [/etc/forewarn/policy.json]
+  rules:
+    - name: Tell of what policies hold
+      condition: event.change == "new" and event.decision.output == "hold"
+      action:
+        debug:
+          msg: "{{ event.scheduled_event.event_type }}: {{ event.decision.reason }}"
+"""
+
+
+def _load(name: str) -> Any:
+    """Import a module of this collection. ansible-rulebook knows no collections, and a name of its own for the package
+    keeps it apart from whatever else is installed.
+    """
+    root = "forewarn_azure_plugins"
+    if root not in sys.modules:
+        spec = ModuleSpec(root, None, is_package=True)
+        spec.submodule_search_locations = [str(Path(__file__).resolve().parents[4] / "plugins")]
+        sys.modules[root] = module_from_spec(spec)
+    return importlib.import_module(f"{root}.{name}")
+
+
+class Source:
+    """What is known between two polls. Not for several threads at once."""
+
+    def __init__(self, args: Mapping[str, Any]) -> None:
+        known = {"endpoint", "api_version", "vm_name", "interval", "timeout", "policies", "params"}
+        self._errors = _load("module_utils.forewarn.errors")
+        unknown = sorted(args.keys() - known)
+        if unknown:
+            raise self._errors.InputError(f"there is no option {unknown[0]}.", f"There are {', '.join(sorted(known))}.")
+        self._vm = _load("module_utils._scheduled_events")
+        self._decisions = _load("plugin_utils._decisions")
+        decision = _load("module_utils.forewarn.policy.decision")
+        self._make_facts = decision.Facts
+        self._faults = _load("module_utils.forewarn.imds.errors")
+        self.interval = max(1.0, float(args.get("interval") or 1))
+        policies = args.get("policies") or []
+        paths = [Path(path).expanduser() for path in ([policies] if isinstance(policies, str) else policies)]
+        self._policy_set = self._compile(paths, args.get("api_version"), args.get("params") or {}) if paths else None
+        client = _load("module_utils.forewarn.imds.client")
+        endpoint = _load("module_utils.forewarn.imds.endpoint")
+        self._client = client.Client(
+            endpoint.resolve(args.get("endpoint"), os.environ),
+            (self._policy_set and self._policy_set.api_version) or args.get("api_version") or client.LATEST_API_VERSION,
+            first_read_timeout=float(args.get("timeout") or client.FIRST_READ_TIMEOUT_SECONDS),
+        )
+        self._retry = _load("module_utils.forewarn.imds.retry").RetryPolicy()
+        self._vm_name = args.get("vm_name")
+        self._identity: Any = None
+        self._first_seen: dict[str, datetime] = {}
+        self._shown: dict[str, dict[str, Any]] = {}  # by event key, what was put into the queue last
+        self._fault: tuple[str, int | None] | None = None
+
+    def _compile(self, paths: list[Path], api_version: str | None, params: Mapping[str, Any]) -> Any:
+        if [path.suffix for path in paths] == [".json"]:
+            try:
+                content = paths[0].read_bytes()
+            except OSError as error:
+                raise self._errors.InputError(f"{paths[0]}: {error.strerror}") from error
+            artifact = _load("module_utils.forewarn.policy.artifact").load(content)
+        else:
+            latest = _load("module_utils.forewarn.events").LATEST_API_VERSION
+            artifact = _load("module_utils.forewarn.compiler.policyfile").load_policies(paths, api_version or latest)
+        return _load("module_utils.forewarn.policy.engine").PolicySet(artifact, params)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def poll(self) -> tuple[list[dict[str, Any]], float]:
+        """Ask once; return what is news, and after how many seconds to ask again."""
+        try:
+            document = self._client.read_once()
+        except self._faults.Fault as fault:
+            delay = self._retry.failed(fault) - time.monotonic()
+            news = self._failed(fault)
+            return news, max(self.interval, delay)
+        self._retry.succeeded()
+        news = [{"change": "recovered"}] if self._fault else []
+        self._fault = None
+        return news + self._compare(document), self.interval
+
+    def _failed(self, fault: Any) -> list[dict[str, Any]]:
+        kind = (fault.kind, fault.status)
+        if kind == self._fault:
+            return []
+        self._fault = kind
+        passing = isinstance(fault, self._faults.PassingFault)
+        return [
+            {
+                "change": "fault",
+                "fault": {"kind": fault.kind, "status": fault.status, "passing": passing, "message": str(fault)},
+            }
+        ]
+
+    def _compare(self, document: Any) -> list[dict[str, Any]]:
+        now = datetime.now(timezone.utc)
+        if self._identity is None or self._identity.name is None:  # asked again until there is a name
+            self._identity, _ = self._vm.identify(self._client, self._vm_name, 0.0)
+        self._first_seen = {event.key: self._first_seen.get(event.key, now) for event in document.events}
+        facts = self._make_facts(now=now, vm=self._identity, first_seen=self._first_seen)
+        decisions = self._policy_set.decide(document, facts) if self._policy_set else [None] * len(document.events)
+        read_at = _load("module_utils.forewarn.events").format_time(now)
+        news = []
+        shown = {}
+        for event, decision in zip(document.events, decisions, strict=True):
+            item: dict[str, Any] = {"scheduled_event": self._vm.describe_event(event, self._identity.name, now)}
+            if decision is not None:
+                item["decision"] = self._decisions.describe(decision, self._decisions.stand(decision, facts))
+            former = self._shown.get(event.key)
+            shown[event.key] = item
+            if former is None or _lasting(former) != _lasting(item):
+                change = "new" if former is None else "changed"
+                news.append({"change": change, **item, "vm_name": self._identity.name, "read_at": read_at})
+        for key, item in self._shown.items():
+            if key not in shown:
+                news.append({"change": "gone", **item, "vm_name": self._identity.name, "read_at": read_at})
+        self._shown = shown
+        return news
+
+
+def _lasting(item: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what of an item is news when it changes: not the time left, nor a reason that counts it."""
+    event = {name: value for name, value in item["scheduled_event"].items() if name != "notice_seconds"}
+    decision = item.get("decision")
+    if decision is None:
+        return (event,)
+    return (event, decision["output"], decision["policy"], decision["rule"], decision["standing"]["code"])
+
+
+async def main(queue: asyncio.Queue[Any], args: dict[str, Any]) -> None:
+    """Feed the rulebook's queue until it is cancelled. The client waits in a thread, not in the rulebook's loop."""
+    source = await asyncio.to_thread(Source, args)
+    try:
+        while True:
+            news, delay = await asyncio.to_thread(source.poll)
+            for item in news:
+                await queue.put(item)
+            await asyncio.sleep(delay)
+    finally:
+        source.close()
