@@ -47,7 +47,7 @@ lint-mypy: .venv/.installed-all
 
 lint-shellcheck: .venv/.installed-all
 	$(heading) 'shellcheck'
-	shellcheck .ci/run tests/tools/*.sh
+	shellcheck .ci/run demo/hooks/* tests/tools/*.sh
 
 lint-reuse: .venv/.installed-all
 	$(heading) 'reuse'

@@ -268,8 +268,9 @@ def test_a_comparison_that_has_not_seen_all_has_not_passed(journal: Path, tmp_pa
         (b"\n", "there are no documents in it"),
         (b"SQLite format 3\0", "is a database"),
         (b"\x1f\x8b\x08\x00garbage", "cannot be read to its end"),
-        (gzip.compress(b'{"Events": []}\n' * 1000)[:40], "cannot be read to its end"),
+        (gzip.compress(b'{"Events": []}\n' * 1000, mtime=0)[:40], "cannot be read to its end"),
     ],
+    ids=["no JSON", "no line", "a database", "no gzip", "half a gzip"],
 )
 def test_what_cannot_be_read_at_all_is_an_error(tmp_path: Path, policy: Path, content: bytes, said: str) -> None:
     path = tmp_path / "recorded"

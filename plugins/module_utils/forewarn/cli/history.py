@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..runner.journal_schema import LifeRow
 
 DEFAULT_SECONDS = 7 * 86400.0
+RUNS = ("runner-started", "runner-stopped")
 
 _SPAN = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -100,7 +101,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         _write_json(journal, lives, others, since)
         return 0
-    story = _Story(Page(Console(sys.stdout)), others, whole=args.event is not None)
+    before: list[JournalEntry] = []
+    if since is not None:
+        before.extend(journal.entries(kinds=RUNS, until_wall=since, newest_first=True, limit=1))
+    story = _Story(Page(Console(sys.stdout)), others, before=before, whole=args.event is not None)
     for life in lives:
         story.tell(life, list(journal.entries(life_id=life.id)))
     story.end()
@@ -179,15 +183,18 @@ def _between(first: Stamp, second: Stamp) -> float:
 class _Story:
     """Tells events one after another, and between and within them what concerned the runner as a whole.
 
-    ``whole``: nothing is shortened.
+    ``before`` has the last start or end of a runner before all of them. ``whole``: nothing is shortened.
     """
 
-    def __init__(self, page: Page, others: Sequence[JournalEntry], *, whole: bool) -> None:
+    def __init__(
+        self, page: Page, others: Sequence[JournalEntry], *, before: Sequence[JournalEntry], whole: bool
+    ) -> None:
         self.page = page
         self._others = others
         self._ids = [entry.id for entry in others]
         self._whole = whole
-        runs = [entry for entry in others if entry.kind in ("runner-started", "runner-stopped")]
+        runs = [entry for entry in others if entry.kind in RUNS]
+        runs = [*before, *runs]
         self._after_crash = {new.id for old, new in zip(runs, runs[1:]) if old.kind == new.kind == "runner-started"}
         self._told = 0  # so many of the others, or left to events
         self._last_id = 0  # of the entries of events so far

@@ -62,9 +62,11 @@ def _replace(path: Path, content: str) -> None:
 
 
 def _mode_of(path: Path) -> int:
-    """Return the permissions that a file has, or that the umask gives a new one."""
+    """Return the permissions that a file has, or that the umask gives a new one: a runner believes none that others may
+    write to.
+    """
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)
     os.umask(mask)
-    return 0o666 & ~mask
+    return 0o644 & ~mask

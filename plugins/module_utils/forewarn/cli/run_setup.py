@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -119,8 +120,9 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
         raise InputError(f"--policy compiles, and for that the module {error.name} is missing.", hint) from error
     try:
         found = [Path(path) for path in paths]
-        for policy in find_policies(found):
-            trust.check_file(str(policy.path), "policy")
+        if hasattr(os, "geteuid") and os.geteuid() == 0:  # others try their own; an artifact is always checked
+            for policy in find_policies(found):
+                trust.check_file(str(policy.path), "policy")
         return load_policies(found, api_version)
     except MissingLibraryError as error:
         raise InputError(f"--policy: {error.message}.", hint) from error

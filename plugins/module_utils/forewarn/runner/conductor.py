@@ -99,7 +99,12 @@ class Conductor:
             taken.append(life)
             for run in life.plan.interrupted():
                 if run.pid is not None and end_leftover(run.pid, run.pid_started):
-                    self._log.warning("hook-left-over", hook=hooks.describe(run.hook), pid=run.pid, reason="ended")
+                    fields = {
+                        "hook": hooks.describe(run.hook),
+                        "pid": run.pid,
+                        "reason": "it was still running, and was ended",
+                    }
+                    self._record("hook-left-over", life, fields, failed=True)
                 run.pid = run.pid_started = None
             self.lives.append(life)
             self._log.info("resumed", event_id=life.event.event_id, state=life.state, drill=life.drill or None)
