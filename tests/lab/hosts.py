@@ -42,6 +42,8 @@ class Host:
         self._image = image
         self._console = place.directory / "console"
         self._supervisor: subprocess.Popen[bytes] | None = None
+        self._connection: subprocess.Popen[bytes] | None = None  # through which the others go, for speed
+        self._shared = ("-o", f"ControlPath={place.directory}/ssh")
 
     def __repr__(self) -> str:
         return f"<Host {self.name} {self.suite} {self.address}>"
@@ -54,12 +56,14 @@ class Host:
             self.place.insert_disk(self._image)
             self._make_distinct()
         uptime = Path("/proc/uptime").read_text().split(".")[0]
-        self.place.group.mkdir(exist_ok=True)
+        self.place.make_group()
         command = [
             *("sh", "-c", f'echo $$ > {self.place.group}/cgroup.procs && exec "$@"', "sh"),
             # Each boot's clocks begin at its boot, as a machine's do.
             *("unshare", "--time", "--boottime", f"-{uptime}", "--monotonic", f"-{uptime}"),
             *("systemd-nspawn", "--quiet", "--boot", f"--directory={self.place.root}", f"--hostname={self.host_name}"),
+            # The name is also that of directories in which systemd-nspawn keeps things: no two hosts may share it.
+            f"--machine={self.place.namespace.name}",
             *("--register=no", "--keep-unit", "--link-journal=no", "--console=pipe", "--resolv-conf=off"),
             f"--network-namespace-path={self.place.namespace}",
         ]
@@ -189,8 +193,24 @@ class Host:
     def _send(self, verb: str) -> None:
         self._ssh(f"systemctl {verb}", b"", 30)  # the connection may be cut before it ends: its result says nothing
 
+    def _connect(self) -> None:
+        """Open the connection that later commands share; where it is broken, they make their own."""
+        self._connection = subprocess.Popen(
+            ["ssh", *self._shared, "-M", "-N", *self.ssh_command[1:]],
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection.wait()
+            self._connection = None
+
     def _ssh(self, command: str, stdin: bytes, timeout: float) -> subprocess.CompletedProcess[str]:
-        words = [*self.ssh_command, command]
+        words = ["ssh", *self._shared, *self.ssh_command[1:], command]
         try:
             done = subprocess.run(
                 words, input=stdin, env=environment(), capture_output=True, timeout=timeout, check=False
@@ -217,13 +237,16 @@ class Host:
             raise LabError(
                 f"{self.name} ({self.suite}) is {state or 'not to be reached'}: {failed}{self._last_words()}"
             )
+        self._connect()
 
     def _wait_for_end(self) -> int:
         assert self._supervisor is not None
         try:
-            return self._supervisor.wait(_BOOT)
+            code = self._supervisor.wait(_BOOT)
         except subprocess.TimeoutExpired as error:
             raise LabError(f"{self.name} ({self.suite}) does not end: {self._last_words()}") from error
+        self._disconnect()
+        return code
 
     def _last_words(self) -> str:
         return self._console.read_text(errors="replace")[-_TAIL:] if self._console.exists() else ""

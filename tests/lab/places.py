@@ -117,6 +117,11 @@ class Place:
         if self.directory.exists():
             shutil.rmtree(self.directory)
 
+    def make_group(self) -> None:
+        """Make the control group anew: in one that was killed, Linux 6.18 kills what systemd 257 starts there."""
+        self._remove_group()
+        self.group.mkdir()
+
     def processes(self) -> list[int]:
         """Return every process of the host that runs here, by this machine's numbers."""
         files = self.group.rglob("cgroup.procs") if self.group.exists() else ()
@@ -141,15 +146,21 @@ class Place:
         if Path(f"/sys/class/net/{self._link}").exists():  # its other end went with the namespace, most likely it too
             run("ip", "link", "delete", self._link, check=False)
         self.eject_disk()
-        if self.group.exists():
-            for directory, _directories, _files in os.walk(self.group, topdown=False):
-                Path(directory).rmdir()
+        propagated = Path("/run/systemd/nspawn/propagate", self.namespace.name)
+        if propagated.exists():  # a host whose power was cut leaves it
+            propagated.rmdir()
+        self._remove_group()
 
     def _must_be_another(self) -> None:
         if _identity(self.namespace) in (None, own_network()):
             raise LabError(
                 f"{self.namespace} is missing, or this machine's own network: {METADATA} is not touched there"
             )
+
+    def _remove_group(self) -> None:
+        if self.group.exists():
+            for directory, _directories, _files in os.walk(self.group, topdown=False):
+                Path(directory).rmdir()
 
     def _wait_for(self, event: str, wanted: bool) -> None:
         deadline = time.monotonic() + _PATIENCE
