@@ -94,8 +94,7 @@ def build(paths: Sequence[str], git: str, ref: str, api_version: str) -> dict[st
     branch that moves meanwhile, or a file that is edited, does not split a fleet.
     """
     key = hashlib.sha256(json.dumps([list(paths), git, ref, api_version]).encode()).hexdigest()
-    directory = Path(C.DEFAULT_LOCAL_TMP) / f"forewarn-build-{key[:_DIGITS]}"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory = _run_directory(key[:_DIGITS])
     with _locked(directory / "lock"):
         done = directory / "built.json"
         if not done.exists():
@@ -117,8 +116,7 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
             paths = [_inside(home, path) for path in paths or ["."]]
         else:
             home = directory
-        pyz, artifact = directory / "forewarn.pyz", directory / "policy.json"
-        _forewarn(home, "bundle", "--output", str(pyz))
+        pyz, artifact = _bundle(), directory / "policy.json"
         objections, remarks = _policies(home, artifact, paths, api_version)
     except BuildError as error:
         return {"refused": str(error)}
@@ -130,6 +128,22 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
         "objections": objections,
         "remarks": remarks,
     }
+
+
+def _bundle() -> Path:
+    """Build the runner, or return what was built in this run: it is the same whatever the policies."""
+    directory = _run_directory("runner")
+    pyz = directory / "forewarn.pyz"
+    with _locked(directory / "lock"):
+        if not pyz.exists():
+            _forewarn(directory, "bundle", "--output", str(pyz))
+    return pyz
+
+
+def _run_directory(name: str) -> Path:
+    directory = Path(C.DEFAULT_LOCAL_TMP) / f"forewarn-build-{name}"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return directory
 
 
 def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str) -> tuple[list[str], list[str]]:

@@ -106,14 +106,18 @@ def test_the_sandbox_is_tight(lab: Lab, capsys: pytest.CaptureFixture[str]) -> N
         assert float(match[1]) <= 2.5
 
 
+def live_through_a_reboot(lab: Lab, host: Host) -> None:
+    event_id = lab.emulator.schedule("Reboot", [host.name])
+    host.wait_for(lambda: lab.emulator.event(event_id)["status"] == "Started")
+    assert host.read("/var/log/hooks/calls") == "prepare Reboot\n"
+    lab.emulator.finish(event_id)
+    host.wait_for(lambda: "recover Reboot" in host.read("/var/log/hooks/calls"))
+    host.wait_for(lambda: not status(host)["events"])
+
+
 def test_an_event_is_decided_drained_approved_and_recovered(lab: Lab, playbooks: Playbooks) -> None:
     for host in lab.hosts:
-        event_id = lab.emulator.schedule("Reboot", [host.name])
-        host.wait_for(lambda event_id=event_id: lab.emulator.event(event_id)["status"] == "Started")
-        assert host.read("/var/log/hooks/calls") == "prepare Reboot\n"
-        lab.emulator.finish(event_id)
-        host.wait_for(lambda host=host: "recover Reboot" in host.read("/var/log/hooks/calls"))
-        host.wait_for(lambda host=host: not status(host)["events"])
+        live_through_a_reboot(lab, host)
 
 
 def test_other_policies_and_parameters_are_a_reload_and_the_old_artifact_is_kept(
@@ -162,6 +166,21 @@ def test_what_does_not_work_is_taken_back(lab: Lab, playbooks: Playbooks) -> Non
     assert "What was there before is back." in played.text
     assert host.read("/etc/forewarn/config.json") == before
     host.wait_for(lambda: status(host)["service"]["state"] == "ok")
+
+
+def test_the_fleet_is_shown_in_the_terminal_and_on_a_page(lab: Lab, playbooks: Playbooks) -> None:
+    event_id = lab.emulator.schedule("Redeploy", ["web_1"])
+    lab.host("web_1").wait_for(lambda: status(lab.host("web_1"))["events"])
+    played = playbooks.play("forewarn.azure.status", {"forewarn_hosts": "web_0,web_1"})
+    assert re.search(r"web_1 +running +ok +[0-9a-f]{12} +Redeploy held, in 9 min", played.text), played.text
+    assert "2 hosts, 0 with trouble; 1 event pending" in played.text
+    report = playbooks.directory / "fleet.html"
+    assert playbooks.play("forewarn.azure.report", {"forewarn_report": str(report)}).code == 0
+    content = report.read_text()
+    assert event_id in content
+    assert "Reboot finished" in content
+    assert not re.search(r"(?:src|href)=|https?://|<script", content)
+    lab.emulator.cancel(event_id)
 
 
 def test_nothing_is_left_but_the_journal(lab: Lab, playbooks: Playbooks) -> None:

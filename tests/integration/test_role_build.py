@@ -1,0 +1,138 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role's part on the control node, through the real ``ansible`` command. On hosts it is tested in tests/lab."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adhoc import AdHoc, Outcome
+
+BUILD = "forewarn.azure.runner_build"
+POLICY = """\
+name: web
+description: Freezes pass.
+params:
+  - {name: tolerable_freeze, type: int, default: 9}
+rule:
+  match:
+    - id: freeze
+      condition: event.EventType == "Freeze" && params.tolerable_freeze > 5
+      output: approve
+"""
+TESTS = """\
+name: web
+input: {vm: {name: web_0}, event: {EventType: Freeze, Resources: [web_0]}}
+section: [{name: all, tests: [{name: freeze, output: approve, rule: freeze}]}]
+"""
+
+
+@pytest.fixture
+def adhoc(tmp_path: Path, collections_path: Path) -> AdHoc:
+    directory = tmp_path / "policies"
+    directory.mkdir()
+    (directory / "web.yml").write_text(POLICY)
+    (directory / "web.test.yml").write_text(TESTS)
+    return AdHoc(tmp_path, collections_path)
+
+
+def build(adhoc: AdHoc, args: dict[str, Any], *options: str, **hosts: dict[str, Any]) -> Outcome:
+    # Should anything be asked of a VM, it fails: nobody listens there.
+    nowhere = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
+    asked = {name: {**nowhere, **variables} for name, variables in (hosts or {"vm": {}}).items()}
+    return adhoc.run(asked, args, *options, module=BUILD)
+
+
+def git(directory: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=directory, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_hosts_that_want_the_same_share_it_and_each_is_checked_for_itself(adhoc: AdHoc) -> None:
+    args = {"policies": ["policies"], "params": "{{ my_params }}"}
+    outcome = build(
+        adhoc,
+        args,
+        a={"my_params": {}},
+        b={"my_params": {"tolerable_freeze": 7}},
+        c={"my_params": {"tolerable_freeze": "7"}},
+    )
+    assert outcome.status == {"a": "SUCCESS", "b": "SUCCESS", "c": "FAILED"}
+    one, other = outcome.results["a"], outcome.results["b"]
+    assert (one["pyz"], one["digest"]) == (other["pyz"], other["digest"])
+    assert one["name"] == f"policy-{one['digest'][7:23]}.json"
+    assert (one["policy_names"], one["hooks"], one["commit"]) == (["web"], [], None)
+    assert "parameter tolerable_freeze of policy web: '7' is not of type int" in outcome.results["c"]["msg"]
+    assert not Path(one["pyz"]).exists(), "nothing is left of a run"
+
+
+def test_a_failing_test_is_refused_or_with_warn_a_warning(adhoc: AdHoc) -> None:
+    (adhoc.directory / "policies" / "web.test.yml").write_text(TESTS.replace("output: approve", "output: hold"))
+    refused = build(adhoc, {"policies": ["policies"]})
+    assert refused.status == {"vm": "FAILED"}
+    assert "Nothing was rolled out." in refused.only()["msg"]
+    assert "expected  hold" in refused.only()["msg"]
+    warned = build(adhoc, {"policies": ["policies"], "gate": "warn"})
+    assert warned.status == {"vm": "SUCCESS"}
+    assert "expected  hold" in warned.stdout + warned.stderr
+
+
+def test_a_mistake_is_refused_whatever_the_gate(adhoc: AdHoc) -> None:
+    (adhoc.directory / "policies" / "web.yml").write_text(POLICY.replace("EventType", "EvntType"))
+    outcome = build(adhoc, {"policies": ["policies"], "gate": "warn"})
+    assert outcome.status == {"vm": "FAILED"}
+    assert "event has no field EvntType" in outcome.only()["msg"]
+
+
+def test_policies_come_from_a_branch_a_tag_or_a_commit(adhoc: AdHoc) -> None:
+    home = adhoc.directory / "policies"
+    git(home, "init", "--quiet", "--initial-branch=main")
+    git(home, "add", ".")
+    git(home, "commit", "--quiet", "--message=one")
+    git(home, "tag", "v1")
+    first = git(home, "rev-parse", "HEAD")
+    (home / "web.yml").write_text(POLICY.replace("Freezes pass", "All freezes pass"))
+    git(home, "commit", "--quiet", "--all", "--message=two")
+    second = git(home, "rev-parse", "HEAD")
+    hosts = {
+        "tag": ("v1", first),
+        "branch": ("main", second),
+        "head": ("HEAD", second),
+        "commit": (first, first),
+        "short": (first[:10], first),
+    }
+    variables = {name: {"my_ref": ref} for name, (ref, _) in hosts.items()}
+    outcome = build(adhoc, {"git": home.as_uri(), "ref": "{{ my_ref }}", "policies": ["web.yml"]}, **variables)
+    assert {name: result.get("commit") for name, result in outcome.results.items()} == {
+        name: commit for name, (_, commit) in hosts.items()
+    }
+    digests = {name: result["digest"] for name, result in outcome.results.items()}
+    assert digests["tag"] == digests["commit"] == digests["short"] != digests["branch"]
+
+
+def test_what_git_is_not_to_be_asked(adhoc: AdHoc) -> None:
+    git(adhoc.directory / "policies", "init", "--quiet")
+    git(adhoc.directory / "policies", "add", ".")
+    git(adhoc.directory / "policies", "commit", "--quiet", "--message=one")
+    url = (adhoc.directory / "policies").as_uri()
+    wrong: dict[str, tuple[dict[str, Any], str]] = {
+        "option": ({"git": "--upload-pack=touch x"}, "begin with a '-'"),
+        "helper": ({"git": "ext::sh -c 'touch x'"}, "not allowed"),
+        "nothing": ({"git": url, "ref": "no-such-branch"}, "no-such-branch"),
+        "outside": ({"git": url, "policies": ["../../etc"]}, "is not inside the repository"),
+        "missing": ({"git": url, "policies": ["db.yml"]}, "There is no db.yml in the repository"),
+        "local": ({"policies": ["nowhere.yml"]}, "There is no nowhere.yml in "),
+        "none": ({"policies": []}, "No policies were named"),
+    }
+    names = ("git", "ref", "policies")
+    hosts = {host: {f"my_{name}": value for name, value in args.items()} for host, (args, _) in wrong.items()}
+    outcome = build(adhoc, {name: f"{{{{ my_{name} | default(omit) }}}}" for name in names}, **hosts)
+    assert outcome.status == dict.fromkeys(wrong, "FAILED")
+    for host, (_, message) in wrong.items():
+        assert message in outcome.results[host]["msg"], host
+    assert not list(adhoc.directory.rglob("x"))

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is documented of the role's variables is what holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from forewarn.cli.run_config import _OPTIONS
+from forewarn.events import LATEST_API_VERSION
+
+
+@pytest.fixture(scope="module")
+def role(repository: Path) -> Path:
+    return repository / "roles" / "runner"
+
+
+@pytest.fixture(scope="module")
+def options(role: Path) -> dict[str, dict[str, Any]]:
+    spec = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())
+    found: dict[str, dict[str, Any]] = spec["argument_specs"]["main"]["options"]
+    return found
+
+
+def test_the_documented_defaults_are_the_defaults(role: Path, options: dict[str, dict[str, Any]]) -> None:
+    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
+    assert {name: option["default"] for name, option in options.items()} == defaults
+    assert defaults["runner_api_version"] == LATEST_API_VERSION
+
+
+def test_every_variable_has_a_type_and_a_description(options: dict[str, dict[str, Any]]) -> None:
+    for name, option in options.items():
+        assert option["type"], name
+        assert option["description"], name
+        assert (option["type"] == "list") == ("elements" in option), name
+
+
+def test_every_variable_that_is_used_is_one_and_every_one_is_used(
+    role: Path, options: dict[str, dict[str, Any]]
+) -> None:
+    files = [path for name in ("tasks", "templates", "vars") for path in (role / name).iterdir()]
+    used = {name for path in files for name in re.findall(r"(?<!_)\brunner_[a-z_]+", path.read_text())}
+    assert used - {"runner_build"} == options.keys()
+
+
+def test_the_readme_names_no_variable_that_is_none(role: Path, repository: Path, options: dict[str, Any]) -> None:
+    for path in (role / "README.md", repository / "docs" / "rollout.md"):
+        assert set(re.findall(r"\brunner_[a-z_]+", path.read_text())) <= options.keys()
+
+
+def test_the_configuration_has_only_what_the_runner_reads(role: Path) -> None:
+    variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
+    assert variables["__runner_settings"].keys() | variables["__runner_reloaded"].keys() <= _OPTIONS.keys()
+
+
+def test_the_role_has_the_librarys_policy(role: Path, repository: Path) -> None:
+    """Everything that works at run time is in the role; the library at the root is for people to copy from."""
+    for name in ("observe-only.yml", "observe-only.test.yml"):
+        ours, theirs = (
+            "".join(line for line in path.read_text().splitlines(keepends=True) if "yaml-language-server" not in line)
+            for path in (role / "files" / "policies" / name, repository / "policies" / name)
+        )
+        assert ours == theirs
