@@ -46,7 +46,8 @@ class Witness(NamedTuple):
             arguments += ["--first-seen", format_time(first_seen)]
         for fact, value in vm_dict(vm).items():
             if fact == "tags":
-                arguments += [part for tag in value for part in ("--vm", f"tags.{tag}={value[tag]}")]
+                tags = value or {"other": "x"}  # no tags at all cannot be said there, and are not unknown tags
+                arguments += [part for tag in tags for part in ("--vm", f"tags.{tag}={tags[tag]}")]
             elif fact == "name":
                 arguments += ["--vm-name", value]
             else:

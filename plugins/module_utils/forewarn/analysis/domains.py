@@ -10,8 +10,9 @@ representatives as there are such dimensions: every order of them then occurs.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..policy.functions import INT_MAX, INT_MIN
@@ -69,30 +70,34 @@ class Dimension(NamedTuple):
 
 
 def texts(
-    known: Iterable[str], literals: Iterable[str], missing: bool | None, literal: bool = True, other: bool = True
+    known: Iterable[str],
+    literals: Iterable[str],
+    missing: bool | None,
+    literal: bool = True,
+    other: bool = True,
+    name: str = "Other",
 ) -> tuple[Value, ...]:
     """Return the values of a text: the known ones, those compared with, any other one, none.
 
     ``missing`` is whether its absence is normal, None if it cannot be absent; ``literal`` and ``other`` likewise.
+    ``name`` is that of any other one.
     """
     known = tuple(known)
     values = [Value(text, text) for text in known]
     further = sorted(set(literals) - set(known))
     values += [Value(text or "''", text, literal) for text in further]
     taken = {text.lower() for text in (*known, *further)}
-    name = next(name for name in _others() if name.lower() not in taken)
-    values.append(Value("any other", name, other))
+    further_one = next(one for one in _others(name) if one.lower() not in taken)
+    values.append(Value("any other", further_one, other))
     if missing is not None:
         values.append(Value("missing", MISSING, missing))
     return tuple(values)
 
 
-def _others() -> Iterable[str]:
-    yield "Other"
-    number = 2
-    while True:
-        yield f"Other{number}"
-        number += 1
+def _others(name: str) -> Iterator[str]:
+    yield name
+    for number in itertools.count(2):
+        yield f"{name}{number}"
 
 
 def after(value: Any) -> Any:

@@ -52,8 +52,10 @@ class Space:
     ) -> None:
         self._whole = {dimension.name: dimension for dimension in dimensions}
         self._only = only
+        self.slice_words = ""
         if only is not None:
             name, place = only
+            self.slice_words = phrase(self._whole[name], [self._whole[name].values[place]])
             dimensions = [one._replace(values=(one.values[place],)) if one.name == name else one for one in dimensions]
         self.dimensions = tuple(dimensions)
         self.api_version = api_version
@@ -261,13 +263,21 @@ def phrase(dimension: Dimension, values: Sequence[Value]) -> str:
     """Return in words that a dimension has one of some values, which are in its order."""
     name = dimension.name
     if name == "place":
-        words = {"leader": "this VM leads", "further down": "this VM is further down", "not listed": "not this VM's"}
+        words = {
+            "leader": "this VM leads",
+            "further down": "this VM is further down",
+            "not listed": "this VM is not affected",
+        }
+        if [value.label for value in values] == ["leader", "further down"]:
+            return "this VM is affected"
         return " or ".join(words[value.label] for value in values)
+    if name == "notice" and [value.concrete for value in values] == [MISSING]:
+        return "NotBefore is blank"
     if name.startswith("names:"):
         return f"Resources {'names' if values[0].concrete else 'does not name'} {name[6:]}"
     shown = name.removeprefix("event.").replace("tag:", "vm.tags.").replace("count", "number of Resources")
     if [value.label for value in values] == ["missing"]:
-        return f"{shown} is missing"
+        return f"{shown} is {'not known' if name in ('vm.name', 'vm.tags') else 'missing'}"
     listed = _ranges(dimension, values) if dimension.ordered else [value.label for value in values]
     verb = "=" if len(listed) == 1 and not (dimension.ordered and (".." in listed[0] or " " in listed[0])) else "in"
     return f"{shown} {verb} {', '.join(listed)}"

@@ -221,7 +221,7 @@ class Vocabulary:
         if name == "event.EventId":
             return texts((), spec.texts, None)
         absent_is_normal = name.startswith("tag:") or name == "event.Description" or name[3:] in _MAY_LACK
-        return texts((), spec.texts, absent_is_normal)
+        return texts((), spec.texts, absent_is_normal, name="vm_0" if name == "vm.name" else "Other")
 
     def _ordered(self, name: str, spec: _Spec) -> tuple[Value, ...]:
         low, high, unit = {

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Claims about policies that stand in a file of their own, as ``policy verify --invariants`` takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..compiler.environment import invariant_declarations
+from ..compiler.expression import ExpressionError, check
+from ..compiler.params import text
+from ..compiler.scalars import as_expression
+from ..compiler.types import BOOL, Type, parse_type
+from ..compiler.yamltree import Mapping, Node, Scalar, Sequence, YamlFile, read_bytes
+from ..errors import InputError
+from ..policy.artifact import Artifact
+
+_FORM = "It is a list, or a mapping with a list 'invariants', of {name: …, expression: …}."
+
+
+def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
+    """Read and check the claims of a file; they may name any parameter that a policy declares.
+
+    Raises InputError with all mistakes.
+    """
+    file = YamlFile.from_bytes(str(path), read_bytes(path))
+    if file.report.findings:
+        first = file.report.findings[0]
+        raise InputError(f"{first.where}: {first.message}", first.suggestion)
+    types, extra = _declared(artifact)
+    declarations = invariant_declarations(artifact.api_version, types, extra)
+    claims, mistakes = [], []
+    for number, item in enumerate(_items(file.root, path), 1):
+        name, node = text(item.get("name")), item.get("expression")
+        unknown = sorted(item.values.keys() - {"name", "expression"})
+        if unknown or not isinstance(node, Scalar) or node.empty or not name:
+            what = f"unknown key {unknown[0]}" if unknown else "it needs a name and an expression"
+            raise InputError(f"{path}: claim {number}: {what}", _FORM)
+        source = as_expression(file.spans(node))
+        checked = check(source, declarations, BOOL)
+        line, column = file.place(node)
+        if checked.form is None:
+            mistakes.append(f"{path}:{line}: {name}: {ExpressionError(source, checked.findings).message}")
+            continue
+        expression = {"source": source, "line": line, "column": column, "form": checked.form}
+        claims.append({"name": name, "expression": expression, "source": str(path)})
+    if mistakes:
+        raise InputError("\n".join(mistakes))
+    return claims
+
+
+def _declared(artifact: Artifact) -> tuple[dict[str, Type], dict[str, tuple[str, ...]]]:
+    types: dict[str, Type] = {}
+    extra: dict[str, tuple[str, ...]] = {}
+    for data in artifact.data["policies"]:
+        types.update({entry["name"]: parse_type(entry["type"]) for entry in data["params"]})
+        for name, values in data.get("extra_values", {}).items():
+            extra[name] = tuple(dict.fromkeys((*extra.get(name, ()), *values)))
+    return types, extra
+
+
+def _items(root: Node | None, path: Path) -> Iterator[Mapping]:
+    listed = root.get("invariants") if isinstance(root, Mapping) else root
+    if not isinstance(listed, Sequence):
+        raise InputError(f"{path}: no list of claims", _FORM)
+    for number, item in enumerate(listed.items, 1):
+        if not isinstance(item, Mapping):
+            raise InputError(f"{path}: claim {number} is no mapping", _FORM)
+        yield item

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Counterexamples that hold: an event of a class is decided by the product's own engine before it is shown."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any, NamedTuple
+
+from ..policy.decision import Decision
+from ..policy.engine import PolicySet
+from .concrete import Witness
+from .decide import Decided, Outcome
+from .reading import Reading
+
+_TRIES = 200  # events tried for a set of classes over expressions that are not understood
+
+
+class AnalysisError(Exception):
+    """The analysis and the engine disagree: a defect of forewarn, never to be told as truth about a policy."""
+
+
+class Example(NamedTuple):
+    """One event, its class, and what the engine decides for it."""
+
+    number: int
+    witness: Witness
+    decision: Decision
+
+
+class Prover:
+    """Evaluates policies on single events by the engine."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self._engines: dict[str, PolicySet] = {}
+
+    def decide(self, witness: Witness) -> Decision:
+        """Return what the engine decides for an event."""
+        given = {**self.reading.fixed, **{k: v for k, v in witness.params.items() if self._declares(k)}}
+        key = json.dumps(given, sort_keys=True)
+        if key not in self._engines:
+            self._engines[key] = PolicySet(self.reading.artifact, given)
+        return self._engines[key].decide(witness.document, witness.facts)[0]
+
+    def _declares(self, name: str) -> bool:
+        policies = self.reading.artifact.data["policies"]
+        return any(entry["name"] == name for data in policies for entry in data["params"])
+
+    def example(self, decided: Decided, classes: int) -> Example | None:
+        """Return an event of a set of classes, one that the service sends if there is one.
+
+        None if the set is empty, or if only expressions that are not understood tell its classes from others and no
+        event was found for which they are as the class has it. Raises AnalysisError where engine and analysis disagree.
+        """
+        space = decided.space
+        usual = classes & space.normal
+        numbers = itertools.chain(space.members(usual), space.members(classes & ~usual))
+        for number in itertools.islice(numbers, _TRIES):
+            seen = space.witness(number)
+            decision = self.decide(seen)
+            outcome = decided.outcome(number)
+            if agrees(outcome, decision):
+                return Example(number, seen, decision)
+            if not space.frees:
+                raise AnalysisError(
+                    f"forewarn disagrees with itself about an event: {json.dumps(dict(seen.event))} is "
+                    f"{outcome.output} by {outcome.policy}/{outcome.rule} for the analysis, and "
+                    f"{decision.output} by {decision.policy}/{decision.rule} for the engine"
+                )
+        return None
+
+
+def agrees(outcome: Outcome, decision: Decision) -> bool:
+    """Tell whether a class's outcome is what the engine has decided."""
+    verdicts: Any = tuple((one.policy, one.output, one.rule) for one in decision.verdicts)
+    return (
+        outcome.rules == verdicts
+        and (outcome.output, outcome.policy, outcome.rule) == (decision.output, decision.policy, decision.rule)
+        and (outcome.approver, outcome.group) == (decision.approver, decision.group)
+        and (outcome.prepare, outcome.recover, outcome.notify) == (decision.prepare, decision.recover, decision.notify)
+    )

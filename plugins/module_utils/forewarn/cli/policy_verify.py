@@ -1,0 +1,153 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy verify``: what policies do with every event there can be, and what is wrong with that."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..analysis.claims import read_invariants
+from ..analysis.proof import AnalysisError
+from ..analysis.reading import read
+from ..analysis.verify import Finding, Report, verify
+from ..compiler.policyfile import Compilation, PolicyError, compile_policies
+from ..errors import ForewarnError, InputError
+from ..policy.artifact import load
+from ..policy.params import parse_text
+from .console import Console
+from .policy_common import add_policy_arguments, plural, write_json
+
+_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add_policy_arguments(parser)
+    parser.add_argument(
+        "--invariants", type=Path, metavar="FILE", help="a file of further claims to prove: a list of name, expression"
+    )
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter's value; without one, all that its limits allow, or its default; repeatable",
+    )
+    parser.add_argument("--strict", action="store_true", help="fail on warnings, too")
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Verify the policies together; 1 if an error was found, with --strict also for a warning."""
+    compilation = compile_policies(args.paths, args.api_version)
+    if compilation.artifact is None:
+        raise PolicyError([finding for finding in compilation.findings if finding.severity == "error"])
+    artifact = load(compilation.artifact)
+    declared = {entry["name"]: entry["type"] for policy in artifact.data["policies"] for entry in policy["params"]}
+    claims = [] if args.invariants is None else read_invariants(args.invariants, artifact)
+    report = analysed(lambda: verify(read(artifact, parameters(args.param, declared), claims)))
+    report = _placed(report, compilation)
+    fails = {"error", "warning"} if args.strict else {"error"}
+    failed = any(finding.severity in fails and finding.suppressed is None for finding in report.findings)
+    if args.json:
+        write_json("verification", _as_json(report, compilation))
+    else:
+        _show(report, compilation, args.paths, Console(sys.stdout))
+    return 1 if failed else 0
+
+
+def analysed(work: Any) -> Any:
+    """Return what ``work`` returns; a defect of the analysis becomes an error for people, never a finding."""
+    try:
+        return work()
+    except AnalysisError as error:
+        raise ForewarnError(
+            f"internal error: {error}", "Please report it with the policies; nothing was proven."
+        ) from error
+
+
+def parameters(given: Sequence[str], declared: dict[str, str]) -> dict[str, Any]:
+    """Read ``--param`` options. Raises InputError."""
+    result: dict[str, Any] = {}
+    for item in given:
+        name, equals, text = item.partition("=")
+        if not equals or not name:
+            raise InputError(f"--param {item}: this is not NAME=VALUE")
+        try:
+            result[name] = parse_text(text, declared.get(name, "string"))
+        except ValueError as error:
+            raise InputError(f"--param {name}: {error}") from error
+    return result
+
+
+def _placed(report: Report, compilation: Compilation) -> Report:
+    """Return the report with files named as they were given."""
+    names = {}
+    if compilation.artifact is not None:
+        names = {data["source"]: file for data, file in zip(compilation.artifact["policies"], compilation.files)}
+    findings = [replace(finding, source=names.get(finding.source, finding.source)) for finding in report.findings]
+    return replace(report, findings=tuple(findings))
+
+
+def _as_json(report: Report, compilation: Compilation) -> dict[str, Any]:
+    return {
+        "files": list(compilation.files),
+        "classes": report.classes,
+        "findings": [finding.as_dict() for finding in report.findings],
+        "assumptions": list(report.assumptions),
+        "constraints": list(report.constraints),
+        "not_understood": list(report.not_understood),
+    }
+
+
+def _show(report: Report, compilation: Compilation, paths: Sequence[Path], console: Console) -> None:
+    for finding in report.findings:
+        if finding.suppressed is None:
+            _show_finding(finding, paths, console)
+    for assumption in report.assumptions:
+        console.line(console.style("assumed: ", "dim") + console.style(assumption))
+    for source in report.not_understood:
+        console.line(
+            console.style("not understood: ", "dim")
+            + console.style(source)
+            + console.style(" (may be anything)", "dim")
+        )
+    suppressed = [finding for finding in report.findings if finding.suppressed is not None]
+    for finding in suppressed:
+        where = f"{finding.source}:{finding.line}"
+        console.line(console.style(f"suppressed: {finding.code} at {where}: {finding.suppressed}", "dim"))
+    counts = [
+        plural(count, severity)
+        for severity in _COLOURS
+        if (count := sum(one.severity == severity and one.suppressed is None for one in report.findings))
+    ]
+    told = f"{plural(len(compilation.files), 'policy')} verified over {report.classes:,} classes of events"
+    console.line(console.style(f"{told}: {', '.join(counts) or 'nothing found'}", "bold"))
+
+
+def _show_finding(finding: Finding, paths: Sequence[Path], console: Console) -> None:
+    where = f"{finding.source}:{finding.line}:{finding.column}"
+    colour = _COLOURS[finding.severity]
+    head = [console.style(where, "bold") + ":", console.style(finding.severity, "bold", colour)]
+    console.line(" ".join([*head, console.style(finding.code, "bold"), console.style(finding.message)]))
+    if finding.case is not None and finding.severity != "note":
+        event = json.dumps(finding.case["event"])
+        decision = finding.case["decision"]
+        by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
+        console.line("  " + console.style("event:", "cyan") + " " + console.style(event))
+        console.line("  " + console.style("decided:", "cyan") + " " + console.style(f"{decision['output']}{by}"))
+        policies = " ".join(shlex.quote(str(path)) for path in paths)
+        options = " ".join(shlex.quote(part) for part in finding.explain)
+        command = f"forewarn policy explain --policy {policies} --event - {options}"
+        console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
+    if finding.suggestion:
+        console.line("  " + console.style("hint:", "cyan") + " " + console.style(finding.suggestion))
+    console.line()

@@ -1,0 +1,255 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``policy verify`` finds what it says, shows it by an event that the engine decides so, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from forewarn.analysis.decide import Decided
+from forewarn.analysis.proof import AnalysisError, Prover
+from forewarn.analysis.reading import read
+from forewarn.analysis.verify import CODES, Finding, verify
+from forewarn.cli.main import main
+from forewarn.compiler.policyfile import load_policies
+
+ROOT = Path(__file__).parents[3]
+HEAD = "name: p\nrule:\n  match:\n"
+CLASSIC = (
+    HEAD + "    - id: brief\n      condition: event.EventType == 'Freeze' && event.DurationInSeconds < 9\n"
+    "      output: approve\n    - id: rest\n      output: hold\n"
+)
+
+
+def found(directory: Path, text: str, **options: Any) -> list[Finding]:
+    path = directory / "p.yml"
+    path.write_text(text)
+    return list(verify(read(load_policies([path], options.pop("api_version", "2020-07-01")), **options)).findings)
+
+
+def of(findings: list[Finding], code: str) -> Finding:
+    (finding,) = [one for one in findings if one.code == code]
+    assert code in CODES
+    return finding
+
+
+def event_of(finding: Finding) -> Mapping[str, Any]:
+    assert finding.case is not None
+    event: Mapping[str, Any] = finding.case["event"]
+    return event
+
+
+def test_the_classic_mistake_comes_out_in_words(tmp_path: Path) -> None:
+    finding = of(found(tmp_path, CLASSIC), "unknown-duration-approved")
+    assert "approves a Freeze whose duration is unknown (-1)" in finding.message
+    assert "9 s and more is held" in finding.message
+    assert finding.severity == "error"
+    assert finding.rule == "brief"
+    assert event_of(finding)["DurationInSeconds"] == -1
+    assert "DurationInSeconds >= 0" in finding.suggestion
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "event.DurationInSeconds >= 0 && event.DurationInSeconds < 9",
+        "event.DurationInSeconds == 5",
+        "event.DurationInSeconds != 5",  # a long one is approved as well
+        "event.EventType == 'Freeze'",
+    ],
+)
+def test_a_duration_that_is_asked_for_well_is_no_finding(condition: str, tmp_path: Path) -> None:
+    text = HEAD + f"    - {{id: a, condition: {json.dumps(condition)}, output: approve}}\n    - {{output: hold}}\n"
+    assert not [one for one in found(tmp_path, text) if one.code == "unknown-duration-approved"]
+
+
+def test_shadowed_and_unsatisfiable_rules(tmp_path: Path) -> None:
+    text = HEAD + (
+        "    - {id: wide, condition: \"event.EventType in ['Freeze', 'Reboot']\", output: approve}\n"
+        "    - {id: narrow, condition: event.EventType == 'Freeze' && affects_me, output: hold}\n"
+        "    - {id: never, condition: event.DurationInSeconds < 5 && event.DurationInSeconds > 7, output: hold}\n"
+        "    - id: outer\n      condition: event.EventType == 'Redeploy'\n      rule:\n        match:\n"
+        "          - {id: inner, condition: event.EventType == 'Preempt', output: approve}\n"
+        "    - {id: last, output: hold}\n"
+    )
+    findings = found(tmp_path, text)
+    shadowed = [one for one in findings if one.code == "shadowed-rule"]
+    assert [(one.rule, one.severity) for one in shadowed] == [("narrow", "error"), ("outer.inner", "error")]
+    assert "wide before it takes every event" in shadowed[0].message
+    assert of(findings, "unsatisfiable-rule").rule == "never"
+
+
+def test_a_default_that_is_never_needed_is_but_a_note(tmp_path: Path) -> None:
+    text = HEAD + (
+        "    - {id: all, condition: \"event.EventStatus in ['Scheduled', 'Started']\", output: hold}\n"
+        "    - {id: default, output: hold}\n"
+    )
+    assert [(one.code, one.severity) for one in found(tmp_path, text)] == [("shadowed-rule", "note")]
+
+
+def test_what_is_not_understood_supports_no_claim(tmp_path: Path) -> None:
+    text = HEAD + (
+        "    - {id: a, condition: \"event.Description.contains('x')\", output: approve}\n"
+        "    - {id: b, condition: \"event.Description.contains('xy')\", output: hold}\n"  # dead, but we cannot know
+        "    - {id: rest, output: hold}\n"
+    )
+    findings = found(tmp_path, text)
+    assert not [one for one in findings if one.code in ("shadowed-rule", "unsatisfiable-rule")]
+
+
+def test_rules_that_can_fail(tmp_path: Path) -> None:
+    text = HEAD + (
+        "    - {id: tag, condition: \"vm.tags.role == 'x'\", output: approve}\n"
+        "    - id: told\n      condition: event.EventType == 'Freeze'\n      output: approve\n"
+        "      explanation: string(event.DurationInSeconds)\n    - {output: hold}\n"
+    )
+    tag, told = [one for one in found(tmp_path, text) if one.code == "rule-can-fail"]
+    assert (tag.severity, told.severity) == ("warning", "note")  # the service sends DurationInSeconds, tags are free
+    assert "vm.tags.role is missing" in tag.message
+    assert "explanation of rule told" in told.message
+    assert "DurationInSeconds is missing" in told.message
+
+
+def test_uncovered_events(tmp_path: Path) -> None:
+    text = HEAD + "    - {condition: \"event.EventType in ['Freeze', 'Reboot']\", output: hold}\n"
+    finding = of(found(tmp_path, text), "uncovered-events")
+    assert "Redeploy, Preempt, Terminate" in finding.message
+    assert event_of(finding)["EventType"] == "Redeploy"
+
+
+def test_approved_unprepared(tmp_path: Path) -> None:
+    text = HEAD + (
+        "    - {id: user, condition: has(event.EventSource) && event.EventSource == 'User', output: approve}\n"
+        "    - id: drain\n      condition: event.EventType == 'Reboot'\n      output: approve\n"
+        "      prepare: [{run: [/bin/drain]}]\n    - {output: hold}\n"
+    )
+    finding = of(found(tmp_path, text), "approved-unprepared")
+    assert finding.rule == "user"
+    assert "a Reboot" in finding.message
+    assert "EventSource only" in finding.message
+
+
+def test_followers(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + "    - {id: a, condition: event.EventType == 'Freeze', approver: any, output: approve}\n    - {output: hold}\n"
+    )
+    assert of(found(tmp_path, text), "follower-approves").severity == "warning"
+    alone = text.replace("'Freeze'", "'Freeze' && size(event.Resources) == 1")
+    assert not [one for one in found(tmp_path, alone) if one.code == "follower-approves"]
+
+
+def test_invariants(tmp_path: Path) -> None:
+    text = CLASSIC + (
+        "invariants:\n"
+        "  - {name: unknown, expression: '!(decision == approve && event.DurationInSeconds == -1)'}\n"
+        "  - {name: fine, expression: \"decision == hold || event.EventType == 'Freeze'\"}\n"
+        '  - {name: fails, expression: "event.DurationInSeconds > -5"}\n'
+    )
+    findings = found(tmp_path, text)
+    violated = of(findings, "invariant-violated")
+    assert "'unknown'" in violated.message
+    assert event_of(violated)["DurationInSeconds"] == -1
+    assert violated.line == 10
+    assert "'fails' has no value when DurationInSeconds is missing" in of(findings, "invariant-can-fail").message
+
+
+def test_policies_are_verified_as_they_run_together(tmp_path: Path) -> None:
+    brake = tmp_path / "brake.yml"
+    brake.write_text("name: brake\nrule:\n  match:\n    - {condition: event.DurationInSeconds < 0, output: hold}\n")
+    (tmp_path / "p.yml").write_text(CLASSIC)
+    findings = verify(read(load_policies([tmp_path / "p.yml", brake]))).findings
+    assert not [one for one in findings if one.code == "unknown-duration-approved"]
+
+
+def test_a_parameter_is_proven_over_its_range(tmp_path: Path) -> None:
+    text = (
+        "name: p\nparams: [{name: most, type: int, default: 9, min: 0, max: 20}]\nrule:\n  match:\n"
+        "    - {condition: event.DurationInSeconds >= 0 && event.DurationInSeconds < params.most, output: approve}\n"
+        "    - {output: hold}\ninvariants:\n"
+        "  - {name: at most 10 s, expression: decision == hold || event.DurationInSeconds < 10}\n"
+    )
+    violated = of(found(tmp_path, text), "invariant-violated")
+    assert violated.case is not None
+    assert violated.case["params"]["most"] > 10
+    assert not [one for one in found(tmp_path, text, params={"most": 10}) if one.severity == "error"]
+
+
+def test_the_shipped_policies_verify_without_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in sorted((ROOT / "policies").glob("*.yml")):
+        if not path.stem.endswith(".test"):
+            assert main(["policy", "verify", str(path)]) == 0, capsys.readouterr().out
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "p.yml"
+    path.write_text(CLASSIC)
+    assert main(["policy", "verify", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert f"{path}:4:7: error unknown-duration-approved" in out
+    event = out.partition("  event: ")[2].partition("\n")[0]
+    repeat = shlex.split(out.partition("  repeat: ")[2].partition("\n")[0])
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(event.encode())))
+    assert main([*repeat[1:], "--json"]) == 0
+    (explained,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert (explained["decision"]["output"], explained["decision"]["rule"]) == ("approve", "brief")
+
+
+def test_json_strict_and_invariants_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.yml"
+    path.write_text(HEAD + "    - {id: a, condition: \"event.EventType == 'Freeze'\", output: hold}\n")
+    assert main(["policy", "verify", str(path)]) == 0
+    assert main(["policy", "verify", str(path), "--strict"]) == 1
+    capsys.readouterr()
+    claims = tmp_path / "claims.yaml"
+    claims.write_text(
+        "invariants:\n  - {name: held, expression: decision == hold}\n  - {name: no, expression: decision == approve}\n"
+    )
+    assert main(["policy", "verify", str(path), "--invariants", str(claims), "--json"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    (violated,) = [one for one in data["findings"] if one["code"] == "invariant-violated"]
+    assert (violated["path"], violated["line"]) == (str(claims), 3)
+    claims.write_text("- {name: x, expression: decison == hold}\n")
+    assert main(["policy", "verify", str(path), "--invariants", str(claims)]) == 2
+    assert "decison" in capsys.readouterr().err
+
+
+def test_a_disagreement_with_the_engine_is_never_told_as_truth(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.yml"
+    path.write_text(CLASSIC)
+    other = load_policies([ROOT / "policies" / "observe-only.yml"])
+    reading = read(other)
+    real = Prover.decide
+    monkeypatch.setattr(Prover, "decide", lambda _self, witness: real(Prover(reading), witness))
+    with pytest.raises(AnalysisError, match="disagrees with itself"):
+        verify(read(load_policies([path])))
+    assert main(["policy", "verify", str(path)]) not in (0, 1)
+    captured = capsys.readouterr()
+    assert "internal error" in captured.err
+    assert "unknown-duration" not in captured.out
+
+
+def test_witnesses_are_inputs_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = ROOT / "policies" / "database-primary.yml"
+    reading = read(load_policies([path]))
+    (space,) = reading.spaces()
+    decided = Decided(reading, space)
+    cases = []
+    for number in list(space.members(space.reachable))[:: space.count // 300]:
+        outcome = decided.outcome(number)
+        cases.append({"name": f"n{number}", "input": space.witness(number).as_test_input(), "output": outcome.output})
+        if outcome.rule:
+            cases[-1]["rule"] = outcome.rule
+    (tmp_path / "p.yml").write_text(path.read_text())
+    (tmp_path / "p.test.yml").write_text(yaml.safe_dump({"section": [{"name": "s", "tests": cases}]}))
+    assert main(["policy", "test", str(tmp_path / "p.yml")]) == 0, capsys.readouterr().out
