@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import footprint, journal, latency, replay, rules, startup
+from benchmarks import adhoc, footprint, journal, latency, replay, rules, startup
 
 BENCHMARKS = {
     "rules": rules.run,
@@ -27,6 +27,7 @@ BENCHMARKS = {
     "latency": latency.run,
     "startup": startup.run,
     "journal": journal.run,
+    "adhoc": adhoc.run,
     "replay": replay.run,
 }
 
