@@ -106,9 +106,11 @@ def count_of(findings: Sequence[Finding]) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """Return ``1 rule``, ``2 rules``, ``2 policies``."""
+    """Return ``1 rule``, ``2 rules``, ``2 policies``, ``2 classes``."""
     if count == 1:
         return f"1 {word}"
+    if word.endswith("s"):
+        return f"{count} {word}es"
     return f"{count} {word[:-1]}ies" if word.endswith("y") else f"{count} {word}s"
 
 

@@ -1,23 +1,27 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy test``: runs the tests beside the policies, and tells which rules they have not seen decide."""
+"""``forewarn policy test``: runs the tests beside the policies, and tells what of the policies they have not seen."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ..compiler.paths import find_tests
+from ..compiler.paths import find_tests, is_test, tested_by
 from ..compiler.policytest import Coverage, Mismatch, Result, Run, run_tests
 from ..errors import InputError
-from .console import Console
+from .console import Console, one_line
 from .policy_common import plural, show_findings, write_json
+
+if TYPE_CHECKING:  # the analysis is imported where it is asked for: a plain run of tests needs none
+    from ..analysis.coverage import Gap, Gaps
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -27,7 +31,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="test files, policies with tests beside them, directories"
     )
-    parser.add_argument("--require-coverage", action="store_true", help="fail if some rule decides in no test")
+    parser.add_argument(
+        "--coverage", action="store_true", help="tell which branches of rules and classes of events no test has stated"
+    )
+    parser.add_argument(
+        "--suggest",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write a test for each of these; FILE: add them to this test file, or create it",
+    )
+    parser.add_argument(
+        "--require-coverage",
+        action="store_true",
+        help="fail if some rule decides in no test; with --coverage, if anything is left out",
+    )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML as well")
     parser.add_argument("-v", "--verbose", action="store_true", help="name the tests that pass, too")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
@@ -38,12 +56,113 @@ def run(args: argparse.Namespace) -> int:
     outcome = run_tests(find_tests(args.paths))
     if args.junit:
         _write_junit(outcome, args.junit)
-    if args.json:
-        write_json("policy-test", _as_json(outcome))
+    gaps = None
+    if args.coverage or args.suggest is not None:
+        gaps = _gaps(outcome, args.suggest)
+    if args.suggest == "-" and not args.json:
+        _write_suggestions(gaps or [])
+    elif args.json:
+        write_json("policy-test", _as_json(outcome, gaps))
     else:
-        _show(outcome, Console(sys.stdout), args.verbose)
-    uncovered = args.require_coverage and any(covered.missing for covered in outcome.coverage)
-    return 1 if outcome.failed or outcome.findings or uncovered else 0
+        console = Console(sys.stdout)
+        _show(outcome, console, args.verbose)
+        _show_gaps(gaps or [], console, tip=args.suggest is None)
+    if args.suggest not in (None, "-"):
+        _add_suggestions(Path(args.suggest), outcome, gaps or [])
+    uncovered = any(covered.missing for covered in outcome.coverage) or (
+        args.coverage and any(found.gaps or found.trouble for found in gaps or [])
+    )
+    return 1 if outcome.failed or outcome.findings or (args.require_coverage and uncovered) else 0
+
+
+# What the tests leave out
+
+
+def _gaps(outcome: Run, suggest: str | None) -> list[Gaps]:
+    from ..analysis.coverage import find_gaps
+
+    if suggest in (None, "-"):
+        return find_gaps(outcome.tested)
+    path = Path(str(suggest))
+    if not is_test(path):
+        raise InputError(
+            f"--suggest {path}: this is not called like a file of tests.", "Tests are NAME.test.yml, or tests.yml."
+        )
+    beside = [tested for tested in outcome.tested if path.exists() and path.samefile(tested.tests.file.source.path)]
+    if not beside and (path.exists() or len(outcome.tested) != 1):
+        raise InputError(
+            f"--suggest {path}: it is not clear which tests these would add to.",
+            "Name one of the files of tests that are run, or, with one of them, a new file.",
+        )
+    return find_gaps(beside or outcome.tested, alone=not beside)
+
+
+def _write_suggestions(gaps: Sequence[Gaps]) -> None:
+    """Write them as YAML, for each file of tests what is to be put at the end of it."""
+    from ..analysis.suggestion import as_yaml
+
+    for found in gaps:
+        if found.suggestions:
+            sys.stdout.write(f"# To add to {one_line(found.path)}, under 'section':\n{as_yaml(found.suggestions)}")
+        elif found.trouble:
+            sys.stdout.write(f"# {one_line(found.path)}: {one_line(found.trouble)}\n")
+
+
+def _add_suggestions(path: Path, outcome: Run, gaps: Sequence[Gaps]) -> None:
+    from ..analysis.suggestion import appended, created
+
+    suggestions = [suggestion for found in gaps for suggestion in found.suggestions]
+    problems = Console(sys.stderr)
+    for found in gaps:
+        if found.trouble:
+            problems.error(f"{found.path}: {found.trouble}")
+    if not suggestions:
+        return
+    try:
+        if path.exists():
+            text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
+        else:
+            policies = outcome.tested[0].tests.policies
+            alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
+            text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    problems.line(f"{plural(len(suggestions), 'test')} added to {problems.style(str(path))}")
+
+
+def _show_gaps(gaps: Sequence[Gaps], console: Console, *, tip: bool) -> None:
+    for found in gaps:
+        console.line()
+        if found.trouble:
+            console.line(
+                console.style(f"{found.path}: the classes of events cannot be told: {found.trouble}", "yellow")
+            )
+            continue
+        console.line(
+            console.style(found.path, "bold")
+            + console.style(f": {found.stated} of {plural(found.classes, 'class')} of events stated")
+        )
+        for line in _gap_lines(found.gaps):
+            console.line("  " + console.style(line))
+        if found.unproven:
+            console.line(f"  {found.unproven} more may exist, but no event was found that shows them")
+        if found.gaps and tip:
+            console.line(
+                console.style(f"  {plural(len(found.suggestions), 'test')} would state them: --suggest", "cyan")
+            )
+
+
+def _gap_lines(gaps: Sequence[Gap]) -> Iterator[str]:
+    """Yield a line for each branch, and one for each way to decide with the types of events that lack it."""
+    types: dict[str, list[str]] = {}
+    for gap in gaps:
+        if gap.branch is not None:
+            yield f"{gap.where}: {gap.text}"
+        else:
+            types.setdefault(gap.way, []).append(str(gap.event_type))
+    for way, names in types.items():
+        yield f"no test with {way}: {', '.join(names)}"
 
 
 def _show(outcome: Run, console: Console, verbose: bool) -> None:
@@ -99,7 +218,8 @@ def _coverage_row(covered: Coverage) -> tuple[str, str, str, str]:
     return covered.policy, str(len(rules)), f"{decided} ({100 * decided // max(1, len(rules))} %)", never or "-"
 
 
-def _as_json(outcome: Run) -> dict[str, Any]:
+def _as_json(outcome: Run, gaps: Sequence[Gaps] | None) -> dict[str, Any]:
+    more = {} if gaps is None else {"gaps": [_gaps_as_json(found) for found in gaps]}
     return {
         "tests": [
             {
@@ -118,7 +238,13 @@ def _as_json(outcome: Run) -> dict[str, Any]:
                 "policy": covered.policy,
                 "path": covered.path,
                 "rules": [
-                    {"rule": rule.rule, "where": rule.where, "reached": rule.reached, "decided": rule.decided}
+                    {
+                        "rule": rule.rule,
+                        "where": rule.where,
+                        "reached": rule.reached,
+                        "decided": rule.decided,
+                        "results": rule.results,
+                    }
                     for rule in covered.rules
                     if rule.decides
                 ],
@@ -126,6 +252,19 @@ def _as_json(outcome: Run) -> dict[str, Any]:
             for covered in outcome.coverage
         ],
         "findings": [finding.as_dict() for finding in outcome.findings],
+        **more,
+    }
+
+
+def _gaps_as_json(found: Gaps) -> dict[str, Any]:
+    return {
+        "path": found.path,
+        "classes": found.classes,
+        "stated": found.stated,
+        "unproven": found.unproven,
+        "trouble": found.trouble,
+        "gaps": [gap._asdict() for gap in found.gaps],
+        "suggestions": [suggestion.as_dict() for suggestion in found.suggestions],
     }
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the tests of policies: what was decided against what was stated, and which rules the tests have seen."""
+"""Runs the tests of policies: what was decided against what was stated, and what the tests have seen of the rules."""
 
 from __future__ import annotations
 
@@ -58,13 +58,17 @@ class Result:
 
 @dataclass
 class Rule:
-    """A rule of a policy, and in how many decisions it was tried and it decided."""
+    """A rule of a policy, and in how many decisions it was tried and it decided.
+
+    ``results`` counts what its condition was where it was tried: ``true``, ``false``, ``error``.
+    """
 
     rule: str
     where: str
     reached: int = 0
     decided: int = 0
     decides: bool = True  # False for a match with a nested rule, which only leads on
+    results: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("true", "false", "error"), 0))
 
 
 @dataclass
@@ -81,6 +85,16 @@ class Coverage:
         return [rule for rule in self.rules if rule.decides and not rule.decided]
 
 
+@dataclass(frozen=True)
+class Tested:
+    """A file of tests that was run: its policies, compiled, with their coverage, and each decision that was stated."""
+
+    tests: TestFile
+    artifact: Artifact
+    coverage: tuple[Coverage, ...]
+    decisions: list[Decision] = field(default_factory=list)
+
+
 @dataclass
 class Run:
     """All that a run of tests found out. ``findings`` are mistakes in policies and test files, not failed tests."""
@@ -89,6 +103,7 @@ class Run:
     coverage: list[Coverage] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
+    tested: list[Tested] = field(default_factory=list)
 
     @property
     def failed(self) -> list[Result]:
@@ -110,8 +125,8 @@ def run_tests(paths: Sequence[Path]) -> Run:
                 _coverage(coverage, file, data)
                 for file, data in zip(tests.policies, artifact.data["policies"], strict=True)
             ]
-            runner = _Runner(tests, artifact, covered)
-            run.results.extend(runner.run())
+            run.tested.append(Tested(tests, artifact, tuple(covered)))
+            run.results.extend(_Runner(run.tested[-1]).run())
         findings.extend(tests.file.report.findings)
     run.findings = in_order(dict.fromkeys(findings))
     run.coverage = list(coverage.values())
@@ -151,10 +166,11 @@ def _rules(block: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Mapping
 class _Runner:
     """Runs the tests of one file."""
 
-    def __init__(self, tests: TestFile, artifact: Artifact, coverage: list[Coverage]) -> None:
-        self.tests = tests
-        self.artifact = artifact
-        self.coverage = {covered.policy: covered for covered in coverage}
+    def __init__(self, tested: Tested) -> None:
+        self.tests = tested.tests
+        self.artifact = tested.artifact
+        self.coverage = {covered.policy: covered for covered in tested.coverage}
+        self.decisions = tested.decisions
         self.policy_sets: dict[str, PolicySet] = {}
 
     def run(self) -> Iterator[Result]:
@@ -216,6 +232,7 @@ class _Runner:
                     if expected.event is None and decision is not decisions[0]:
                         continue
                     asserted.add(key)
+                    self.decisions.append(decision)
                     if decision.output == APPROVE:
                         approvable_since.setdefault(key, step.now)
                     else:
@@ -242,7 +259,9 @@ class _Runner:
             for trace in policies.explain(decision.event, step.document, facts):
                 rules = {rule.rule: rule for rule in self.coverage[trace.policy].rules}
                 for tried in trace.rules:
-                    rules[tried.rule].reached += tried.result != "not reached"
+                    if tried.result != "not reached":
+                        rules[tried.rule].reached += 1
+                        rules[tried.rule].results[tried.result] += 1
                 if trace.verdict.rule is not None and trace.verdict.error is None:
                     rules[trace.verdict.rule].decided += 1
 

@@ -1,0 +1,338 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tests of policies have not seen: branches of rules, and classes of events; and for each a test that would.
+
+A class here is all events of one EventType for which every policy has the same rule decide. What the classes and the
+branches are is read off the event space; each gap that is told of has an event that was really decided so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..compiler.policytest import Tested
+from ..compiler.yamltree import Mapping as YamlMapping
+from ..errors import InputError
+from ..events import EVENT_TYPE_SINCE, format_time, parse_document
+from ..policy.artifact import Artifact
+from ..policy.decision import ABSTAIN, Decision, Verdict
+from ..policy.engine import PolicySet
+from .concrete import Witness
+from .decide import DOUBT, ERROR, EXPLANATION, Decided, Region, combine
+from .reading import read
+from .space import Space
+from .suggestion import Suggestion, suggest
+
+BRANCHES = ("true", "false", "error")
+_TRIED = 12  # events of a set of classes, until one is decided as the analysis says
+_UNKNOWN_TYPE = "unknown type"
+_WORDS = {"true": "applies", "false": "does not apply", "error": "cannot be evaluated"}
+_USUAL_NOTICE = timedelta(minutes=15)
+
+# What an event is decided by: of each policy its output, its rule, and whether that could not be evaluated.
+Way = tuple[tuple[str, str, str | None, bool], ...]
+
+
+class Gap(NamedTuple):
+    """Something that no test has stated; ``test`` is the name of the suggested test that does.
+
+    Of a branch there are ``rule``, ``where`` and ``branch``, of a class of events ``event_type``, ``output`` and, in
+    words, the ``way`` it is decided.
+    """
+
+    policy: str
+    text: str
+    test: str
+    rule: str | None = None
+    where: str | None = None
+    branch: str | None = None
+    event_type: str | None = None
+    output: str | None = None
+    way: str = ""
+
+
+@dataclass
+class Gaps:
+    """What one test file leaves out. ``trouble`` is why its policies' events could not be looked at, if so.
+
+    ``classes`` is how many there are, ``stated`` how many of them some test states. ``unproven`` are branches and
+    classes that may exist, though no event was found that shows them.
+    """
+
+    path: str
+    classes: int = 0
+    stated: int = 0
+    unproven: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+    suggestions: list[Suggestion] = field(default_factory=list)
+    trouble: str | None = None
+
+
+def find_gaps(files: Sequence[Tested], *, alone: bool = False) -> list[Gaps]:
+    """Return what the tests have not seen, by test file. A policy of several files is covered by any of them.
+
+    Suggested tests build on the input that a file's tests have in common, unless they are to stand ``alone``.
+    """
+    seen: dict[tuple[str, ...], set[tuple[str, Way]]] = {}
+    for tested in files:
+        seen.setdefault(_key(tested), set()).update(
+            (_type(decision.event.event_type, tested.artifact), _way(decision))
+            for decision in tested.decisions
+            if decision.verdicts and not decision.event.problems
+        )
+    branches = {
+        (covered.path, rule.rule, branch)
+        for tested in files
+        for covered in tested.coverage
+        for rule in covered.rules
+        for branch, count in rule.results.items()
+        if count
+    }
+    found = []
+    for tested in files:
+        gaps = Gaps(tested.tests.file.source.path)
+        found.append(gaps)
+        try:
+            _Search(tested, gaps, seen[_key(tested)], branches, {} if alone else _common_input(tested)).run()
+        except InputError as error:
+            gaps.trouble = f"{error.message} {error.hint}".strip()
+    return found
+
+
+def _key(tested: Tested) -> tuple[str, ...]:
+    return (tested.artifact.api_version, *(str(path.resolve()) for path in tested.tests.policies))
+
+
+class _Search:
+    """Looks through the event space of one file's policies; what it finds counts as seen by the files after it."""
+
+    def __init__(
+        self,
+        tested: Tested,
+        gaps: Gaps,
+        seen: set[tuple[str, Way]],
+        branches: set[tuple[str, str, str]],
+        common: Mapping[str, Any],
+    ) -> None:
+        self._artifact = tested.artifact
+        self._coverage = {covered.policy: covered for covered in tested.coverage}
+        self._gaps = gaps
+        self._seen = seen
+        self._closed: dict[object, str] = {}  # what a suggested test states -> its name
+        self._branches = branches
+        self._common = common
+        declared = {entry["name"] for policy in tested.artifact.data["policies"] for entry in policy["params"]}
+        given = self._common.get("params", {})
+        self._params = {name: value for name, value in given.items() if name in declared}
+        self._names: set[str] = set()
+        self._unproven: set[object] = set()
+
+    def run(self) -> None:
+        reading = read(self._artifact, self._params)
+        classes: set[tuple[str, Way]] = set()
+        for space in reading.spaces():
+            decided = Decided(reading, space)
+            self._look_at_branches(decided)
+            self._look_at_classes(decided, classes)
+        self._gaps.classes = len(classes)
+        self._gaps.stated = len(classes & self._seen)
+        self._seen |= classes
+        self._gaps.unproven = len(self._unproven)
+
+    def _look_at_branches(self, decided: Decided) -> None:
+        for policy in decided.policies:
+            covered = self._coverage[policy.policy.name]
+            for sets in policy.matches.values():
+                path = sets.match.path
+                missed = sets.reached & ~(sets.met | sets.failed)
+                for branch, classes in zip(BRANCHES, (sets.met, missed, sets.failed), strict=True):
+                    key = (covered.path, path, branch)
+                    if not classes or key in self._branches:
+                        continue
+                    name = self._closed.get(key)
+                    if name is None:
+                        case = self._find(decided.space, classes, partial(self._takes, key))
+                        if case is None:
+                            self._unproven.add(key)
+                            continue
+                        name = self._add(case, f"{path} {_WORDS[branch]}")
+                    self._branches.add(key)
+                    self._unproven.discard(key)
+                    text = f"no test in which {path} {_WORDS[branch]}"
+                    where = next(rule.where for rule in covered.rules if rule.rule == path)
+                    self._gaps.gaps.append(Gap(covered.policy, text, name, path, where, branch))
+
+    def _look_at_classes(self, decided: Decided, classes: set[tuple[str, Way]]) -> None:
+        space = decided.space
+        for place, value in enumerate(space.by_name["event.EventType"].values):
+            kind = _type(value.concrete, self._artifact)
+            among = space.mask("event.EventType", place) & space.reachable & space.normal
+            for regions, members in decided.regions(among):
+                if any(region.how == DOUBT for region in regions):  # no policy can make anything else of it
+                    continue
+                key = (kind, tuple(_region_way(region) for region in regions))
+                if key in classes:  # in another slice of the space
+                    continue
+                if key in self._seen:
+                    classes.add(key)
+                    continue
+                decision = combine(regions)
+                output = ABSTAIN if decision.policy is None else decision.output
+                way, words = output, f"{kind}, {output}"
+                if decision.rule is not None:
+                    way, words = f"{way} by {decision.policy}/{decision.rule}", f"{words} by {decision.rule}"
+                if decision.how in (ERROR, EXPLANATION):
+                    way, words = f"{way}, as it {_WORDS['error']}", f"{kind}, {decision.rule} {_WORDS['error']}"
+                name = self._closed.get(key)
+                if name is None:
+                    case = self._find(space, members, partial(_goes, key[1]))
+                    if case is None:
+                        self._unproven.add(key)
+                        continue
+                    name = self._add(case, words)
+                classes.add(key)
+                self._unproven.discard(key)
+                policy = decision.policy or ", ".join(self._coverage)
+                self._gaps.gaps.append(
+                    Gap(policy, f"no test of a {kind} with {way}", name, event_type=kind, output=output, way=way)
+                )
+
+    def _find(self, space: Space, classes: int, accept: Callable[[_Case], bool]) -> _Case | None:
+        """Return an event of a set that is really decided as wanted, the usual ones first; made as plain as can be."""
+        tried = 0
+        for some in (classes & space.normal, classes & ~space.normal):
+            while some and tried < _TRIED:
+                tried += 1
+                number = (some & -some).bit_length() - 1
+                some &= some - 1
+                case = self._case(space.witness(number))
+                if case is not None and accept(case):
+                    return self._plain(case, accept)
+        return None
+
+    def _case(self, witness: Witness) -> _Case | None:
+        """Return what is really decided, None where no policy is asked."""
+        try:
+            policies = PolicySet(self._artifact, {**self._params, **witness.params})
+        except InputError:  # a parameter without a default
+            return None
+        if not witness.document.events:
+            return None
+        (decision,) = policies.decide(witness.document, witness.facts)
+        return _Case(witness, policies, decision) if decision.verdicts else None
+
+    def _plain(self, case: _Case, accept: Callable[[_Case], bool]) -> _Case:
+        """Replace what is odd in an event, as far as it is decided alike."""
+        for plainer in (self._with_name, _with_notice, *(_without(name) for name in case.witness.params)):
+            witness = plainer(case.witness)
+            other = None if witness is None else self._case(witness)
+            if other is not None and accept(other):
+                case = other
+        return case
+
+    def _with_name(self, witness: Witness) -> Witness | None:
+        """Return the case with the VM that the file's tests are about."""
+        old, new = witness.facts.vm.name, self._common.get("vm", {}).get("name", "vm_0")
+        names = witness.event.get("Resources", [])
+        if old is None or new is None or new in names:
+            return None
+        event = {**witness.event, "Resources": [new if name == old else name for name in names]}
+        facts = replace(witness.facts, vm=replace(witness.facts.vm, name=new))
+        return _changed(witness._replace(facts=facts), event)
+
+    def _takes(self, branch: tuple[str, str, str], case: _Case) -> bool:
+        return branch in self._branches_of(case)
+
+    def _branches_of(self, case: _Case) -> set[tuple[str, str, str]]:
+        traces = case.policies.explain(case.decision.event, case.witness.document, case.witness.facts)
+        return {
+            (self._coverage[trace.policy].path, rule.rule, rule.result)
+            for trace in traces
+            for rule in trace.rules
+            if rule.result in BRANCHES
+        }
+
+    def _add(self, case: _Case, words: str) -> str:
+        """Suggest a test of a case; return its name."""
+        name, number = words, 1
+        while name in self._names:
+            number += 1
+            name = f"{words} ({number})"
+        self._names.add(name)
+        policy = case.decision.policy if len(self._coverage) > 1 else None
+        self._gaps.suggestions.append(
+            suggest(name, case.witness, case.output, case.decision.rule, policy, self._common)
+        )
+        stated = {
+            *self._branches_of(case),
+            (_type(case.decision.event.event_type, self._artifact), _way(case.decision)),
+        }
+        for key in stated:
+            self._closed.setdefault(key, name)
+        return name
+
+
+class _Case(NamedTuple):
+    witness: Witness
+    policies: PolicySet
+    decision: Decision
+
+    @property
+    def output(self) -> str:
+        """The decision, as a test states it."""
+        return ABSTAIN if self.decision.policy is None else self.decision.output
+
+
+def _goes(way: Way, case: _Case) -> bool:
+    return _way(case.decision) == way
+
+
+def _with_notice(witness: Witness) -> Witness | None:
+    """Return the case with the usual notice."""
+    if not witness.event.get("NotBefore"):
+        return None
+    return _changed(witness, {**witness.event, "NotBefore": format_time(witness.facts.now + _USUAL_NOTICE)})
+
+
+def _without(name: str) -> Callable[[Witness], Witness]:
+    """Return what leaves a parameter at its default."""
+
+    def plainer(witness: Witness) -> Witness:
+        return witness._replace(params={key: value for key, value in witness.params.items() if key != name})
+
+    return plainer
+
+
+def _changed(witness: Witness, event: Mapping[str, Any]) -> Witness:
+    body = json.dumps({"DocumentIncarnation": 1, "Events": [event]})
+    return witness._replace(event=event, document=parse_document(body, witness.document.api_version))
+
+
+def _way(decision: Decision) -> Way:
+    return tuple(_verdict_way(verdict) for verdict in decision.verdicts)
+
+
+def _verdict_way(verdict: Verdict) -> tuple[str, str, str | None, bool]:
+    return verdict.policy, verdict.output, verdict.rule, verdict.error is not None
+
+
+def _region_way(region: Region) -> tuple[str, str, str | None, bool]:
+    return region.policy, region.output, region.rule, region.how in (ERROR, EXPLANATION)
+
+
+def _type(name: object, artifact: Artifact) -> str:
+    extra = (value for data in artifact.data["policies"] for value in data.get("extra_values", {}).get("EventType", ()))
+    return str(name) if name in {*EVENT_TYPE_SINCE, *extra} else _UNKNOWN_TYPE
+
+
+def _common_input(tested: Tested) -> Mapping[str, Any]:
+    root = tested.tests.file.root
+    node = root.get("input") if isinstance(root, YamlMapping) else None
+    data = {} if node is None else node.data()
+    return data if isinstance(data, dict) else {}

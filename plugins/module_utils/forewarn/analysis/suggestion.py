@@ -1,0 +1,179 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Suggested tests: an event of the analysis as an entry of a test file, as short as the file's own input allows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import yaml
+
+from ..compiler.yamltree import Mapping as YamlMapping
+from ..compiler.yamltree import Sequence as YamlSequence
+from ..compiler.yamltree import YamlFile
+from ..errors import InputError
+from ..events import FIELD_SINCE, format_time, parse_time
+from ..policy.timevalues import SECOND, from_datetime, parse_duration
+from .concrete import EVENT_ID, Witness, vm_dict
+from .domains import duration_text
+
+SECTION = "suggested"
+# What a test has that does not say otherwise (compiler.testfile).
+_DEFAULT_VM = "vm_0"
+_DEFAULT_NOW = "2026-01-01T00:00:00Z"
+_DEFAULT_NOTICE = "15m"
+_PLAIN = re.compile(r"[A-Za-z][\w ,./()-]*|(\d+[hms])+", re.ASCII)
+_FIRST = ("EventType", "EventStatus", "EventSource", "DurationInSeconds", "Resources")
+_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain", "tags")
+
+
+class Suggestion(NamedTuple):
+    """A test that passes; ``input`` and ``expected`` are as the test file has them."""
+
+    name: str
+    input: Mapping[str, Any]
+    expected: Mapping[str, str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the test as data."""
+        return {"name": self.name, "input": dict(self.input), **self.expected}
+
+
+def suggest(
+    name: str, witness: Witness, output: str, rule: str | None, policy: str | None, common: Mapping[str, Any]
+) -> Suggestion:
+    """Return the test of a case. ``common`` is the input that all tests of the file have."""
+    expected = {"output": output, "rule": rule, "policy": policy}
+    return Suggestion(
+        name, _input(witness, common), {key: value for key, value in expected.items() if value is not None}
+    )
+
+
+def as_yaml(suggestions: Sequence[Suggestion], indent: str = "  ") -> str:
+    """Write a section of a test file, each line of it indented."""
+    lines = [f"- name: {SECTION}", "  tests:"]
+    for suggestion in suggestions:
+        lines.append(f"    - {_pair('name', suggestion.name)}")
+        lines.append("      input:")
+        lines += [f"        {_pair(key, value)}" for key, value in suggestion.input.items()]
+        lines += [f"      {_pair(key, value)}" for key, value in suggestion.expected.items()]
+    return "".join(f"{indent}{line}\n" for line in lines)
+
+
+def appended(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
+    """Return a test file's text with the suggestions behind its sections. Raises InputError where they do not fit."""
+    file = YamlFile.from_bytes(path, text.encode())
+    root = file.root
+    section = root.get("section") if isinstance(root, YamlMapping) else None
+    if isinstance(root, YamlMapping) and isinstance(section, YamlSequence) and section.items:
+        _line, column = file.source.place(section.items[0].start)
+        result = text.rstrip() + "\n" + as_yaml(suggestions, " " * (column - 3))
+        before, after = root.data(), _data(YamlFile.from_bytes(path, result.encode()))
+        if after == {**before, "section": [*before["section"], _section(suggestions)]}:
+            return result
+    raise InputError(
+        f"{path}: suggestions cannot be added at its end, where the list 'section' should be.",
+        "Write them to standard output, --suggest without a file, and put them where they belong.",
+    )
+
+
+def created(policies: Sequence[str], suggestions: Sequence[Suggestion]) -> str:
+    """Return the text of a new test file; ``policies`` are named in it unless it is called like the only one."""
+    named = [_pair("policies", list(policies))] if policies else []
+    return "\n".join(["---", *named, "section:", as_yaml(suggestions)])
+
+
+def _section(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
+    return {"name": SECTION, "tests": [suggestion.as_dict() for suggestion in suggestions]}
+
+
+def _data(file: YamlFile) -> Any:
+    return None if file.root is None else file.root.data()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what might be read as anything but a text."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if _PLAIN.fullmatch(text) else '"')
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _pair(key: str, value: Any) -> str:
+    """Return ``key: value`` in one line."""
+    style: dict[str, Any] = {"Dumper": _Dumper, "sort_keys": False, "width": 2**20, "allow_unicode": True}
+    if isinstance(value, (dict, list)):
+        return f"{key}: {yaml.dump(value, default_flow_style=True, **style).strip()}"
+    return str(yaml.dump({key: value}, default_flow_style=False, **style)).strip()
+
+
+def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input; what the file's own says, or a test has anyway, is left out."""
+    now = witness.facts.now
+    given: dict[str, Any] = {}
+    if "events" in common:
+        given["events"] = [{}]
+    inherited_vm = {"name": _DEFAULT_VM, **common.get("vm", {})}
+    facts = vm_dict(witness.facts.vm)
+    vm = {fact: facts.get(fact) for fact in _FACTS if facts.get(fact) != inherited_vm.get(fact)}
+    shared = common.get("event", {})
+    shared = shared.get("value", shared)
+    event, notice = _event(witness, shared, facts.get("name") or _DEFAULT_VM)
+    given["event"] = event
+    if notice is not None and notice != _duration(common.get("notice", _DEFAULT_NOTICE)):
+        given["notice"] = duration_text(notice)
+    if vm:
+        given["vm"] = vm
+    if witness.params:
+        given["params"] = dict(witness.params)
+    if format_time(now) != common.get("now", _DEFAULT_NOW):
+        given["now"] = format_time(now)
+    first_seen = witness.facts.first_seen.get(witness.document.events[0].key, now)
+    age = from_datetime(now) - from_datetime(first_seen)
+    if age != _duration(common.get("age", "0s")):
+        given["age"] = duration_text(age)
+    return given
+
+
+def _event(witness: Witness, shared: Mapping[str, Any], vm_name: str) -> tuple[dict[str, Any], int | None]:
+    """Return the event's fields, and the nanoseconds to NotBefore where the test says that instead of a field."""
+    wanted = witness.event
+    inherited = {
+        "EventId": EVENT_ID,
+        "ResourceType": "VirtualMachine",
+        "Resources": [vm_name],
+        "EventStatus": "Scheduled",
+        **shared,
+    }
+    fields = dict.fromkeys((*_FIRST, *FIELD_SINCE))
+    event = {
+        field: wanted.get(field)
+        for field in fields
+        if field != "NotBefore" and (field == "EventType" or wanted.get(field) != inherited.get(field))
+    }
+    not_before = wanted.get("NotBefore") or ""
+    if not not_before:
+        if "NotBefore" in shared or wanted.get("EventStatus") != "Started":
+            event["NotBefore"] = ""
+        return event, None
+    notice = from_datetime(parse_time(not_before)) - from_datetime(witness.facts.now)
+    if "NotBefore" in shared or wanted.get("EventStatus") == "Started" or not 0 <= notice <= 36500 * 24 * 3600 * SECOND:
+        event["NotBefore"] = not_before
+        return event, None
+    return event, notice
+
+
+def _duration(value: Any) -> int | None:
+    """Return nanoseconds of what a file says, None for an expression, which nobody compares."""
+    if isinstance(value, dict):
+        value = value.get("value")
+    try:
+        return None if value is None else parse_duration(str(value))
+    except ValueError:
+        return None

@@ -1,0 +1,213 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tests leave out, and the tests that are suggested for it: they pass, and nothing is left out with them."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+from forewarn.analysis.coverage import Gaps, find_gaps
+from forewarn.analysis.suggestion import Suggestion, appended, as_yaml, created
+from forewarn.compiler.policytest import Run, run_tests
+from forewarn.errors import InputError
+
+POLICY = """
+name: web
+params: [{name: limit, type: int, default: 9, min: 0, max: 60}]
+rule:
+  match:
+    - id: under-way
+      condition: event.EventStatus == "Started"
+      output: hold
+    - id: brief
+      condition: event.EventType == "Freeze" && event.DurationInSeconds < params.limit
+      output: approve
+    - id: mine
+      condition: affects_me
+      output: hold
+"""
+TESTS = """
+section:
+  - name: freezes
+    tests:
+      - name: brief
+        input: {event: {EventType: Freeze, DurationInSeconds: 5}}
+        output: approve
+        rule: brief
+"""
+
+
+def ran(directory: Path, policy: str = POLICY, tests: str = TESTS) -> Run:
+    (directory / "web.yml").write_text(textwrap.dedent(policy))
+    (directory / "web.test.yml").write_text(textwrap.dedent(tests))
+    run = run_tests([directory / "web.test.yml"])
+    assert not run.findings, run.findings
+    return run
+
+
+def gaps(run: Run) -> Gaps:
+    (found,) = find_gaps(run.tested)
+    assert found.trouble is None
+    return found
+
+
+def completed(directory: Path, policy: str = POLICY, tests: str = TESTS) -> Run:
+    """Return a run with the suggested tests, which pass and leave nothing out."""
+    found = gaps(ran(directory, policy, tests))
+    assert found.suggestions
+    run = ran(directory, policy, appended(textwrap.dedent(tests), "web.test.yml", found.suggestions))
+    assert [result for result in run.failed if result.section == "suggested"] == []
+    after = gaps(run)
+    assert (after.gaps, after.suggestions) == ([], [])
+    assert after.stated == after.classes == found.classes
+    return run
+
+
+def test_branches_and_classes_that_no_test_states(tmp_path: Path) -> None:
+    found = gaps(ran(tmp_path))
+    branches = {(gap.rule, gap.branch) for gap in found.gaps if gap.branch}
+    assert branches == {
+        ("under-way", "true"),
+        ("brief", "false"),
+        ("brief", "error"),
+        ("mine", "true"),
+        ("mine", "false"),
+        ("mine", "error"),
+    }
+    assert found.gaps[0].where == f"{tmp_path}/web.yml:6"
+    assert found.gaps[0].text == "no test in which under-way applies"
+    assert found.stated == 1
+    ways = {(gap.event_type, gap.way) for gap in found.gaps if gap.event_type}
+    assert ("Reboot", "hold by web/mine") in ways
+    assert ("Reboot", "abstain") in ways
+    assert {gap.test for gap in found.gaps} == {suggestion.name for suggestion in found.suggestions}
+
+
+def test_suggested_tests_pass_and_leave_nothing_out(tmp_path: Path) -> None:
+    run = completed(tmp_path)
+    assert len(run.results) > 10
+
+
+def test_a_condition_that_cannot_fail_has_no_such_branch(tmp_path: Path) -> None:
+    run = completed(tmp_path)
+    never = {rule.rule for covered in run.coverage for rule in covered.rules if not rule.results["error"]}
+    assert never == {"under-way"}
+
+
+@pytest.mark.parametrize("name", ["azure-sample", "database-primary", "observe-only", "spot", "web-tier"])
+def test_the_shipped_policies(repository: Path, tmp_path: Path, name: str) -> None:
+    for suffix in (".yml", ".test.yml"):
+        shutil.copy(repository / "policies" / f"{name}{suffix}", tmp_path / f"web{suffix}")
+    policy, tests = (tmp_path / "web.yml").read_text(), (tmp_path / "web.test.yml").read_text()
+    completed(tmp_path, policy, tests)
+
+
+@pytest.mark.parametrize(
+    "common",
+    [
+        "{vm: {name: db_0, tags: {role: web}, zone: '1'}, params: {limit: 3}, age: 1h, notice: 3m}",
+        "{event: {EventStatus: Started, EventSource: User, NotBefore: '2026-01-01T00:05:00Z', ResourceType: X}}",
+        "{event: {value: {DurationInSeconds: 3, Resources: [a, b]}}, now: '2027-05-05T00:00:00Z'}",
+        "{events: [{EventId: A}, {EventId: B}], vm: {name: null}}",
+        "{event: {EventId: A, Description: x}, now: {expr: \"timestamp('2026-05-05T00:00:00Z')\"}}",
+    ],
+)
+def test_what_a_file_gives_to_all_its_tests_is_taken_back_where_need_be(tmp_path: Path, common: str) -> None:
+    tests = f"""
+    input: {common}
+    section:
+      - name: s
+        tests:
+          - name: t
+            input: {{events: [{{EventId: Z}}], event: {{EventType: Freeze, EventStatus: Scheduled}}}}
+            decisions: [{{event: Z, output: hold}}]
+    """
+    run = ran(tmp_path, tests=tests)
+    found = gaps(run)
+    after = ran(tmp_path, tests=appended(textwrap.dedent(tests), "t", found.suggestions))
+    assert [result for result in after.failed if result.section == "suggested"] == []
+    assert gaps(after).gaps == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'notice < duration("5m") && age > duration("2m")',
+        'now > timestamp("2027-01-01T00:00:00Z")',
+        'vm.tags["a b: c"] == "1e3" || vm.zone == "on"',
+        'event.Description == "line\\nbreak, {x}: [y] #z \\u00e9"',
+        '"vm_7" in event.Resources && size(event.Resources) > 2',
+        'event.EventId == "X"',
+    ],
+)
+def test_whatever_a_condition_reads(tmp_path: Path, condition: str) -> None:
+    policy = yaml.safe_dump({"name": "web", "rule": {"match": [{"condition": condition, "output": "approve"}]}})
+    completed(tmp_path, policy, TESTS.replace("rule: brief", "reason: whatever"))
+
+
+def test_policies_that_are_tested_together(tmp_path: Path) -> None:
+    (tmp_path / "other.yml").write_text(
+        "name: other\nrule:\n  match:\n    - condition: leader\n      output: approve\n"
+    )
+    completed(tmp_path, tests="policies: [web.yml, other.yml]\n" + TESTS.lstrip().replace("        rule: brief\n", ""))
+
+
+def test_a_policy_is_covered_by_any_of_its_files(tmp_path: Path) -> None:
+    ran(tmp_path)
+    (tmp_path / "tests.yml").write_text("policies: [web.yml]\n" + TESTS.lstrip().replace("brief", "brief", 1))
+    first, second = find_gaps(run_tests([tmp_path / "web.test.yml", tmp_path / "tests.yml"]).tested)
+    assert first.gaps
+    assert second.gaps == []
+
+
+def test_more_classes_than_can_be_looked_at_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 5)
+    (found,) = find_gaps(ran(tmp_path).tested)
+    assert found.trouble is not None
+    assert "classes of events, more than can be looked at" in found.trouble
+
+
+def test_an_expression_that_is_not_understood_makes_no_claim(tmp_path: Path) -> None:
+    policy = POLICY.replace("affects_me", 'event.EventId.matches("^(ab|c)+z$")')
+    found = gaps(ran(tmp_path, policy))
+    assert found.unproven >= 1
+    assert ("mine", "true") not in {(gap.rule, gap.branch) for gap in found.gaps}
+
+
+SUGGESTION = Suggestion("a: b", {"event": {"EventType": "Freeze"}}, {"output": "hold"})
+
+
+def test_the_end_of_a_file_keeps_its_indentation() -> None:
+    for lead in ("", "    "):
+        text = f"section:\n{lead}- name: s\n{lead}  tests: [{{name: t, output: hold}}]\n# the end\n\n"
+        result = appended(text, "t.test.yml", [SUGGESTION])
+        assert result == text.rstrip() + "\n" + as_yaml([SUGGESTION], lead)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "section: [{name: s, tests: [{name: t, output: hold}]}]\n",
+        "section:\n  - name: s\n    tests: [{name: t, output: hold}]\ninput: {vm: {name: a}}\n",
+        "section: []\n",
+        "x",
+        "",
+    ],
+)
+def test_a_file_that_does_not_end_with_its_sections_is_left_alone(text: str) -> None:
+    with pytest.raises(InputError, match="cannot be added at its end"):
+        appended(text, "t.test.yml", [SUGGESTION])
+
+
+def test_a_new_file_stands_alone(tmp_path: Path) -> None:
+    run = ran(tmp_path, tests="input: {vm: {name: db_0}, params: {limit: 3}}\n" + TESTS.lstrip())
+    (found,) = find_gaps(run.tested, alone=True)
+    (tmp_path / "more.test.yml").write_text(created(["web.yml"], found.suggestions))
+    run = run_tests([tmp_path / "more.test.yml"])
+    assert (run.findings, run.failed) == ([], [])
+    assert len(run.results) == len(found.suggestions)
