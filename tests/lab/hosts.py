@@ -196,7 +196,8 @@ class Host:
     def _connect(self) -> None:
         """Open the connection that later commands share; where it is broken, they make their own."""
         self._connection = subprocess.Popen(
-            ["ssh", *self._shared, "-M", "-N", *self.ssh_command[1:]],
+            # It ends by itself, should this process be killed and the host be removed.
+            ["ssh", *self._shared, "-M", "-N", "-o", "ServerAliveInterval=5", *self.ssh_command[1:]],
             env=environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
