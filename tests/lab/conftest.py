@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -32,9 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def lab_machine() -> None:
     """Skip where a machine cannot have a lab; where it must (CI, ``make lab``), fail."""
     reason = machine.missing()
-    if reason is None:
-        return
-    if os.environ.get("CI") or os.environ.get("FOREWARN_LAB"):
+    if reason is not None:
+        refuse(reason, os.environ)
+
+
+def refuse(reason: str, environ: Mapping[str, str]) -> NoReturn:
+    """Fail where the lab must run, skip elsewhere."""
+    if environ.get("CI") or environ.get("FOREWARN_LAB"):
         pytest.fail(reason)
     pytest.skip(reason)
 
