@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ..compiler.paths import find_tests, is_test, tested_by
-from ..compiler.policytest import Coverage, Mismatch, Result, Run, run_tests
+from ..compiler.paths import find_policies, find_tests, is_test, tested_by
+from ..compiler.policytest import Coverage, Mismatch, Result, Run, run_tests, untested
 from ..errors import InputError
 from .console import Console, one_line
 from .policy_common import plural, show_findings, write_json
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the tests; 1 if one fails or a file has mistakes."""
-    outcome = run_tests(find_tests(args.paths))
+    outcome = _run(args)
     if args.junit:
         _write_junit(outcome, args.junit)
     gaps = None
@@ -73,6 +73,19 @@ def run(args: argparse.Namespace) -> int:
         args.coverage and any(found.gaps or found.trouble for found in gaps or [])
     )
     return 1 if outcome.failed or outcome.findings or (args.require_coverage and uncovered) else 0
+
+
+def _run(args: argparse.Namespace) -> Run:
+    try:
+        return run_tests(find_tests(args.paths))
+    except InputError:
+        if args.suggest is None:
+            raise
+        policies = [policy.path for policy in find_policies(args.paths)]  # their first tests are to be written
+        beside = policies[0].with_suffix(".test.yml") if args.suggest == "-" else Path(args.suggest)
+        if beside.exists():
+            raise
+    return untested(policies, beside)
 
 
 # What the tests leave out

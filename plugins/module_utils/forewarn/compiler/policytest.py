@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..events import LATEST_API_VERSION
 from ..policy.approval import standing
 from ..policy.artifact import Artifact, load
 from ..policy.decision import APPROVE, Decision, Facts
@@ -21,6 +22,7 @@ from ..policy.engine import PolicySet
 from .findings import Finding, blocks, in_order
 from .policyfile import compile_policies
 from .testfile import ABSTAIN, Case, Expectation, Step, TestFile, read_tests
+from .yamltree import YamlFile
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,19 @@ def run_tests(paths: Sequence[Path]) -> Run:
         findings.extend(tests.file.report.findings)
     run.findings = in_order(dict.fromkeys(findings))
     run.coverage = list(coverage.values())
+    return run
+
+
+def untested(policies: Sequence[Path], path: Path) -> Run:
+    """Return the run of no tests at all, as if ``path`` were to be a file of tests for policies that have none."""
+    run = Run()
+    tests = TestFile(YamlFile.from_bytes(str(path), b"section: []\n"), tuple(policies), LATEST_API_VERSION, ())
+    artifact = _compile(tests, run.findings)
+    if artifact is not None:
+        known: dict[Path, Coverage] = {}
+        covered = [_coverage(known, file, data) for file, data in zip(policies, artifact.data["policies"], strict=True)]
+        run.tested.append(Tested(tests, artifact, tuple(covered)))
+        run.coverage = covered
     return run
 
 

@@ -1,0 +1,144 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn policy test --coverage`` and ``--suggest`` as commands: what is said, what is written, exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from forewarn.cli.main import main
+
+POLICY = """\
+name: web
+rule:
+  match:
+    - {id: brief, condition: event.DurationInSeconds < 9, output: approve}
+    - {id: mine, condition: affects_me, output: hold}
+"""
+TESTS = """\
+section:
+  - name: freezes
+    tests:
+      - {name: brief, input: {event: {EventType: Freeze, DurationInSeconds: 5}}, output: approve, rule: brief}
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: object) -> Outcome:
+    output, problems = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(problems):
+        try:
+            code = main(["policy", "test", *map(str, arguments)])
+        except SystemExit as end:  # argparse
+            code = int(end.code or 0)
+    return Outcome(code, output.getvalue(), problems.getvalue())
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    (tmp_path / "web.test.yml").write_text(TESTS)
+    path = tmp_path / "web.yml"
+    path.write_text(POLICY)
+    return path
+
+
+def test_what_is_left_out_is_told_with_its_place(policy: Path) -> None:
+    result = run(policy, "--coverage")
+    assert (result.code, result.stderr) == (0, "")
+    assert f"  {policy}:4: no test in which brief does not apply\n" in result.stdout
+    assert "  no test with hold by web/mine: Freeze, Reboot, Redeploy, Preempt, Terminate\n" in result.stdout
+    assert "tests would state them: --suggest" in result.stdout
+    assert "classes" not in run(policy).stdout
+
+
+def test_nothing_may_be_left_out_where_that_is_required(policy: Path) -> None:
+    assert run(policy, "--coverage", "--require-coverage").code == 1
+    assert run(policy, "--suggest", policy.with_name("web.test.yml")).code == 0
+    result = run(policy, "--coverage", "--require-coverage")
+    assert result.code == 0
+    assert "classes of events stated\n" in result.stdout
+    assert "no test" not in result.stdout
+    again = run(policy, "--suggest", policy.with_name("web.test.yml"))
+    assert (again.code, again.stderr) == (0, "")
+
+
+def test_for_programs(policy: Path) -> None:
+    data = json.loads(run(policy, "--coverage", "--json").stdout)
+    assert data["coverage"][0]["rules"][0]["results"] == {"true": 1, "false": 0, "error": 0}
+    (found,) = data["gaps"]
+    assert (found["stated"], found["unproven"], found["trouble"]) == (1, 0, None)
+    assert len([gap for gap in found["gaps"] if gap["event_type"]]) == found["classes"] - found["stated"]
+    assert {gap["test"] for gap in found["gaps"]} == {test["name"] for test in found["suggestions"]}
+    assert "gaps" not in json.loads(run(policy, "--json").stdout)
+
+
+def test_what_is_written_to_standard_output_can_be_pasted(policy: Path) -> None:
+    result = run(policy, "--suggest")
+    assert result.code == 0
+    path = policy.with_name("web.test.yml")
+    assert result.stdout.startswith(f"# To add to {path}, under 'section':\n  - name: suggested\n    tests:\n")
+    path.write_text(TESTS + result.stdout)
+    assert run(policy, "--coverage", "--require-coverage").code == 0
+
+
+def test_a_policy_gets_its_first_tests(policy: Path) -> None:
+    path = policy.with_name("web.test.yml")
+    path.unlink()
+    assert run(policy).code == 2
+    assert "name: suggested" in run(policy, "--suggest").stdout
+    result = run(policy, "--suggest", path)
+    assert result.code == 0
+    assert f"added to {path}" in result.stderr
+    assert run(policy, "--coverage", "--require-coverage").code == 0
+    assert "policies:" not in path.read_text()
+
+
+def test_a_new_file_of_another_name_says_what_it_tests(policy: Path, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    assert run(policy, "--suggest", tmp_path / "more" / "new.test.yml").code == 0
+    assert "policies: [../web.yml]" in (tmp_path / "more" / "new.test.yml").read_text().replace('"', "")
+    assert run(tmp_path / "more" / "new.test.yml", "--require-coverage").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("web.yml", None, "not called like a file of tests"),
+        ("other.test.yml", TESTS, "not clear which tests"),
+        ("none/web.test.yml", None, "No such file"),
+        ("web.test.yml", TESTS + "name: last\n", "cannot be added at its end"),
+    ],
+)
+def test_files_that_are_left_alone(policy: Path, tmp_path: Path, name: str, content: str | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    before = {path: path.read_text() for path in tmp_path.iterdir()}
+    result = run(policy, "--suggest", tmp_path / name)
+    assert result.code == 2
+    assert said in result.stderr
+    assert {path: path.read_text() for path in tmp_path.iterdir()} == before
+
+
+def test_mistakes_of_an_untested_policy_are_told(policy: Path) -> None:
+    policy.with_name("web.test.yml").unlink()
+    policy.write_text("name: web\n")
+    assert run(policy, "--suggest", "--json").code == 1
+
+
+def test_too_many_classes_are_told_and_not_enough(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 5)
+    result = run(policy, "--coverage", "--require-coverage")
+    assert result.code == 1
+    assert "the classes of events cannot be told" in result.stdout
