@@ -108,6 +108,8 @@ class Conductor:
                 run.pid = run.pid_started = None
             self.lives.append(life)
             self._log.info("resumed", event_id=life.event.event_id, state=life.state, drill=life.drill or None)
+            if life.state == states.PREPARING:  # killed between the end of its last hook and what follows from that
+                self._look_at_preparation(life)
         return taken
 
     def supersede(self, life: Life) -> None:

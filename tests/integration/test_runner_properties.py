@@ -1,0 +1,275 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever the service, the hooks, the clock and the disk do, in whatever order: the runner keeps its promises.
+
+The promises are those of ``tools.promises``; docs/runner-states.md has them in words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EventLife
+from forewarn.emulator.spec import START_ON, EventSpec, Settings
+from forewarn.errors import InputError
+from forewarn.runner import life as states
+from forewarn.runner.executor import FAILED, SUCCEEDED
+from forewarn.runner.plan import SUCCEEDED as PREPARED
+from forewarn.runner.spool import Record, Request, Spool, new_id
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tools.promises import Judge
+from tools.runner_profiles import PROFILES
+from tools.runner_world import VMS, Hook, Instance, World, leftovers_in, new_runner
+from tools.watched_journals import Kept, MemoryJournal
+
+EXAMPLES = int(os.environ.get("FOREWARN_EXAMPLES", "70"))
+DESCRIPTIONS = st.sampled_from(sorted(PROFILES))
+RESOURCES = st.sampled_from([VMS[:1], VMS[:1], VMS[1:], VMS[1:], VMS, VMS[::-1]])
+SECONDS = st.sampled_from([1, 1, 2, 3, 5, 12, 25, 40, 70, 130])
+ENDS = st.sampled_from([SUCCEEDED, SUCCEEDED, SUCCEEDED, FAILED])
+NOTICES = st.sampled_from([3.0, 20.0, 60.0, 300.0, 900.0, 900.0])
+
+
+class RunnerMachine(RuleBasedStateMachine):
+    """A VM with its runner, the service, and what can happen to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = tempfile.mkdtemp()
+        self.kept = Kept()
+
+    @initialize(vm=st.sampled_from(VMS), first_events=st.sampled_from([0.0, 0.0, 90.0]))
+    def begin(self, vm: str, first_events: float) -> None:
+        self.vm = vm
+        self.world = World(settings=Settings(switch_off=None, first_events=first_events))
+        self.world.model.request(vm)
+        self.judge = Judge(vm)
+        self.instance = self.run_it()
+
+    def run_it(self) -> Instance:
+        made = new_runner(self.world, self.directory, self.vm, lambda *_: MemoryJournal(self.world, self.kept))
+        with leftovers_in(self.world):
+            made.runner.resume()
+        return made
+
+    # The service
+
+    @rule(
+        description=DESCRIPTIONS,
+        resources=RESOURCES,
+        notice=NOTICES,
+        start_on=st.sampled_from(START_ON),
+        gone_after=st.sampled_from([0.0, 10.0, 60.0, 7200.0]),
+        failure=st.sampled_from([False] * 7 + [True]),
+    )
+    def schedule(
+        self,
+        description: str,
+        resources: tuple[str, ...],
+        notice: float,
+        start_on: str,
+        gone_after: float,
+        failure: bool,
+    ) -> None:
+        self.world.model.schedule(
+            EventSpec(
+                "Reboot",
+                resources,
+                notice=notice,
+                description=description,
+                start_on=start_on,
+                gone_after=gone_after,
+                hardware_failure=failure,
+            )
+        )
+
+    def events(self, *status: str) -> list[EventLife]:
+        self.world.model.settle()
+        return [life for life in self.world.model.events.values() if not status or life.status in status]
+
+    @precondition(lambda self: self.events(SCHEDULED, STARTED))
+    @rule(data=st.data(), what=st.sampled_from(["cancel", "start", "finish", "finish"]))
+    def change(self, data: st.DataObject, what: str) -> None:
+        life = data.draw(st.sampled_from(self.events(SCHEDULED, STARTED)))
+        with contextlib.suppress(InputError):
+            getattr(self.world.model, what)(life.event_id)
+
+    @precondition(lambda self: any(not life.listed for life in self.events()))
+    @rule(data=st.data(), description=DESCRIPTIONS, notice=NOTICES)
+    def use_an_id_again(self, data: st.DataObject, description: str, notice: float) -> None:
+        life = data.draw(st.sampled_from([life for life in self.events() if not life.listed]))
+        del self.world.model.events[life.event_id.lower()]
+        spec = EventSpec("Redeploy", (self.vm,), notice=notice, description=description, event_id=life.event_id.lower())
+        self.world.model.schedule(spec)
+
+    @rule()
+    def switch_the_service_off(self) -> None:
+        """Incarnations begin again, and for a while it may list nothing (SE-05)."""
+        self.world.model.switch_off()
+
+    @rule(fault=st.sampled_from([None, None, 410, 503, 403]))
+    def answer_reads_with(self, fault: int | None) -> None:
+        self.world.read_fault = fault
+
+    @rule(fault=st.sampled_from([None, None, "failed", "lost"]))
+    def answer_approvals_with(self, fault: str | None) -> None:
+        self.world.post_fault = fault
+
+    @rule(data=st.data())
+    def spoil_entries(self, data: st.DataObject) -> None:
+        ids = [life.event_id.lower() for life in self.events(SCHEDULED, STARTED)]
+        chosen = data.draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
+        self.world.unreadable = frozenset(chosen)
+
+    # Hooks
+
+    @precondition(lambda self: self.world.running())
+    @rule(data=st.data(), result=ENDS)
+    def end_a_hook(self, data: st.DataObject, result: str) -> None:
+        self.end(data.draw(st.sampled_from(self.world.running())), result)
+        self.instance.runner.work()
+
+    @precondition(lambda self: self.world.running())
+    @rule()
+    def end_all_hooks(self) -> None:
+        for hook in self.world.running():
+            self.end(hook, SUCCEEDED)
+        self.instance.runner.work()
+
+    def end(self, hook: Hook, result: str) -> None:
+        hook.ends_at, hook.result = self.world.now, result
+        hook.settle(self.world.now)
+        if not self.instance.executor.watches(hook):
+            hook.collected = True
+            self.world.note("exit", uid=hook.uid)
+
+    @precondition(lambda self: self.world.running())
+    @rule(data=st.data())
+    def let_a_hook_ignore_sigterm(self, data: st.DataObject) -> None:
+        data.draw(st.sampled_from(self.world.running())).patience = 2.0
+
+    @rule()
+    def lose_the_next_program(self) -> None:
+        self.world.not_startable = True
+
+    # The VM
+
+    @rule(seconds=SECONDS)
+    def pass_time(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.instance.runner.cycle()
+            self.world.clock.advance(1.0)
+
+    @rule(seconds=SECONDS)
+    def pass_busy_time(self, seconds: int) -> None:
+        """Hooks succeed after a second."""
+        for _ in range(seconds):
+            self.instance.runner.cycle()
+            self.world.clock.advance(1.0)
+            for hook in self.world.running():
+                self.end(hook, SUCCEEDED)
+
+    @rule(seconds=SECONDS)
+    def freeze(self, seconds: int) -> None:
+        self.world.clock.advance(seconds)
+
+    @rule(seconds=st.sampled_from([-3600.0, 3600.0]))
+    def set_the_clock(self, seconds: float) -> None:
+        self.world.wall_error += seconds
+        self.world.note("step", seconds=seconds)
+
+    @rule(broken=st.booleans())
+    def break_or_heal_the_disk(self, broken: bool) -> None:
+        self.kept.broken = broken
+
+    @rule(seconds=SECONDS)
+    def kill(self, seconds: int) -> None:
+        self.world.kill()
+        self.world.clock.advance(seconds)
+        self.instance = self.run_it()
+
+    @rule(seconds=SECONDS)
+    def reboot(self, seconds: int) -> None:
+        self.world.kill()
+        self.world.reboot(seconds)
+        self.instance = self.run_it()
+
+    @rule(seconds=SECONDS)
+    def restart(self, seconds: int) -> None:
+        self.instance.runner._stopped()
+        if self.kept.broken:
+            self.world.note("kill")  # what could not be kept is forgotten
+        self.world.clock.advance(seconds)
+        self.instance = self.run_it()
+
+    @rule(description=DESCRIPTIONS, notice=NOTICES, resources=RESOURCES)
+    def rehearse(self, description: str, notice: float, resources: tuple[str, ...]) -> None:
+        request = Request("Reboot", notice, 30.0, "Platform", resources, description)
+        clocks = self.instance.parts.clocks
+        spool = Spool(self.directory)
+        Path(spool.path).mkdir(mode=0o700, exist_ok=True)
+        spool.write(new_id(), Record(request, clocks.stamp()))
+
+    # The promises
+
+    @invariant()
+    def promises_are_kept(self) -> None:
+        self.judge.read(self.world.ledger)
+
+    @invariant()
+    def states_tell_the_truth(self) -> None:
+        for life in self.instance.parts.conductor.lives:
+            if life.state in (states.PREPARED, states.APPROVED) and life.plan.runs:
+                assert life.plan.preparation() == PREPARED
+            if life.approvals and life.listed:
+                assert life.state in (states.APPROVED, states.STARTED)
+            if life.state == states.RECOVERING:
+                assert life.outcome
+                assert life.gone_at
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "world"):
+                self.come_to_rest()
+        finally:
+            shutil.rmtree(self.directory)
+
+    def come_to_rest(self) -> None:
+        """Let all work again, end every event, and see what became of them."""
+        self.judge.read(self.world.ledger)
+        self.answer_reads_with(None)
+        self.answer_approvals_with(None)
+        self.world.unreadable = frozenset()
+        self.world.not_startable = False
+        self.kept.broken = False
+        self.pass_busy_time(150)
+        self.judge.read(self.world.ledger).at_rest(self.world.wall)
+        for life in self.events(SCHEDULED):
+            self.world.model.cancel(life.event_id)
+        for life in self.events(STARTED):
+            self.world.model.finish(life.event_id)
+        spool = Spool(self.directory)
+        names = spool.names()
+        for drill in names.drills if names else ():
+            spool.cancel(drill)
+        self.pass_busy_time(150)
+        self.judge.read(self.world.ledger).over()
+        assert not self.instance.parts.conductor.lives
+        assert self.instance.parts.conductor.idle()
+        assert not [row for row in self.kept.lives() if row.open]
+
+
+TestRunner = RunnerMachine.TestCase
+TestRunner.settings = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

@@ -1,0 +1,122 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Policies that try everything a match can ask of the runner: an event's Description says which match is meant."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+from forewarn.policy.engine import PolicySet
+from tools.policy_data import policy, policy_set
+
+# The real checks of hook programs apply to it; nobody runs it.
+PROGRAM = "/bin/true"
+HOOK_SECONDS = 30.0
+
+
+class Stage(NamedTuple):
+    """What one match of one policy asks for. Hooks are named by one argument, which is theirs in all tests."""
+
+    policy: str
+    output: str
+    prepare: tuple[str, ...] = ()
+    recover: tuple[str, ...] = ()
+    on_failure: str = "hold"
+    parallel: bool = False
+    approver: str = "leader"
+    group: str = "independent"
+
+
+class Profile(NamedTuple):
+    """What becomes of an event with this Description; ``after`` is its age in seconds before which it is held."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    after: float = 0.0
+
+    @property
+    def approves(self) -> bool:
+        """Whether the policies approve."""
+        return all(stage.output == "approve" for stage in self.stages)
+
+    @property
+    def witness(self) -> bool:
+        """Whether a VM that is not affected may approve."""
+        return all(stage.approver == "witness" for stage in self.stages)
+
+    @property
+    def holds_groups(self) -> bool:
+        """Whether an event of several VMs is held."""
+        return any(stage.group == "hold" for stage in self.stages) and any(stage.prepare for stage in self.stages)
+
+    def stages_for(self, affected: bool) -> list[Stage]:
+        """Return the stages whose hooks a VM is to run."""
+        return [stage for stage in self.stages if stage.prepare and (affected or stage.approver == "witness")]
+
+
+def _one(name: str, output: str = "approve", prepare: str = "", recover: str = "", **values: Any) -> Profile:
+    return Profile(name, (Stage("web", output, tuple(prepare.split()), tuple(recover.split()), **values),))
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        _one("plain"),
+        _one("anyone", approver="any"),
+        _one("refuse", "hold"),
+        _one("drain", prepare="drain", recover="undrain"),
+        _one("steps", prepare="step-1 step-2 step-3", recover="back-1 back-2", group="hold"),
+        _one("sides", prepare="left right middle", recover="straighten", parallel=True),
+        _one("careless", prepare="try-1 try-2", recover="untry", on_failure="approve"),
+        _one("sit", "hold", prepare="sit-down", recover="stand-up"),
+        _one("oneway", prepare="leave"),
+        _one("watch", prepare="look", recover="look-away", approver="witness"),
+        # Two that share both hooks, and one that shares a recover hook only.
+        _one("share-a", prepare="close-door", recover="open-door"),
+        _one("share-b", prepare="close-door lock", recover="unlock open-door"),
+        _one("share-c", "hold", prepare="close-window", recover="open-door open-window"),
+        Profile(
+            "two",
+            (
+                Stage("web", "approve", ("drain-two",), ("undrain-two",)),
+                Stage("db", "approve", ("flush",), ("reopen",), on_failure="approve"),
+            ),
+        ),
+        Profile(
+            "split",
+            (
+                Stage("web", "approve", ("drain-split",), ("undrain-split",)),
+                Stage("db", "hold", ("flush-split",), ("reopen-split",)),
+            ),
+        ),
+        _one("later", prepare="late", recover="unlate")._replace(after=20.0),
+    )
+}
+NOTIFY = "tell"
+
+
+def hook(name: str) -> dict[str, Any]:
+    """Return the hook of a name, as an artifact has it."""
+    return {"run": [PROGRAM, name], "timeout_seconds": HOOK_SECONDS}
+
+
+@cache
+def policies() -> PolicySet:
+    """Return the policies of all profiles."""
+    matches: dict[str, list[dict[str, Any]]] = {"web": [], "db": []}
+    for profile in PROFILES.values():
+        condition = f'event.Description == "{profile.name}"'
+        for stage in profile.stages:
+            if profile.after:
+                early = f'{condition} && age < duration("{profile.after:g}s")'
+                matches[stage.policy].append({"id": f"{profile.name}-early", "condition": early, "output": "hold"})
+            match: dict[str, Any] = {"id": profile.name, "condition": condition, "output": stage.output}
+            match.update(approver=stage.approver, group=stage.group, notify=[hook(NOTIFY)])
+            if stage.prepare:
+                match["prepare"] = [hook(name) for name in stage.prepare]
+                match["recover"] = [hook(name) for name in stage.recover]
+                match.update(on_failure=stage.on_failure, parallel=stage.parallel)
+            matches[stage.policy].append(match)
+    return policy_set(*(policy(*found, name=name) for name, found in matches.items()))

@@ -1,0 +1,487 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hooks of several events: when they start, what they wait for, what a restart makes of them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+from forewarn.events import Event
+from forewarn.policy.decision import APPROVE, Verdict
+from forewarn.runner import conductor
+from forewarn.runner import life as states
+from forewarn.runner.conductor import MOST_NOTIFYING, MOST_RUNNING, Conductor
+from forewarn.runner.hooks import HookSettings
+from forewarn.runner.journal import LifeRow
+from forewarn.runner.life import Life
+from forewarn.runner.metrics import Metrics
+from tools.runner_profiles import hook
+from tools.runner_world import EPOCH, Hook, Lines, World, WorldExecutor, leftovers_in
+from tools.watched_journals import Kept, MemoryJournal
+
+
+class Stage:
+    """A conductor with hooks that end when a test says so."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.kept = Kept()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a runner on what is kept."""
+        self.executor: Any = WorldExecutor(self.world)
+        executor: Any = self.executor
+        self.log = Lines()
+        self.journal = MemoryJournal(self.world, self.kept)
+        self.conductor = Conductor(
+            executor,
+            self.journal,
+            self.log,
+            Metrics(),
+            self.world.clocks(),
+            HookSettings(),
+            lambda: datetime.fromtimestamp(self.world.wall, timezone.utc),
+        )
+
+    def restart(self) -> None:
+        """Kill the runner, and begin another."""
+        self.world.kill()
+        self.begin()
+        with leftovers_in(self.world):
+            self.conductor.resume()
+
+    def event(self, event_id: str, not_before: float | None = 900.0) -> Event:
+        moment = None
+        if not_before is not None:
+            moment = datetime.fromtimestamp(EPOCH + self.world.now + not_before, timezone.utc)
+        return Event(event_id, "Reboot", "VirtualMachine", ("web_0",), "Scheduled", moment)
+
+    def listed(
+        self, event_id: str, prepare: str = "", recover: str = "", not_before: float | None = 900.0, **values: Any
+    ) -> Life:
+        """Return the life of an event that was just seen, with a plan."""
+        life = self.conductor.born(self.event(event_id, not_before), False)
+        life.confirmed = True
+        self.conductor.prepare(life, [verdict(prepare, recover, **values)])
+        return life
+
+    def work(self, seconds: float = 0.0) -> None:
+        self.world.clock.advance(seconds)
+        self.conductor.collect()
+        self.conductor.advance()
+        self.journal.commit()
+
+    def running(self, *phases: str) -> list[str]:
+        return [hook.name for hook in self.world.running() if not phases or hook.phase in phases]
+
+    def end(self, name: str, result: str = "succeeded") -> None:
+        """Let a hook end, and the runner notice."""
+        (found,) = (hook for hook in self.world.running() if hook.name == name)
+        found.ends_at, found.result = self.world.now, result
+        self.work()
+
+    def started(self) -> list[str]:
+        return [entry.fields["name"] for entry in self.world.ledger if entry.kind == "start"]
+
+    def latest(self, name: str) -> Hook:
+        return [hook for hook in self.world.hooks if hook.name == name][-1]
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        return [fields for _level, line, fields in self.log.lines if line == name]
+
+
+def verdict(prepare: str, recover: str = "", **values: Any) -> Verdict:
+    made = Verdict("web", APPROVE, "drain", "because", "web.yml:1:1", **values)
+    return made._replace(prepare=tuple(map(hook, prepare.split())), recover=tuple(map(hook, recover.split())))
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+# Preparing
+
+
+def test_events_are_prepared_side_by_side_the_soonest_first(stage: Stage) -> None:
+    stage.listed("A", "late", not_before=900)
+    stage.listed("B", "never", not_before=None)
+    stage.listed("C", "soon", not_before=30)
+    stage.work()
+    assert stage.started() == ["soon", "late", "never"]
+
+
+def test_a_hook_gets_its_own_timeout_or_what_is_left_before_not_before(stage: Stage) -> None:
+    stage.listed("A", "drain", not_before=900)
+    stage.listed("B", "hurry", not_before=20)
+    stage.work()
+    timeouts = {entry.fields["name"]: entry.fields["timeout"] for entry in stage.world.ledger if entry.kind == "start"}
+    assert timeouts == {"drain": 30.0, "hurry": pytest.approx(17.0)}
+
+
+def test_without_time_nothing_is_started_and_that_is_a_failure(stage: Stage) -> None:
+    life = stage.listed("A", "drain flush", "undrain", not_before=3.5)
+    stage.work()
+    stage.work()
+    assert stage.started() == []
+    assert life.state == states.FAILED
+    failure = life.plan.failure()
+    assert failure is not None
+    assert "no time left" in failure.reason
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert stage.started() == [], "and what was never prepared is not recovered"
+    assert life.state == states.DONE
+
+
+def test_an_event_that_no_document_has_confirmed_is_not_prepared(stage: Stage) -> None:
+    life = stage.listed("A", "drain")
+    life.confirmed = False
+    stage.work()
+    assert stage.started() == []
+
+
+def test_a_crowd_of_hooks_waits_its_turn(stage: Stage) -> None:
+    lives = [stage.listed(f"E{number:03}", f"drain-{number}", "undrain") for number in range(60)]
+    stage.work()
+    assert len(stage.running()) == MOST_RUNNING
+    for _ in range(60):
+        for name in stage.running()[:5]:
+            stage.end(name)
+        assert len(stage.running()) <= MOST_RUNNING
+    assert all(life.state == states.PREPARED for life in lives)
+    assert len(stage.started()) == 60
+
+
+def test_hooks_that_are_to_be_tried_again_do_not_make_it_spin(stage: Stage) -> None:
+    """With all places taken nothing can start, so nothing is to be waited for but the end of a hook."""
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    stage.end("undrain", "failed")
+    assert stage.conductor.next_in() == pytest.approx(10.0)
+    for number in range(MOST_RUNNING):
+        stage.listed(f"E{number:03}", f"drain-{number}")
+    stage.work()
+    stage.work(11.0)
+    assert stage.running().count("undrain") == 0
+    assert stage.conductor.next_in() not in (0.0, None)
+    stage.end("drain-3")
+    assert stage.running().count("undrain") == 1
+
+
+def test_a_program_that_cannot_be_started_is_a_failure_and_was_an_attempt(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.world.not_startable = True
+    stage.work()
+    stage.work()
+    assert life.state == states.FAILED
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert stage.running() == ["undrain"], "half a drain may have happened: nobody knows"
+
+
+def test_a_hook_that_may_not_be_run_is_a_failure_that_says_why(stage: Stage) -> None:
+    life = stage.conductor.born(stage.event("A"), False)
+    life.confirmed = True
+    missing = {"run": ["/nonexistent/drain"], "timeout_seconds": 60.0}
+    stage.conductor.prepare(life, [verdict("")._replace(prepare=(missing,))])
+    stage.work()
+    assert life.state == states.FAILED
+    (line,) = stage.lines("hook-ended")
+    assert line["result"] == "not-started"
+    assert "/nonexistent/drain" in line["reason"]
+
+
+# Recovering
+
+
+def test_recovery_waits_until_the_prepare_hook_has_ended(stage: Stage) -> None:
+    life = stage.listed("A", "drain flush", "undrain")
+    stage.work()
+    stage.latest("drain").patience = 1.5
+    stage.conductor.gone(life, states.CALLED_OFF)
+    stage.work()
+    assert (stage.running(), life.state) == (["drain"], states.RECOVERING)
+    stage.work(1.0)
+    assert stage.running() == ["drain"]
+    stage.work(1.0)
+    assert stage.running() == ["undrain"]
+    stage.end("undrain")
+    assert life.state == states.CANCELLED
+    assert stage.conductor.lives == []
+    assert [row.open for row in stage.kept.lives()] == [False]
+
+
+def test_without_recover_hooks_the_end_of_the_prepare_hook_is_waited_for_all_the_same(stage: Stage) -> None:
+    life = stage.listed("A", "drain")
+    stage.work()
+    stage.latest("drain").patience = 1.5
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert life.state == states.RECOVERING
+    stage.work(2.0)
+    assert life.state == states.DONE
+
+
+def test_a_recovery_that_fails_is_tried_again_after_10_and_60_seconds_and_then_given_up(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain open")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    for seconds in (10.0, 60.0):
+        stage.end("undrain", "failed")
+        assert stage.conductor.next_in() == pytest.approx(seconds)
+        stage.work(seconds - 0.1)
+        assert stage.running() == []
+        stage.work(0.2)
+        assert stage.running() == ["undrain"]
+    assert stage.latest("undrain").attempt == 3
+    stage.end("undrain", "failed")
+    stage.work(100.0)
+    assert "open" not in stage.started()
+    assert life.state == states.DONE
+    assert "recovery failed" in stage.lines("state")[-1]["why"]
+
+
+def test_a_shared_recovery_is_left_to_the_event_that_is_listed_longest(stage: Stage) -> None:
+    lives = [stage.listed(name, f"drain-{name}", "undrain") for name in "ABC"]
+    stage.work()
+    for name in "ABC":
+        stage.end(f"drain-{name}")
+    for life in lives:
+        stage.conductor.gone(life, states.FINISHED)
+        stage.work()
+        assert stage.running() == (["undrain"] if life is lives[-1] else [])
+    assert [line["event_id"] for line in stage.lines("hook-left")] == ["A", "B"]
+    stage.end("undrain")
+    assert stage.started().count("undrain") == 1
+    assert [life.state for life in lives] == [states.DONE] * 3
+
+
+def test_a_recovery_is_not_left_to_an_event_that_has_prepared_nothing(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    other = stage.listed("B", "drain", "undrain")
+    other.confirmed = False
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    other.confirmed = True
+    stage.work()
+    assert stage.running() == ["undrain"], "and the other one waits until it is undone"
+    stage.end("undrain")
+    assert stage.running() == ["drain"]
+    assert other.state == states.PREPARING
+
+
+def test_what_the_next_event_needs_too_is_not_undone_and_done_again(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.listed("B", "drain", "undrain")
+    stage.work()
+    assert stage.running() == ["drain"]
+    assert stage.lines("hook-left")
+
+
+def test_what_is_undone_for_one_event_is_not_prepared_for_another_at_the_same_time(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    stage.listed("B", "drain", "undrain")
+    stage.listed("C", "flush", "reopen")
+    stage.work()
+    assert stage.running() == ["undrain", "flush"]
+    stage.end("undrain", "failed")
+    assert sorted(stage.running()) == ["drain", "flush"]
+    stage.work(20.0)
+    assert stage.started().count("undrain") == 1, "tried again it would undo the other's"
+    assert stage.lines("hook-left")
+
+
+def test_an_id_that_is_listed_again_while_it_is_undone_is_another_event(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    again = stage.listed("A", "drain", "undrain")
+    assert again.identifier > life.identifier
+    stage.work()
+    assert stage.running() == ["undrain"]
+    stage.end("undrain")
+    assert stage.running() == ["drain"]
+    assert (life.state, again.state) == (states.DONE, states.PREPARING)
+
+
+# Without a journal
+
+
+def test_nothing_is_prepared_that_could_not_be_recovered(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.kept.broken = True
+    stage.work()
+    stage.work()
+    assert stage.started() == []
+    assert not life.plan.begun()
+    stage.kept.broken = False
+    stage.journal.commit()
+    stage.work()
+    assert stage.running() == ["drain"]
+    assert stage.latest("drain").attempt == 1
+
+
+def test_recovery_runs_all_the_same(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.kept.broken = True
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert stage.running() == ["undrain"]
+    stage.end("undrain")
+    assert life.state == states.DONE
+
+
+# After a crash
+
+
+def test_an_interrupted_hook_is_ended_and_runs_again_once_the_event_is_seen(stage: Stage) -> None:
+    stage.listed("A", "drain flush", "undrain")
+    stage.work()
+    stage.end("drain")
+    left = stage.latest("flush")
+    stage.restart()
+    assert left.over == "ended"
+    (life,) = stage.conductor.lives
+    stage.work()
+    assert stage.running() == []
+    life.confirmed = True
+    stage.work()
+    assert stage.running() == ["flush"]
+    assert stage.latest("flush").attempt == 2
+    assert life.state == states.PREPARING
+    stage.end("flush")
+    assert life.state == states.PREPARED
+    assert stage.started() == ["drain", "flush", "flush"], "what had succeeded does not run again"
+
+
+def test_an_interrupted_recovery_runs_again_at_once(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain open")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    stage.end("undrain")
+    assert stage.running() == ["open"]
+    stage.restart()
+    stage.work()
+    assert stage.running() == ["open"]
+    assert stage.latest("open").attempt == 2
+    assert stage.started().count("undrain") == 1
+
+
+def test_a_pause_before_the_next_attempt_is_forgotten_but_not_the_attempts(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    stage.end("undrain", "failed")
+    stage.restart()
+    stage.work()
+    assert stage.latest("undrain").attempt == 2
+    assert stage.running() == ["undrain"]
+
+
+def test_what_had_ended_before_its_state_was_kept_is_prepared_when_it_is_taken_up(stage: Stage) -> None:
+    """Else it would be approved in a state that knows no approval."""
+    life = stage.listed("A", "drain")
+    stage.work()
+    life.plan.runs[0].end("succeeded")
+    stage.journal.save(life.as_row())
+    stage.journal.commit()
+    assert life.state == states.PREPARING
+    stage.restart()
+    assert [life.state for life in stage.conductor.lives] == [states.PREPARED]
+
+
+def test_a_damaged_record_is_told_and_the_others_are_taken_up(stage: Stage) -> None:
+    stage.listed("A", "drain")
+    stage.journal.save(LifeRow(1, "b", states.PREPARED, True, {"id": 1, "event": {"EventId": "B"}, "drill": False}))
+    stage.journal.commit()
+    stage.restart()
+    assert [life.event.event_id for life in stage.conductor.lives] == ["A"]
+    (line,) = stage.lines("journal-trouble")
+    assert line["event_key"] == "b"
+
+
+def test_births_are_told_apart_even_if_the_clock_stands_still_or_is_set_back(stage: Stage) -> None:
+    first = stage.listed("A")
+    second = stage.listed("B")
+    stage.world.wall_error = -3600.0
+    third = stage.listed("C")
+    assert first.identifier < second.identifier < third.identifier
+
+
+# Notices
+
+
+def test_notices_hold_up_nothing_and_are_few_at_a_time(stage: Stage) -> None:
+    life = stage.listed("A", "drain")
+    life.notify = [hook(f"tell-{number}") for number in range(10)]
+    stage.conductor.notify(life, "decided")
+    stage.work()
+    assert stage.running("notify") == [f"tell-{number}" for number in range(MOST_NOTIFYING)]
+    assert stage.running("prepare") == ["drain"]
+    stage.end("drain")
+    assert life.state == states.PREPARED
+    for number in range(10):
+        stage.end(f"tell-{number}", "failed" if number % 2 else "succeeded")
+    assert stage.conductor.idle()
+    assert [line["result"] for line in stage.lines("notified")][:2] == ["succeeded", "failed"]
+    assert life.state == states.PREPARED
+
+
+def test_notices_that_nobody_gets_through_do_not_fill_the_memory(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conductor, "MOST_WAITING_NOTICES", 100)
+    life = stage.listed("A")
+    life.notify = [hook("tell")]
+    for _ in range(150):
+        stage.conductor.notify(life, "decided")
+    stage.work()
+    assert len(stage.running("notify")) == MOST_NOTIFYING
+    for _ in range(100):
+        for found in stage.world.running():
+            found.ends_at = stage.world.now
+        stage.work()
+    assert stage.conductor.idle()
+    assert len(stage.started()) == 100
+    assert sum(line["dropped"] or 0 for line in stage.lines("notified")) == 50
+
+
+def test_a_hook_learns_how_many_others_are_prepared_for(stage: Stage) -> None:
+    told: list[str] = []
+    start = stage.executor.start
+
+    def noted(token: Any, command: Any) -> Any:
+        told.append(command.environment["FOREWARN_OTHER_EVENTS"])
+        return start(token, command)
+
+    stage.executor.start = noted
+    stage.listed("A", "one", "undo")
+    stage.work()
+    stage.listed("B", "two", "undo")
+    stage.work()
+    assert told == ["0", "1"]
