@@ -128,16 +128,3 @@ version:
   returned: success
   type: str
 """
-
-
-def main() -> None:
-    """Say that the action plugin was not found: nothing of this works on a VM."""
-    from ansible.module_utils.basic import AnsibleModule
-
-    AnsibleModule(argument_spec={}, supports_check_mode=True).fail_json(
-        msg="runner_build works on the control node. Call it by its full name, forewarn.azure.runner_build."
-    )
-
-
-if __name__ == "__main__":
-    main()

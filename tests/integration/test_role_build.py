@@ -82,6 +82,15 @@ def test_a_failing_test_is_refused_or_with_warn_a_warning(adhoc: AdHoc) -> None:
     assert "expected  hold" in warned.stdout + warned.stderr
 
 
+def test_a_claim_that_does_not_hold_is_refused(adhoc: AdHoc) -> None:
+    claim = "invariants:\n  - {name: nothing is approved, expression: decision == hold}\n"
+    (adhoc.directory / "policies" / "web.yml").write_text(POLICY + claim)
+    outcome = build(adhoc, {"policies": ["policies"]})
+    assert outcome.status == {"vm": "FAILED"}
+    assert "forewarn policy verify objects" in outcome.only()["msg"]
+    assert "nothing is approved" in outcome.only()["msg"]
+
+
 def test_a_mistake_is_refused_whatever_the_gate(adhoc: AdHoc) -> None:
     (adhoc.directory / "policies" / "web.yml").write_text(POLICY.replace("EventType", "EvntType"))
     outcome = build(adhoc, {"policies": ["policies"], "gate": "warn"})
