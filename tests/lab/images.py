@@ -53,7 +53,7 @@ def _root_file_system(suite: str) -> Path:
     with _locked(suite):
         if not root.exists():
             for older in CACHE.glob(f"{suite}-*"):  # a build that was ended, too
-                shutil.rmtree(older)
+                _remove(older)
             draft = CACHE / f"{suite}-new"
             run(
                 *("debootstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", suite, draft),
@@ -62,6 +62,15 @@ def _root_file_system(suite: str) -> Path:
             _settle(draft)
             draft.rename(root)
     return root
+
+
+def _remove(directory: Path) -> None:
+    """Remove a build; what debootstrap has mounted there, if it was killed, first."""
+    mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for path in sorted(mounted, reverse=True):
+        if directory in Path(path).parents:
+            run("umount", path)
+    shutil.rmtree(directory)
 
 
 def _settle(root: Path) -> None:
