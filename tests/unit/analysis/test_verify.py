@@ -140,7 +140,8 @@ def test_approved_unprepared(tmp_path: Path) -> None:
 def test_followers(tmp_path: Path) -> None:
     text = (
         HEAD
-        + "    - {id: a, condition: event.EventType == 'Freeze', approver: any, output: approve}\n    - {output: hold}\n"
+        + "    - {id: a, condition: event.EventType == 'Freeze', approver: any, output: approve}\n"
+        + "    - {output: hold}\n"
     )
     assert of(found(tmp_path, text), "follower-approves").severity == "warning"
     alone = text.replace("'Freeze'", "'Freeze' && size(event.Resources) == 1")

@@ -279,29 +279,38 @@ def phrase(dimension: Dimension, values: Sequence[Value]) -> str:
     if [value.label for value in values] == ["missing"]:
         return f"{shown} is {'not known' if name in ('vm.name', 'vm.tags') else 'missing'}"
     listed = _ranges(dimension, values) if dimension.ordered else [value.label for value in values]
-    verb = "=" if len(listed) == 1 and not (dimension.ordered and (".." in listed[0] or " " in listed[0])) else "in"
+    verb = (
+        "="
+        if len(listed) == 1
+        and not (dimension.ordered and (".." in listed[0] or " " in listed[0].removesuffix(" (unknown)")))
+        else "in"
+    )
     return f"{shown} {verb} {', '.join(listed)}"
 
 
 def _ranges(dimension: Dimension, values: Sequence[Value]) -> list[str]:
-    runs: list[list[Value]] = []
-    places = {value: place for place, value in enumerate(dimension.values)}
-    last = -2
-    for value in values:
-        place = places[value]
-        mergeable = value.concrete is not MISSING and not value.label.endswith(")")
-        if (
-            runs
-            and mergeable
-            and place == last + 1
-            and runs[-1][-1].concrete is not MISSING
-            and not runs[-1][-1].label.endswith(")")
-        ):
-            runs[-1].append(value)
-        else:
-            runs.append([value])
-        last = place
-    return [run[0].label if len(run) == 1 else merged_range(dimension.kind, run) for run in runs]
+    """Return ordered values as ranges, adjacent intervals as one. An interval of which not all representatives are
+    meant, since something else is compared with it, is told as such.
+    """
+    told: list[str] = []
+    run: list[Value] = []
+    bounds: dict[tuple[Any, Any], list[Value]] = {}
+    for value in dimension.values:
+        bounds.setdefault((value.low, value.high), []).append(value)
+    for every in bounds.values():
+        meant = [value for value in every if value in values]
+        whole = len(meant) == len(every) and every[0].concrete is not MISSING and every[0].low != -1
+        if whole:
+            run.append(every[0])
+            continue
+        if run:
+            told.append(merged_range(dimension.kind, run))
+            run = []
+        if len(meant) == len(every):
+            told.append(every[0].label)
+        elif meant:
+            told.append(f"a part of {merged_range(dimension.kind, every[:1])}")
+    return [*told, merged_range(dimension.kind, run)] if run else told
 
 
 def slices(

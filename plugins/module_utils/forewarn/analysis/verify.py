@@ -125,7 +125,7 @@ def _dead(policy: PolicyDecided, matches: tuple[ReadMatch, ...], reachable: int)
     before: list[MatchSets] = []
     for match in matches:
         sets = policy.matches[match.number]
-        if sets.met or sets.failed:
+        if sets.met:
             if match.inner is not None:
                 yield from _dead(policy, match.inner, reachable)
         elif not sets.condition & reachable:

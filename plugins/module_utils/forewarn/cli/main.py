@@ -39,6 +39,7 @@ POLICY_COMMANDS = {
     "check": ("policy_check", "find mistakes in policy files"),
     "test": ("policy_test", "run the tests beside the policies"),
     "verify": ("policy_verify", "prove what policies do with every event there can be"),
+    "diff": ("policy_diff", "show what a change of policies changes, for every event"),
     "explain": ("policy_explain", "show every rule tried on one event, with values"),
     "replay": ("policy_replay", "show what a policy would have decided of events that have been"),
     "compile": ("policy_compile", "write the artifact that a runner loads"),

@@ -1,0 +1,290 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``policy diff``: for which events two sets of policies decide differently, and whether the new one allows more."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..policy.artifact import Artifact
+from ..policy.decision import APPROVERS, GROUPS
+from .abstract import Evaluation
+from .boxes import boxes, words
+from .decide import DOUBT, RULE, Decided, Outcome, Region, combine
+from .proof import AnalysisError, Example, Prover, agrees
+from .reading import make_spaces, read_together
+from .space import Space
+
+MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE = "more-permissive", "less-permissive", "incomparable", "alike", "no-change"
+_MOST_BOXES = 8
+_TRIES = 50
+
+
+class Behaviour(NamedTuple):
+    """What a class's outcome amounts to. ``preparing``: each rule's prepare hooks with on_failure and parallel."""
+
+    output: str
+    approver: str
+    group: str
+    preparing: tuple[Any, ...]
+    recover: tuple[Any, ...]
+    notify: tuple[Any, ...]
+    reason: tuple[str | None, str | None, str | None]  # policy, rule, how
+
+
+class Part(NamedTuple):
+    """Events of one change in words, with one of them and what is decided for it before and after.
+
+    ``usual`` is False if only events that the service does not send are among them.
+    """
+
+    when: str
+    usual: bool
+    case: Mapping[str, Any]
+    old: Mapping[str, Any]
+    new: Mapping[str, Any]
+    certain: bool
+
+
+@dataclass
+class Change:
+    """One kind of change: what becomes of what, for which events. ``effect``: MORE, LESS, INCOMPARABLE or ALIKE.
+
+    ``rule`` is the match of the new policies that decides, as (policy, path, source, line, column), None if none does.
+    """
+
+    what: str
+    effect: str
+    rule: tuple[str, str, str, int, int] | None
+    parts: list[Part] = field(default_factory=list)
+    complete: bool = True  # whether the parts are all
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the change for ``--format json``."""
+        names = ("policy", "rule", "path", "line", "column")
+        return {
+            "change": self.what,
+            "effect": self.effect,
+            "decided_by": None if self.rule is None else dict(zip(names, self.rule)),
+            "complete": self.complete,
+            "events": [part._asdict() for part in self.parts],
+        }
+
+
+@dataclass(frozen=True)
+class Difference:
+    """All changes, and what they amount to: the same constants, or NO_CHANGE."""
+
+    verdict: str
+    changes: tuple[Change, ...]
+    classes: int
+    assumptions: tuple[str, ...]
+    not_understood: tuple[str, ...]
+
+
+def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None) -> Difference:
+    """Compare policies. Raises InputError if there are too many classes, AnalysisError on a defect of our own."""
+    before, after = read_together([old, new], params)
+    provers = Prover(before), Prover(after)
+    changes: dict[tuple[str, str], Change] = {}
+    classes = 0
+    for space in make_spaces([before, after]):
+        classes += space.reachable.bit_count()
+        evaluation = Evaluation(space)
+        pair = Decided(before, space, evaluation), Decided(after, space, evaluation)
+        for what, effect, found in _changes(*pair):
+            change = changes.setdefault((what, effect), Change(what, effect, _rule(pair[1], found)))
+            _add_parts(change, pair, provers, found)
+    ordered = sorted(changes.values(), key=lambda one: ([MORE, INCOMPARABLE, LESS, ALIKE].index(one.effect), one.what))
+    sources = tuple(dict.fromkeys(free.source for free in before.vocabulary.frees.values()))
+    assumptions = tuple(dict.fromkeys((*before.assumptions, *after.assumptions)))
+    return Difference(_verdict(ordered), tuple(ordered), classes, assumptions, sources)
+
+
+def _verdict(changes: list[Change]) -> str:
+    effects = {change.effect for change in changes} - {ALIKE}
+    if not changes:
+        return NO_CHANGE
+    if not effects:
+        return ALIKE
+    return effects.pop() if len(effects) == 1 else INCOMPARABLE
+
+
+def _changes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]]:
+    """Yield what changes how, each with its classes."""
+    merged: dict[tuple[str, str], int] = {}
+    pairs = itertools.product(_behaviours(old).items(), _behaviours(new).items())
+    for (before, classes), (after, others) in pairs:
+        if before != after and (both := classes & others):
+            key = _what(before, after), _effect(before, after)
+            merged[key] = merged.get(key, 0) | both
+    for (what, effect), classes in merged.items():
+        yield what, effect, classes
+
+
+def _behaviours(decided: Decided) -> dict[Behaviour, int]:
+    found: dict[Behaviour, int] = {}
+    for regions, classes in decided.regions():
+        key = _behaviour(regions, combine(regions))
+        found[key] = found.get(key, 0) | classes
+    return found
+
+
+def _behaviour(regions: tuple[Region, ...], outcome: Outcome) -> Behaviour:
+    preparing = []
+    for region in regions:
+        if region.how == RULE and region.match is not None and region.match.data.get("prepare"):
+            data = region.match.data
+            preparing.append(
+                (_hooks(data["prepare"]), data.get("on_failure", "hold"), bool(data.get("parallel", False)))
+            )
+    return Behaviour(
+        outcome.output,
+        outcome.approver if outcome.output == "approve" else "",
+        outcome.group if outcome.output == "approve" and preparing else "",
+        tuple(preparing),
+        _hooks(outcome.recover),
+        _hooks(outcome.notify),
+        (None, None, DOUBT) if outcome.how == DOUBT else (outcome.policy, outcome.rule, outcome.how),
+    )
+
+
+def _hooks(hooks: Any) -> tuple[str, ...]:
+    return tuple(_hook(hook) for hook in hooks)
+
+
+def _hook(hook: Mapping[str, Any]) -> str:
+    what = (
+        " ".join(hook["run"])
+        if "run" in hook
+        else f"{hook['action']} {hook['unit']}"
+        if "unit" in hook
+        else hook["http"]
+    )
+    return f"{what} ({hook.get('timeout_seconds', 60.0):g} s)"
+
+
+def _what(old: Behaviour, new: Behaviour) -> str:
+    told = []
+    if old.output != new.output:
+        told.append(f"{old.output} → {new.output}")
+    if old.preparing != new.preparing:
+        told.append(f"prepare: {_preparation(old)} → {_preparation(new)}")
+    hooks = (("recover", old.recover, new.recover), ("notify", old.notify, new.notify))
+    told += [f"{name}: {_list(before)} → {_list(after)}" for name, before, after in hooks if before != after]
+    who = (("approver", old.approver, new.approver), ("group", old.group, new.group))
+    told += [f"{name}: {before} → {after}" for name, before, after in who if before and after and before != after]
+    if not told:
+        told.append(f"{old.output}, for another reason: {_reason(old)} → {_reason(new)}")
+    return "; ".join(told)
+
+
+def _list(hooks: tuple[str, ...]) -> str:
+    return ", ".join(hooks) or "nothing"
+
+
+def _preparation(one: Behaviour) -> str:
+    told = []
+    for hooks, on_failure, parallel in one.preparing:
+        more = [
+            word for word, is_so in (("approve on failure", on_failure == "approve"), ("parallel", parallel)) if is_so
+        ]
+        told.append(_list(hooks) + (f" [{', '.join(more)}]" if more else ""))
+    return ", ".join(told) or "nothing"
+
+
+def _reason(one: Behaviour) -> str:
+    policy, rule, how = one.reason
+    if policy is None:
+        return "unknown EventType or EventStatus" if how == DOUBT else "no rule applies"
+    words_ = {"error": " (no value)", "explanation": " (explanation without value)"}.get(how or "", "")
+    return f"{policy}/{rule}{words_}" if rule else f"{policy} ({how})"
+
+
+def _effect(old: Behaviour, new: Behaviour) -> str:
+    """Tell whether the new behaviour lets an event start sooner, or with less done before."""
+    if old.output != new.output:
+        return MORE if new.output == "approve" else LESS
+    if old.output != "approve":
+        return ALIKE
+    directions = set()
+    for order, before, after in (
+        (APPROVERS, old.approver, new.approver),
+        (GROUPS, old.group or GROUPS[-1], new.group or GROUPS[-1]),
+    ):
+        if before != after:
+            directions.add(MORE if order.index(after) > order.index(before) else LESS)
+    if old.preparing != new.preparing:
+        before_hooks, after_hooks = _strictness(old), _strictness(new)
+        if before_hooks > after_hooks:
+            directions.add(MORE)
+        elif before_hooks < after_hooks:
+            directions.add(LESS)
+        elif before_hooks != after_hooks:
+            directions.add(INCOMPARABLE)
+    if not directions:
+        return ALIKE
+    return directions.pop() if len(directions) == 1 else INCOMPARABLE
+
+
+def _strictness(one: Behaviour) -> frozenset[tuple[str, str]]:
+    """Return what must have been done before an approval, and what must have succeeded."""
+    done = {(hook, "done") for hooks, _on_failure, _parallel in one.preparing for hook in hooks}
+    succeeded = {
+        (hook, "succeeded") for hooks, on_failure, _ in one.preparing if on_failure == "hold" for hook in hooks
+    }
+    return frozenset(done | succeeded)
+
+
+def _rule(decided: Decided, classes: int) -> tuple[str, str, str, int, int] | None:
+    outcome = decided.outcome(decided.space.first(classes))
+    for policy in decided.policies:
+        for sets in policy.matches.values():
+            if (policy.policy.name, sets.match.path) == (outcome.policy, outcome.rule):
+                data = sets.match.data
+                return policy.policy.name, sets.match.path, policy.policy.data["source"], data["line"], data["column"]
+    return None
+
+
+def _add_parts(change: Change, pair: tuple[Decided, Decided], provers: tuple[Prover, Prover], classes: int) -> None:
+    space = pair[0].space
+    usual = bool(classes & space.normal)
+    care = space.reachable & (space.normal if usual else space.all)
+    found, rest = boxes(space, classes & care, _MOST_BOXES, care)
+    change.complete = change.complete and not rest
+    for box in found:
+        when = " and ".join(part for part in (space.slice_words, words(space, box, care)) if part) or "any event comes"
+        shown = _checked(pair, provers, box.classes & classes)
+        number, certain = (space.first(box.classes & classes), False) if shown is None else (shown[0].number, True)
+        case = space.witness(number).as_dict()
+        sides = [_decision(example) for example in shown] if shown else [_outcome(one, number) for one in pair]
+        change.parts.append(Part(when, usual, case, sides[0], sides[1], certain))
+
+
+def _checked(
+    pair: tuple[Decided, Decided], provers: tuple[Prover, Prover], classes: int
+) -> tuple[Example, Example] | None:
+    """Return what both engines decide for an event of the classes, once they confirm the analysis."""
+    space: Space = pair[0].space
+    for number in itertools.islice(space.members(classes), _TRIES):
+        seen = space.witness(number)
+        decisions = [prover.decide(seen) for prover in provers]
+        if all(agrees(one.outcome(number), decision) for one, decision in zip(pair, decisions)):
+            return Example(number, seen, decisions[0]), Example(number, seen, decisions[1])
+        if not space.frees:
+            raise AnalysisError(f"forewarn disagrees with itself about the event {dict(seen.event)}")
+    return None
+
+
+def _decision(example: Example) -> dict[str, Any]:
+    decision = example.decision
+    return {"output": decision.output, "policy": decision.policy, "rule": decision.rule, "reason": decision.reason}
+
+
+def _outcome(decided: Decided, number: int) -> dict[str, Any]:
+    outcome = decided.outcome(number)
+    return {"output": outcome.output, "policy": outcome.policy, "rule": outcome.rule, "reason": None}

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``policy diff`` tells every event for which a decision changes, and no other; each is decided by the engine."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+from forewarn.analysis.decide import Decided
+from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, _changes, compare
+from forewarn.analysis.proof import Prover
+from forewarn.analysis.reading import make_spaces, read_together
+from forewarn.cli.main import main
+from forewarn.compiler.policyfile import load_policies
+from forewarn.policy.artifact import Artifact
+from tools.random_events import case
+
+ROOT = Path(__file__).parents[3]
+BRIEF = """name: p
+rule:
+  match:
+    - id: brief
+      condition: event.EventType == 'Freeze' && event.DurationInSeconds >= 0 && event.DurationInSeconds < {most}
+      output: approve{more}
+    - {{id: rest, output: hold}}
+"""
+DRAIN = "\n      prepare: [{run: [/bin/drain]}]"
+
+
+def artifact(directory: Path, text: str) -> Artifact:
+    path = directory / "p.yml"
+    path.write_text(text)
+    return load_policies([path])
+
+
+def difference(directory: Path, old: str, new: str) -> Difference:
+    return compare(artifact(directory, old), artifact(directory, new))
+
+
+def brief(most: int = 9, more: str = "") -> str:
+    return BRIEF.format(most=most, more=more)
+
+
+def test_a_wider_limit_is_told_as_one_box(tmp_path: Path) -> None:
+    found = difference(tmp_path, brief(9), brief(15))
+    assert found.verdict == MORE
+    (change,) = found.changes
+    (part,) = change.parts
+    assert (change.what, part.when) == ("hold → approve", "EventType = Freeze and DurationInSeconds in 9..14")
+    assert (part.old["output"], part.new["output"]) == ("hold", "approve")
+    assert part.case["event"]["DurationInSeconds"] == 9
+    assert part.usual
+    assert part.certain
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (brief(15), brief(9), LESS),
+        (brief(), brief(), NO_CHANGE),
+        (brief(), brief().replace("id: brief", "id: short"), ALIKE),
+        (brief(), brief().replace("'Freeze'", "'Reboot'"), INCOMPARABLE),
+        (brief(), brief(9, DRAIN), LESS),
+        (brief(9, DRAIN), brief(), MORE),
+        (brief(9, DRAIN), brief(9, DRAIN.replace("drain", "empty")), INCOMPARABLE),
+        (brief(9, DRAIN), brief(9, DRAIN + "\n      on_failure: approve"), MORE),
+        (brief(9, DRAIN), brief(9, DRAIN + "\n      group: independent"), MORE),
+        (brief(9, "\n      approver: any"), brief(), LESS),
+        (brief(), brief(9, "\n      approver: witness"), MORE),
+        (brief(), brief(9, "\n      notify: [{run: [/bin/tell]}]"), ALIKE),
+    ],
+)
+def test_verdicts(old: str, new: str, verdict: str, tmp_path: Path) -> None:
+    assert difference(tmp_path, old, new).verdict == verdict
+
+
+def test_random_events_change_exactly_where_it_is_told(tmp_path: Path) -> None:
+    old = load_policies([ROOT / "policies" / "azure-sample.yml"])
+    new = load_policies([ROOT / "policies" / "web-tier.yml"])
+    before, after = read_together([old, new])
+    (space,) = make_spaces([before, after])
+    outputs = 0
+    for what, effect, classes in _changes(Decided(before, space), Decided(after, space)):
+        assert effect
+        if "approve →" in what or "→ approve" in what:
+            outputs |= classes
+    provers, chance = (Prover(before), Prover(after)), random.Random(3)
+    types = {name: entry["type"] for name, entry in before.vocabulary.params.items()}
+    changed = 0
+    for _ in range(1_500):
+        event, document, facts, params = case(space, types, chance)
+        number = space.locate(event, facts, params, ())
+        assert number is not None
+        seen = space.witness(number)._replace(document=document, facts=facts, params=params)
+        first, second = (prover.decide(seen).output for prover in provers)
+        assert (first != second) == bool(outputs >> number & 1)
+        changed += first != second
+    assert changed > 50
+
+
+def run(*command: str, cwd: Path) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+    subprocess.run(["git", *identity, *command], cwd=cwd, check=True, capture_output=True)
+
+
+def test_revisions_in_git(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    run("init", "-q", ".", cwd=tmp_path)
+    (policies / "p.yml").write_text(brief(9))
+    run("add", ".", cwd=tmp_path)
+    run("commit", "-q", "-m", "one", cwd=tmp_path)
+    (policies / "p.yml").write_text(brief(15))
+    monkeypatch.chdir(tmp_path)
+    assert main(["policy", "diff", "git:HEAD:policies", "policies"]) == 1
+    assert "DurationInSeconds in 9..14" in capsys.readouterr().out
+    assert main(["policy", "diff", "git:HEAD:policies/p.yml", "policies", "--fail-on", "none"]) == 0
+    assert main(["policy", "diff", "policies", "git:HEAD:policies"]) == 0  # less permissive
+    assert main(["policy", "diff", "policies", "git:HEAD:policies", "--fail-on", "any"]) == 1
+    capsys.readouterr()
+    for place in ("git:nowhere:policies", "git:HEAD:nothing", "git:HEAD", "git:--help:x"):
+        assert main(["policy", "diff", place, "policies"]) == 2
+        assert place in capsys.readouterr().err
+
+
+def test_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = tmp_path / "old.yml", tmp_path / "new.yml"
+    old.write_text(brief(9))
+    new.write_text(brief(15))
+    command = ["policy", "diff", str(old), str(new), "--format"]
+    assert main([*command, "json"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["verdict"] == "more-permissive"
+    assert data["changes"][0]["decided_by"]["rule"] == "brief"
+    assert data["changes"][0]["events"][0]["when"].endswith("9..14")
+    assert main([*command, "markdown"]) == 1
+    assert (
+        "| hold → approve | more-permissive | EventType = Freeze and DurationInSeconds in 9..14 |"
+        in capsys.readouterr().out
+    )
+    assert main([*command, "sarif"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert (result["level"], result["ruleId"]) == ("error", "more-permissive")
+    place = result["locations"][0]["physicalLocation"]
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("new.yml", 4)
