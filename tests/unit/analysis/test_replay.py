@@ -223,6 +223,49 @@ def test_quantiles() -> None:
     assert [spans.quantile(share) for share in (0, 0.5, 0.75, 1)] == [1.0, 3.0, 5.0, 100.0]
 
 
+def test_times_at_the_end_of_the_calendar_end(directory: Path) -> None:
+    rules = policies(directory, LATE, 'age > duration("1000000h")')
+    last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
+    (told,) = replayed(rules, [record(0, event(not_before=last))], until=200 * 365 * 86400)
+    assert told.outcome_now == APPROVED
+
+
+moments_ = st.none() | st.integers(-100, 2000)
+events_ = st.builds(
+    event,
+    st.sampled_from(["E1", "E2"]),
+    event_status=st.sampled_from(["Scheduled", "Started", "Odd"]),
+    not_before=st.none() | st.integers(-900, 900).map(lambda seconds: NOW + timedelta(seconds=seconds)),
+    resources=st.lists(st.sampled_from(["web_0", "web_1"]), unique=True).map(tuple),
+    problems=st.sampled_from([(), ("odd",)]),
+)
+records_ = st.lists(
+    st.builds(
+        lambda at, events, vm, decisions: record(at, *events, vm=vm, decisions=tuple(decisions)),
+        moments_,
+        st.lists(events_, max_size=2, unique_by=lambda one: one.key),
+        st.sampled_from([None, Vm("web_1"), Vm()]),
+        st.lists(st.builds(past, st.integers(0, 900), st.sampled_from(["approve", "hold"])), max_size=2),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=60)
+@given(records=records_)
+def test_whatever_was_recorded_each_event_is_told_once_a_listing(directory: Path, records: list[Record]) -> None:
+    tally = Tally()
+    for told in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
+        tally.add(told)
+        assert told.now
+        if told.would_approve:
+            assert "approve" in [decided.output for decided in told.now]
+    listings = sum(len(entry.document.events) for entry in records if entry.document is not None)
+    assert tally.events <= listings
+    assert (tally.events > 0) == (listings > 0)
+    json.dumps(tally.as_dict())
+
+
 # Against a runner that asks each second
 
 CONDITIONS = st.sampled_from(

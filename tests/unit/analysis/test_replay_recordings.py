@@ -80,6 +80,11 @@ def test_the_same_document_is_parsed_once() -> None:
         (b'{"Events": {}}', "the document has no array Events"),
         ({"document": DOCUMENT, "time": "noon"}, "'time' 'noon' is no time: neither 'Mon"),
         ({"document": DOCUMENT, "time": 1e300}, "'time' '1e+300' is no time"),
+        (
+            {"document": DOCUMENT, "time": "9999-12-31T23:59:59Z"},
+            "'time' '9999-12-31T23:59:59Z' is no time: before 1970",
+        ),
+        ({"document": DOCUMENT, "time": -1}, "'time' '-1' is no time: before 1970 or after 9000"),
         ({"document": DOCUMENT, "time": True}, "'time' is neither a text like"),
         ({"document": DOCUMENT, "vm": ""}, "'vm' is neither a name nor"),
         ({"document": DOCUMENT, "vm": {"nam": "x"}}, "'vm' has an unknown fact nam; known are name, location"),
@@ -167,6 +172,13 @@ def test_problems_of_a_document_are_kept() -> None:
     (found,), _bad = journal(("document", {"document": DOCUMENT, "problems": ["Events[1] is 1, not an object"]}))
     assert found.document is not None
     assert found.document.problems == ("Events[1] is 1, not an object",)
+
+
+def test_a_wall_clock_beyond_the_calendar_is_named() -> None:
+    bad: list[tuple[str, str]] = []
+    entry = Entry("entry 1", "document", 1e15, {"document": DOCUMENT})
+    assert list(read_journal([entry], LATEST_API_VERSION, lambda *told: bad.append(told))) == []
+    assert [where for where, _what in bad] == ["entry 1"]
 
 
 @pytest.mark.parametrize(

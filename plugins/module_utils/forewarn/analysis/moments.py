@@ -20,6 +20,7 @@ from ..policy.program import DAMAGED, Match, Program
 from ..policy.view import DocumentView
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_END = datetime.max.replace(tzinfo=timezone.utc)
 _SECOND = timedelta(seconds=1)
 _STEP_SECONDS = 30  # where nothing is known to happen; a whole part of a minute, so that minutes begin with a step
 _MOST_STEPS = 240
@@ -143,8 +144,8 @@ def _span(nanoseconds: object) -> timedelta | None:
 
 
 def _moved(moment: datetime, by: timedelta) -> datetime:
-    """Return the moment so much later, at most the end of the calendar, and not before 1970."""
+    """Return the moment so much later, not beyond the calendar, and not before 1970."""
     try:
         return max(moment + by, _EPOCH)
     except OverflowError:
-        return moment
+        return _END if by > timedelta(0) else _EPOCH

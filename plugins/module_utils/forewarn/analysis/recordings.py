@@ -101,7 +101,7 @@ def read_journal(entries: Iterable[Entry], api_version: str, report: Report) -> 
         if fields.get("drill"):
             continue
         try:
-            at = _EPOCH + timedelta(seconds=entry.wall)
+            at = _moment(entry.wall)
             if entry.kind == DECISION:
                 decisions.append(_past(at, fields))
             elif entry.kind == APPROVED:
@@ -187,12 +187,23 @@ def _time(value: object) -> datetime | None:
         return None
     try:
         if isinstance(value, str):
-            return parse_time(value)
+            return _checked(parse_time(value))
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return _EPOCH + timedelta(seconds=value)
+            return _moment(value)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"'time' {str(value)[:40]!r} is no time: {error}") from error
     raise ValueError("'time' is neither a text like 2026-01-31T15:04:05Z nor seconds since 1970")
+
+
+def _moment(seconds: float) -> datetime:
+    return _checked(_EPOCH + timedelta(seconds=seconds))
+
+
+def _checked(moment: datetime) -> datetime:
+    """Return a time from which nothing leads out of the calendar. Raises ValueError for any other."""
+    if not 1970 <= moment.year <= 9000:
+        raise ValueError("before 1970 or after 9000")
+    return moment
 
 
 def _vm(value: object) -> Vm | None:
