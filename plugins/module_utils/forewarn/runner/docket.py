@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from ..events import Document, Event, Vm
-from ..policy.approval import GROUP, NOT_LEADER, Standing, standing
+from ..policy.approval import GROUP, NOT_LEADER, STARTED, Standing, standing
 from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
 from . import hooks
 from . import life as states
@@ -162,7 +162,9 @@ class Docket:
         return where
 
     def _blocked(self, decision: Decision, life: Life) -> Standing | None:
-        """Return why hooks keep this VM from approving, None if they do not."""
+        """Return what keeps this VM from approving, whatever the policies say; None if nothing does."""
+        if life.state == states.STARTED and decision.event.event_status != "Started":
+            return Standing(STARTED, "it had started before, and only another event could start again")
         if self._mode.dry_run or not (decision.prepare or life.plan.runs):
             return None
         if self._mode.once:

@@ -40,11 +40,15 @@ class Tracked:
     refused: bool = False  # the service refused the approval of this event as it is in this document
     logged: tuple[object, ...] = field(default=())
 
-    def outcome(self, now: float) -> str:
-        """Tell how the event ended, now that it is no longer listed (SE-20, SE-21)."""
+    def outcome(self, now: float, boot_id: str) -> str:
+        """Tell how the event ended, now that it is no longer listed (SE-20, SE-21).
+
+        If the machine was booted since (``boot_id`` is another) the event itself may have done that.
+        """
         if self.life.started_at is not None:
             return FINISHED
-        return CALLED_OFF if now - self.last_seen <= LONGEST_GAP_SECONDS else UNSEEN
+        watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.life.last_seen.boot_id == boot_id
+        return CALLED_OFF if watched else UNSEEN
 
     def to_send(self, now: float) -> bool:
         """Tell whether an approval may be sent now, as far as earlier ones go."""
@@ -120,7 +124,7 @@ class Tracker:
             if changed and known.refused:
                 known.refused = False
                 known.retry.succeeded()
-        return [(tracked, tracked.outcome(now)) for tracked in gone]
+        return [(tracked, tracked.outcome(now, self._clocks.boot_id)) for tracked in gone]
 
     def first_seen(self, wall: datetime) -> dict[str, datetime]:
         """Return, by key, since when each event has been listed: measured backwards from ``wall``.

@@ -1,0 +1,177 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which event is which, how it ended, and what a restart remembers of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.emulator.spec import EventSpec
+from forewarn.runner.life import CALLED_OFF, FINISHED, UNSEEN
+from tools.runner_world import Instance, World, leftovers_in, new_runner
+from tools.watched_journals import Kept, MemoryJournal
+
+VM = "web_0"
+
+
+class Story:
+    """A world, told step by step."""
+
+    def __init__(self, directory: Path) -> None:
+        self.world = World()
+        self.world.model.request(VM)
+        self.kept = Kept()
+        self.directory = directory
+        self.instance = self.begin()
+
+    def begin(self) -> Instance:
+        made = new_runner(self.world, str(self.directory), VM, lambda *_: MemoryJournal(self.world, self.kept))
+        with leftovers_in(self.world):
+            made.runner.resume()
+        return made
+
+    def schedule(self, description: str = "plain", **values: Any) -> str:
+        return self.world.model.schedule(EventSpec("Reboot", (VM,), description=description, **values))
+
+    def run(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.instance.runner.cycle()
+            self.world.clock.advance(1.0)
+
+    def restart(self, down: float, reboot: bool = False) -> None:
+        self.world.kill()
+        if reboot:
+            self.world.reboot(down)
+        else:
+            self.world.clock.advance(down)
+        self.instance = self.begin()
+
+    def outcomes(self) -> list[str]:
+        return [row.data["outcome"] for row in self.kept.lives()]
+
+    def posts(self) -> list[str]:
+        return [event for entry in self.world.ledger if entry.kind == "post" for event in entry.fields["ids"]]
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Story:
+    return Story(tmp_path)
+
+
+def while_it_runs(story: Story) -> None:
+    story.run(1)
+
+
+def across_a_restart(story: Story) -> None:
+    story.restart(5.0)
+    story.run(1)
+
+
+def across_a_boot(story: Story) -> None:
+    """The event itself may have booted the machine, with nobody there to see it start."""
+    story.restart(20.0, reboot=True)
+    story.run(1)
+
+
+def across_a_long_silence(story: Story) -> None:
+    story.world.read_fault = 410
+    story.run(90)
+    story.world.read_fault = None
+    story.run(15)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "outcome"),
+    [
+        (while_it_runs, CALLED_OFF),
+        (across_a_restart, CALLED_OFF),
+        (across_a_boot, UNSEEN),
+        (across_a_long_silence, UNSEEN),
+    ],
+)
+def test_an_event_that_was_scheduled_when_last_seen_is_not_always_cancelled(
+    story: Story, meanwhile: Callable[[Story], None], outcome: str
+) -> None:
+    event_id = story.schedule("refuse")
+    story.run(2)
+    story.world.model.cancel(event_id)
+    meanwhile(story)
+    assert story.outcomes() == [outcome]
+
+
+def test_one_that_was_seen_to_start_is_finished_whatever_happened_then(story: Story) -> None:
+    story.schedule("refuse", notice=5.0, gone_after=10.0)
+    story.run(8)
+    across_a_boot(story)
+    assert story.outcomes() == [FINISHED]
+
+
+def test_an_event_that_is_scheduled_again_after_it_has_started_is_not_approved(story: Story) -> None:
+    """Nothing documented does so. What it prepared may be half undone, and its approval is spent."""
+    event_id = story.schedule("plain", start_on="not_before", notice=5.0, gone_after=600.0)
+    story.world.post_fault = "failed"
+    story.run(10)
+    life = story.world.model.find(event_id)
+    later = formatdate(story.world.wall + 300, usegmt=True)
+    story.world.post_fault = None
+    before = len(story.posts())
+    life.spec = replace(life.spec, fields={"EventStatus": "Scheduled", "NotBefore": later})
+    story.world.model._refresh()
+    story.run(30)
+    assert len(story.posts()) == before
+    (standing,) = [fields["standing"] for _, line, fields in story.instance.log.lines if line == "decision"][-1:]
+    assert standing == "started"
+
+
+def test_an_id_that_is_used_again_is_another_event(story: Story) -> None:
+    event_id = story.schedule("plain", gone_after=3.0)
+    story.run(10)
+    del story.world.model.events[event_id.lower()]
+    story.schedule("plain", gone_after=3.0, event_id=event_id.lower())
+    story.run(10)
+    assert [posted.lower() for posted in story.posts()] == [event_id.lower()] * 2
+    assert story.outcomes() == [FINISHED] * 2
+
+
+def test_an_approval_is_remembered_across_a_restart(story: Story) -> None:
+    event_id = story.schedule("plain", start_on="not_before")
+    story.run(3)
+    story.restart(10.0)
+    story.run(40)
+    assert story.posts() == [event_id]
+    story.run(20)
+    assert story.posts() == [event_id] * 2, "reminded after 60 s"
+    story.restart(30.0, reboot=True)
+    story.run(70)
+    assert story.posts() == [event_id] * 2
+    story.run(15)
+    assert story.posts() == [event_id] * 3, "and after another 120 s"
+
+
+def test_a_start_of_the_runner_alone_ends_nothing(story: Story) -> None:
+    story.schedule("drain", start_on="not_before")
+    story.run(2)
+    story.world.read_fault = 503
+    story.restart(300.0)
+    story.run(120)
+    started = [entry.fields["name"] for entry in story.world.ledger if entry.kind == "start"]
+    assert [name for name in started if name != "tell"] == ["drain"]
+    assert [row.state for row in story.kept.lives()] == ["preparing"]
+
+
+def test_a_document_with_entries_that_nobody_can_read_ends_nothing(story: Story) -> None:
+    event_id = story.schedule("drain", start_on="not_before")
+    story.schedule("plain", start_on="not_before")
+    story.run(2)
+    story.world.unreadable = frozenset({event_id.lower()})
+    story.run(5)
+    assert [row.open for row in story.kept.lives()] == [True, True]
+    story.world.model.cancel(event_id)
+    story.run(5)
+    assert [row.open for row in story.kept.lives()] == [True, True]
