@@ -14,7 +14,10 @@ import yaml
 from forewarn.analysis.coverage import Gaps, find_gaps
 from forewarn.analysis.suggestion import Suggestion, appended, as_yaml, created
 from forewarn.compiler.policytest import Run, run_tests
+from forewarn.compiler.yamltree import YamlFile
 from forewarn.errors import InputError
+from hypothesis import given
+from hypothesis import strategies as st
 
 POLICY = """
 name: web
@@ -187,6 +190,15 @@ def test_the_end_of_a_file_keeps_its_indentation() -> None:
         text = f"section:\n{lead}- name: s\n{lead}  tests: [{{name: t, output: hold}}]\n# the end\n\n"
         result = appended(text, "t.test.yml", [SUGGESTION])
         assert result == text.rstrip() + "\n" + as_yaml([SUGGESTION], lead)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_any_text_is_read_as_it_was(text: str) -> None:
+    suggestion = Suggestion("n", {"vm": {"tags": {text: text}}, "notice": text}, {"rule": text, "output": "hold"})
+    file = YamlFile.from_bytes("t", ("section:\n" + as_yaml([suggestion])).encode())
+    assert file.root is not None, file.report.findings
+    ((section,),) = file.root.data().values()
+    assert section == {"name": "suggested", "tests": [suggestion.as_dict()]}
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-
-import yaml
 
 from ..compiler.yamltree import Mapping as YamlMapping
 from ..compiler.yamltree import Sequence as YamlSequence
@@ -25,7 +24,9 @@ SECTION = "suggested"
 _DEFAULT_VM = "vm_0"
 _DEFAULT_NOW = "2026-01-01T00:00:00Z"
 _DEFAULT_NOTICE = "15m"
-_PLAIN = re.compile(r"[A-Za-z][\w ,./()-]*|(\d+[hms])+", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z]([\w ./()-]*[\w)])?|(\d+[hms])+", re.ASCII)
+_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")  # which some reader or other takes for a value
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FIRST = ("EventType", "EventStatus", "EventSource", "DurationInSeconds", "Resources")
 _FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain", "tags")
 
@@ -94,23 +95,28 @@ def _data(file: YamlFile) -> Any:
     return None if file.root is None else file.root.data()
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes what might be read as anything but a text."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if _PLAIN.fullmatch(text) else '"')
-
-
-_Dumper.add_representer(str, _text)
-
-
 def _pair(key: str, value: Any) -> str:
-    """Return ``key: value`` in one line."""
-    style: dict[str, Any] = {"Dumper": _Dumper, "sort_keys": False, "width": 2**20, "allow_unicode": True}
-    if isinstance(value, (dict, list)):
-        return f"{key}: {yaml.dump(value, default_flow_style=True, **style).strip()}"
-    return str(yaml.dump({key: value}, default_flow_style=False, **style)).strip()
+    """Return ``key: value`` in one line of a block."""
+    if isinstance(value, str) and _is_plain(value.replace(", ", " ")):  # a comma means nothing here
+        return f"{key}: {value}"
+    return f"{key}: {_flow(value)}"
+
+
+def _flow(value: Any) -> str:
+    """Write a value as YAML in one line, texts so that nobody reads anything else."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if _is_plain(value):
+        return value
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def _is_plain(text: str) -> bool:
+    return _PLAIN.fullmatch(text) is not None and text.lower() not in _WORDS
 
 
 def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
