@@ -254,3 +254,32 @@ def test_witnesses_are_inputs_of_tests(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "p.yml").write_text(path.read_text())
     (tmp_path / "p.test.yml").write_text(yaml.safe_dump({"section": [{"name": "s", "tests": cases}]}))
     assert main(["policy", "test", str(tmp_path / "p.yml")]) == 0, capsys.readouterr().out
+
+
+def test_a_finding_is_suppressed_with_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.yml"
+    path.write_text(CLASSIC + "suppress:\n  - {code: unknown-duration-approved, rule: brief, reason: nobody minds}\n")
+    assert main(["policy", "verify", str(path)]) == 0
+    assert "suppressed: unknown-duration-approved" in capsys.readouterr().out
+    path.write_text(CLASSIC + "suppress:\n  - {code: unknown-duration-approved, rule: rest, reason: wrong rule}\n")
+    assert main(["policy", "verify", str(path), "--json"]) == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert {one["code"] for one in findings if one["severity"] != "note"} == {
+        "unknown-duration-approved",
+        "unused-suppression",
+    }
+    path.write_text(CLASSIC + "suppress:\n  - {code: rule-can-fail}\n")
+    assert main(["policy", "verify", str(path)]) == 2  # no reason
+
+
+def test_every_code_has_a_page() -> None:
+    pages = {path.stem for path in (ROOT / "docs" / "findings").glob("*.md")}
+    assert CODES.keys() <= pages
+    listed = (ROOT / "docs" / "verify.md").read_text()
+    for code, meaning in CODES.items():
+        page = (ROOT / "docs" / "findings" / f"{code}.md").read_text()
+        assert f"# {code}" in page
+        assert meaning in page
+        for part in ("## Why it matters", "## For example", "## What to do", "## When it is meant so"):
+            assert part in page, code
+        assert f"[`{code}`](findings/{code}.md)" in listed

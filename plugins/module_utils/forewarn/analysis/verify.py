@@ -31,6 +31,7 @@ CODES = {
     "follower-approves": "A VM that does not lead approves an event of several VMs.",
     "invariant-violated": "A claim of the policy does not hold for some event.",
     "invariant-can-fail": "A claim of the policy cannot be evaluated for some event.",
+    "unused-suppression": "A suppression in the file that suppresses nothing.",
 }
 
 
@@ -103,10 +104,28 @@ def verify(reading: Reading) -> Report:
         here = {(one.policy, one.line): one for one in _never(decided)}
         # A rule is dead only if every slice says so.
         unmet = here if unmet is None else {key: _weaker(unmet[key], here[key]) for key in unmet if key in here}
-    findings = [*found.values(), *(unmet or {}).values()]
+    findings = _suppressed(reading, [*found.values(), *(unmet or {}).values()])
     findings.sort(key=lambda one: (one.source, one.line, one.column, one.code))
     sources = tuple(dict.fromkeys(free.source for free in reading.vocabulary.frees.values()))
     return Report(tuple(findings), classes, reading.assumptions, sources)
+
+
+def _suppressed(reading: Reading, findings: list[Finding]) -> list[Finding]:
+    """Return the findings, those marked that their file suppresses; a suppression of nothing is one more."""
+    result = list(findings)
+    for policy in reading.policies:
+        for entry in policy.data.get("suppress", ()):
+            code, rule, used = entry["code"], entry.get("rule"), False
+            for place, finding in enumerate(result):
+                if (finding.code, finding.policy) == (code, policy.name) and rule in (None, finding.rule):
+                    result[place], used = replace(finding, suppressed=entry["reason"]), True
+            if not used:
+                about = f"of rule {rule} " if rule else ""
+                message = f"the file suppresses {code} {about}and there is no such finding"
+                source = policy.data["source"]
+                hint = "remove it from 'suppress'" if code in CODES else f"the codes are {', '.join(CODES)}"
+                result.append(Finding("unused-suppression", "warning", policy.name, rule, source, 1, 1, message, hint))
+    return result
 
 
 def _weaker(first: Finding, second: Finding) -> Finding:
@@ -329,8 +348,17 @@ class _Search:
         approve, hold = (evaluation(invariant.terms[one]) for one in ("approve", "hold"))
         violated = (decided.approve & approve.false) | (decided.hold & hold.false)
         failing = (decided.approve & approve.error) | (decided.hold & hold.error)
+        owners = [one.name for one in decided.reading.policies if one.data["source"] == invariant.source]
         base = Finding(
-            "invariant-violated", "error", "", None, invariant.source, invariant.line, invariant.column, "", ""
+            "invariant-violated",
+            "error",
+            "".join(owners),
+            None,
+            invariant.source,
+            invariant.line,
+            invariant.column,
+            "",
+            "",
         )
         if violated:
             where = describe(self.space, violated)

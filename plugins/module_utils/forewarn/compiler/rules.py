@@ -58,6 +58,9 @@ class _Compiler:
             "rule": block,
             "invariants": self._invariants(root.get("invariants")),
         }
+        suppressed = root.get("suppress")
+        if isinstance(suppressed, Sequence) and suppressed.items:
+            policy["suppress"] = suppressed.data()
         if not any(blocks(finding) for finding in self.file.report.findings):
             policy["time_dependent"] = Program(policy).time_dependent
         return policy
