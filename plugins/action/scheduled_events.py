@@ -9,6 +9,7 @@ Options and results are documented in the module of the same name.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,9 @@ class ActionModule(ActionBase):
             transports.append(_windows.WindowsTransport(execute, endpoint))
             return transports[-1]
 
+        def clock() -> datetime:
+            return transports[-1].now()
+
         warnings: list[str] = []
         result = perform(
             _options(dict(args), ARGUMENTS),
@@ -143,7 +147,7 @@ class ActionModule(ActionBase):
             warnings.append,
             environ={},  # the control node's says nothing about the VM
             transport=transport,
-            clock=lambda: transports[-1].now(),
+            clock=clock,
         )
         return {**result, **({"warnings": warnings} if warnings else {})}
 

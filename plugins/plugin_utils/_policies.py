@@ -86,7 +86,7 @@ def compile_policies(paths: Sequence[Path], api_version: str) -> Artifact:
             refused.write_text(json.dumps(what), encoding="utf-8")
             raise PoliciesRefusedError(**what) from error
         # A file that was changed meanwhile would be kept under the key of its former content.
-        if [source["sha256"] for source in artifact.data["sources"]] == [digest for _, _, digest in sources]:
+        if [source["sha256"] for source in artifact.data["sources"]] == [source[2] for source in sources]:
             _keep(kept, artifact)
         return artifact
 

@@ -162,7 +162,7 @@ class Source:
     def _compare(self, document: Any) -> list[dict[str, Any]]:
         now = datetime.now(timezone.utc)
         if self._identity is None or self._identity.name is None:  # asked again until there is a name
-            self._identity, _ = self._vm.identify(self._client, self._vm_name, 0.0)
+            self._identity = self._vm.identify(self._client, self._vm_name, 0.0)[0]
         self._first_seen = {event.key: self._first_seen.get(event.key, now) for event in document.events}
         facts = self._make_facts(now=now, vm=self._identity, first_seen=self._first_seen)
         decisions = self._policy_set.decide(document, facts) if self._policy_set else [None] * len(document.events)
