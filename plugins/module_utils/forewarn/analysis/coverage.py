@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from ..compiler.policytest import Tested
 from ..compiler.yamltree import Mapping as YamlMapping
@@ -36,7 +36,7 @@ _WORDS = {"true": "applies", "false": "does not apply", "error": "cannot be eval
 _USUAL_NOTICE = timedelta(minutes=15)
 
 # What an event is decided by: of each policy its output, its rule, and whether that could not be evaluated.
-Way = tuple[tuple[str, str, str | None, bool], ...]
+Way = tuple[tuple[str, str, Optional[str], bool], ...]
 
 
 class Gap(NamedTuple):
