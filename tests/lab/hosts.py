@@ -15,7 +15,7 @@ from typing import TypeVar
 from .machine import LabError, environment
 from .places import Place
 
-_BOOT = 60.0  # seconds a boot may take; it takes one or two
+_BOOT = 120.0  # seconds a boot may take; it takes one or two
 _FORCED_RESTART = 133  # what systemd-nspawn --keep-unit ends with when the host reboots itself
 _TAIL = 2_000
 

@@ -9,13 +9,16 @@ request of a test would be a real one: nothing below uses the address before it 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -53,17 +56,17 @@ class Place:
     @classmethod
     def take(cls) -> Place:
         """Return a place that nobody has. Those of runs that were killed are cleared on the way. Raises LabError."""
-        _PLACES.mkdir(mode=0o700, exist_ok=True)
-        for number in _NUMBERS:
-            lock = (_PLACES / f"{number}.lock").open("w")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
-                continue
-            place = cls(number, lock)
-            place.clear()
-            return place
+        with _nobody_else_clears():
+            for number in _NUMBERS:
+                lock = (_PLACES / f"{number}.lock").open("w")
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    lock.close()
+                    continue
+                place = cls(number, lock)
+                place.clear()
+                return place
         raise LabError(f"all {len(_NUMBERS)} places for hosts are taken: look at {_PLACES}")
 
     def leave(self) -> None:
@@ -124,8 +127,11 @@ class Place:
 
     def processes(self) -> list[int]:
         """Return every process of the host that runs here, by this machine's numbers."""
-        files = self.group.rglob("cgroup.procs") if self.group.exists() else ()
-        return sorted(int(pid) for file in files for pid in file.read_text().split())
+        found: list[int] = []
+        for directory, _directories, _files in os.walk(self.group):
+            with contextlib.suppress(OSError):  # the group of a unit that has just ended
+                found += map(int, Path(directory, "cgroup.procs").read_text().split())
+        return sorted(found)
 
     def stand_still(self, still: bool) -> None:
         """Let the host's processes stand still, or go on; return once all of them do. Raises LabError."""
@@ -133,10 +139,18 @@ class Place:
         self._wait_for("frozen", still)
 
     def cut_power(self) -> None:
-        """Kill the host, if one runs here. Raises LabError if it does not go."""
+        """Kill the host, if one runs here; return once every process of it has ended. Raises LabError.
+
+        What has ended may still be listed, as a zombie: until its parent asks for it, which is process 1 of this
+        machine where the lab's own was killed, and when that does is its own affair. It holds nothing any more.
+        """
         if self.group.exists():
-            (self.group / "cgroup.kill").write_text("1")
-            self._wait_for("populated", False)
+            with contextlib.ExitStack() as stack:
+                ends = self._ends(stack)
+                (self.group / "cgroup.kill").write_text("1")
+                # That the group is empty is said a moment before a process has ended.
+                self._wait_for("populated", False)
+                _wait_for_ends(ends)
 
     def clear(self) -> None:
         """Remove everything that is here: processes, their group, namespace, cable, mount, files."""
@@ -157,6 +171,16 @@ class Place:
                 f"{self.namespace} is missing, or this machine's own network: {METADATA} is not touched there"
             )
 
+    def _ends(self, stack: contextlib.ExitStack) -> list[int]:
+        """Return a descriptor for each process, which can be read once that has ended; the stack closes them."""
+        descriptors = {}
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                descriptors[pid] = os.pidfd_open(pid)
+                stack.callback(os.close, descriptors[pid])
+        still = self.processes()  # a number that was another's by then is not here
+        return [descriptor for pid, descriptor in descriptors.items() if pid in still]
+
     def _remove_group(self) -> None:
         if self.group.exists():
             for directory, _directories, _files in os.walk(self.group, topdown=False):
@@ -172,13 +196,39 @@ class Place:
 
 def sweep() -> None:
     """Clear every place whose owner was killed."""
-    for path in sorted(_PLACES.glob("*.lock")) if _PLACES.exists() else ():
-        with path.open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            Place(int(path.stem), lock).clear()
+    with _nobody_else_clears():
+        for path in sorted(_PLACES.glob("*.lock")):
+            with path.open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                Place(int(path.stem), lock).clear()
+
+
+@contextlib.contextmanager
+def _nobody_else_clears() -> Iterator[None]:
+    """Let one process at a time clear places: a place whose lock is taken is then a lab's, not one half cleared."""
+    _PLACES.mkdir(mode=0o700, exist_ok=True)
+    with (_PLACES / "clearing").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _wait_for_ends(descriptors: list[int]) -> None:
+    """Wait until the process of each descriptor has ended. Raises LabError."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    deadline = time.monotonic() + _PATIENCE
+    left = len(descriptors)
+    while left:
+        ended = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        if not ended:
+            raise LabError(f"{left} processes of a host that was killed have not ended within {_PATIENCE:g} s")
+        for descriptor, _events in ended:
+            poll.unregister(descriptor)
+        left -= len(ended)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

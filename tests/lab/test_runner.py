@@ -145,13 +145,15 @@ def test_a_host_that_loses_power_in_the_middle_of_a_drain_drains_again_after_it(
 def test_an_event_that_ends_while_the_host_is_down_is_recovered_after_boot(lab: Lab, service: Service) -> None:
     event_id = lab.emulator.schedule("Reboot", [service.host.name])
     service.wait_for_state(event_id, "started")
+    asked = time.monotonic()
     service.host.stop()
     lab.emulator.finish(event_id)
     time.sleep(1)  # the downtime to be seen
     service.host.start()
+    longest = time.monotonic() - asked
     entry = service.wait_for_state(event_id, "done")
     assert service.calls()[-1] == ("undrain", "recover", "1", event_id)
-    assert 1 < entry["impact"]["down_seconds"] < 60
+    assert 1 < entry["impact"]["down_seconds"] < longest + 2
     assert app_state(service) == "active"
 
 
@@ -159,11 +161,13 @@ def test_a_freeze_is_seen_as_the_time_that_the_host_stood_still(lab: Lab, servic
     event_id = lab.emulator.schedule("Freeze", [service.host.name], duration_seconds=5)
     service.wait_for_state(event_id, "started")
     process = service.host.properties("forewarn", "MainPID")
+    asked = time.monotonic()
     service.host.freeze(4)
     service.wait_for_line("impact")
+    longest = time.monotonic() - asked
     lab.emulator.finish(event_id)
     entry = service.wait_for_state(event_id, "done")
-    assert 3.4 < entry["impact"]["paused_seconds"] < 8
+    assert 3.4 < entry["impact"]["paused_seconds"] < longest + 2
     assert entry["impact"]["down_seconds"] == 0
     assert "the machine stood still for" in service.command("history")
     assert service.host.properties("forewarn", "MainPID") == process
