@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Kills a runner at every point where its journal or the outside world changes, and judges what became of it.
 
-A scenario is a script in virtual time, made from a number. The runner is the real one on a real journal, in a forked
-process; what is outside of it is a world whose ledger is a file. At its n-th point the process sends itself SIGKILL;
-the next one goes on with the state directory and the ledger as they are.
+The runner is the real one on a real journal, in a forked process; what is outside of it is a world of virtual time
+(``tools.crash_scripts``), whose ledger is a file. At its n-th point the process sends itself SIGKILL; the next one goes
+on with the state directory and the ledger as they are.
 
-    python -m tools.crashes --seed 7                kill scenario 7 at each of its points
-    python -m tools.crashes --seed 7 --kill 12 3    at the 12th point, and the next runner at its 3rd
-    python -m tools.crashes --seconds 60            as many scenarios as there is time for
+    python -m tools.crashes --seed 7                       kill scenario 7 at each of its points
+    python -m tools.crashes --seed 7 --kill 12:0.5 3:40:reboot
+                                                           at the 12th point, and after half a second the next runner
+                                                           at its 3rd; then the machine boots, which takes 40 s
+    python -m tools.crashes --seconds 60                   other scenarios each time, for as long
 """
 
 from __future__ import annotations
@@ -25,53 +27,26 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import forewarn.runner.drill  # noqa: F401 - imported once, not by each child
-from forewarn.emulator.lifecycle import SCHEDULED
-from forewarn.emulator.spec import EventSpec
-from forewarn.runner.executor import FAILED, SUCCEEDED
+import pytest
 from forewarn.runner.journal_reader import JournalReader
-from forewarn.runner.spool import Record, Request, Spool
+from forewarn.runner.spool import Record, Spool
+from tools.crash_scripts import Script, make_script, world_of
 from tools.promises import BrokenPromise, Judge
-from tools.runner_profiles import PROFILES, policies
-from tools.runner_world import VMS, Entry, Hook, Instance, World, leftovers_in, new_runner
+from tools.promptness import act_promptly
+from tools.runner_profiles import policies
+from tools.runner_world import Entry, Instance, World, leftovers_in, new_runner
 from tools.watched_journals import WatchedJournal
 
 LONGEST_SECONDS = 1200.0
+MOST_BROKEN = 5  # then there is enough to look at
+_TELL_SECONDS = 10.0
 _NOT_ENDED = 3  # exit code of a runner that has not come to rest
-
-
-class Planned(NamedTuple):
-    """An event of a script. ``cancel_after`` seconds it is called off, if it has not started by then."""
-
-    at: float
-    spec: EventSpec
-    cancel_after: float | None
-
-
-class Rehearsal(NamedTuple):
-    """A drill of a script."""
-
-    at: float
-    event_id: str
-    request: Request
-
-
-class Script(NamedTuple):
-    """What happens outside, whatever the runner does."""
-
-    seed: int
-    events: tuple[Planned, ...]
-    drills: tuple[Rehearsal, ...]
-
-    @property
-    def vm(self) -> str:
-        """Whose runner it is."""
-        return VMS[0]
 
 
 class Kill(NamedTuple):
@@ -81,89 +56,17 @@ class Kill(NamedTuple):
     down: float = 0.0
     reboot: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.point}:{self.down:g}" + (":reboot" if self.reboot else "")
 
-def make_script(seed: int) -> Script:
-    """Return the script of a number."""
-    chance = random.Random(seed)
-    names = sorted(PROFILES)
-    events = []
-    for number in range(chance.choice([1, 1, 2, 3])):
-        spec = EventSpec(
-            chance.choice(["Reboot", "Redeploy", "Freeze", "Preempt"]),
-            chance.choice([VMS[:1], VMS[:1], VMS[:1], VMS[1:], VMS]),
-            notice=chance.choice([12.0, 40.0, 90.0, 200.0]),
-            description=names[(seed + number * 5) % len(names)] if number < 2 else chance.choice(names),
-            start_on=chance.choice(["any_approval", "any_approval", "not_before"]),
-            start_delay=chance.choice([0.0, 3.0, 70.0]),
-            gone_after=chance.choice([0.0, 4.0, 30.0]),
-            impact=0.0,
-            hardware_failure=chance.random() < 0.06,
-            event_id=f"{seed:08X}-0000-4000-8000-{number:012X}",
-        )
-        events.append(Planned(chance.choice([0.0, 1.0, 6.5, 20.0]), spec, chance.choice([None, None, 5.0, 15.0, 60.0])))
-    drills = []
-    if chance.random() < 0.2:
-        request = Request("Reboot", 25.0, 6.0, "Platform", (VMS[0],), chance.choice(["drain", "share-a", "two", "sit"]))
-        drills.append(Rehearsal(chance.choice([0.0, 3.0, 40.0]), f"drill-{seed:08x}", request))
-    return Script(seed, tuple(events), tuple(drills))
-
-
-def _plan(script: Script) -> Callable[[Hook], None]:
-    def plan(hook: Hook) -> None:
-        chance = random.Random(f"{script.seed}/{hook.event}/{hook.name}/{hook.phase}/{hook.attempt}")
-        hook.ends_at = hook.started_at + chance.choice(
-            [0.0, 0.4, 2.5, 2.5, 8.0, 45.0 if hook.phase == "prepare" else 9.0]
-        )
-        hook.result = SUCCEEDED if chance.random() < 0.8 else FAILED
-        hook.patience = chance.choice([0.0, 0.0, 1.5])
-
-    return plan
-
-
-def _world(script: Script, ledger: list[Entry], keep: Callable[[Entry], None]) -> World:
-    """Return the world as the ledger left it."""
-    world = World(_plan(script), keep)
-    for planned in script.events:
-        world.model.at(planned.at, partial(world.model.schedule, planned.spec))
-        if planned.cancel_after is not None:
-            cancel = partial(_cancel, world, planned.spec.event_id or "")
-            world.model.at(planned.at + planned.cancel_after, cancel)
-    world.model.request(script.vm)
-    for entry in ledger:
-        world.clock.advance(entry.at - world.now)
-        _replay(world, script, entry)
-    world.ledger = list(ledger)
-    return world
-
-
-def _cancel(world: World, event_id: str) -> None:
-    if world.model.find(event_id).status == SCHEDULED:
-        world.model.cancel(event_id)
-
-
-def _replay(world: World, script: Script, entry: Entry) -> None:
-    fields = entry.fields
-    if entry.kind == "post" and fields["result"] in ("taken", "lost"):
-        world.model.approve(fields["ids"], script.vm)
-    elif entry.kind == "start":
-        known = {name: fields[name] for name in ("event", "drill", "phase", "name", "attempt")}
-        hook = Hook(fields["uid"], world.boot, started_at=entry.at, timeout_at=entry.at + fields["timeout"], **known)
-        _plan(script)(hook)
-        world.hooks.append(hook)
-    elif entry.kind == "asked":
-        world.hooks[fields["uid"] - 1].asked_at = entry.at
-    elif entry.kind in ("end", "exit", "leftover", "stopped"):
-        hook = world.hooks[fields["uid"] - 1]
-        hook.over, hook.over_at, hook.collected = fields.get("result", "ended"), entry.at, True
-    elif entry.kind == "kill":
-        for hook in world.running():
-            hook.timeout_at = float("inf")
-    elif entry.kind == "reboot":
-        for hook in world.running():
-            hook.over, hook.over_at, hook.collected = "ended", entry.at, True
-        world.boot += 1
-    elif entry.kind == "run":
-        world.booted_at = fields["booted_at"]
+    @classmethod
+    def of(cls, text: str) -> Kill:
+        """Return what ``str`` wrote. Raises ValueError for anything else."""
+        point, _, rest = text.partition(":")
+        down, _, boot = rest.partition(":")
+        if boot not in ("", "reboot"):
+            raise ValueError(f"{text} is no POINT[:SECONDS[:reboot]]")
+        return cls(int(point), float(down or 0), boot == "reboot")
 
 
 class Scene:
@@ -192,12 +95,15 @@ class Scene:
             except BaseException:  # a child must never return into its parent's frames
                 traceback.print_exc()
             finally:
+                sys.stderr.flush()
                 os._exit(code)
         _pid, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
             return True
         if status:
-            raise BrokenPromise(f"a runner ended with status {status}")
+            code = os.waitstatus_to_exitcode(status)
+            why = "has not come to rest" if code == _NOT_ENDED else f"ended with status {code}"
+            raise BrokenPromise(f"a runner {why}")
         return False
 
     def points(self) -> int:
@@ -205,8 +111,9 @@ class Scene:
         return int(self._points.read_text())
 
     def _work(self, kill: Kill | None, before: Kill | None) -> int:
+        random.seed(self.script.seed)  # what the runner leaves to chance
         file = os.open(self._file, os.O_WRONLY | os.O_APPEND)
-        world = _world(self.script, self.ledger(), lambda entry: _append(file, entry))
+        world = world_of(self.script, self.ledger(), lambda entry: _append(file, entry))
         if before is not None:
             if before.reboot:
                 world.reboot(before.down)
@@ -231,7 +138,7 @@ class Scene:
             lambda: self._look(world, made[0]),
         )
         made.append(new)
-        with leftovers_in(world):
+        with leftovers_in(world), _points_of_drills(world):
             new.runner.run(1.0)
         self._points.write_text(str(reached))
         return 0 if _at_rest(world, new, self.script) else _NOT_ENDED
@@ -244,8 +151,29 @@ class Scene:
                 world.note("rehearse", event=drill.event_id)
                 spool = Spool(str(self.state))
                 Path(spool.path).mkdir(mode=0o700, exist_ok=True)
-                spool.write(drill.event_id, Record(drill.request, instance.parts.clocks.stamp()))
+                _hand_over(spool, drill.event_id, Record(drill.request, instance.parts.clocks.stamp()))
         return _at_rest(world, instance, self.script) or world.now > LONGEST_SECONDS
+
+
+_hand_over = Spool.write  # as it is without points
+
+
+@contextmanager
+def _points_of_drills(world: World) -> Iterator[None]:
+    """Let the files of drills be something that changes, too."""
+
+    def around(work: Callable[..., None]) -> Callable[..., None]:
+        def watched(*arguments: Any) -> None:
+            world.at_point("before a drill's file changes")
+            work(*arguments)
+            world.at_point("after a drill's file has changed")
+
+        return watched
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Spool, "write", around(Spool.write))
+        patch.setattr(Spool, "remove", around(Spool.remove))
+        yield
 
 
 def _append(file: int, entry: Entry) -> None:
@@ -263,8 +191,15 @@ def _at_rest(world: World, instance: Instance, script: Script) -> bool:
     )
 
 
-def play(script: Script, kills: list[Kill]) -> int:
-    """Play a scenario with these kills, and to its end; return the points of the last runner. Raises BrokenPromise."""
+class Played(NamedTuple):
+    """``points`` is how many the last runner came to that was not killed."""
+
+    points: int
+    ledger: list[Entry]
+
+
+def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
+    """Play a scenario with these kills, and to its end. Raises BrokenPromise, with the command that does it again."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # SIGKILL loses nothing that a disk would keep
     with tempfile.TemporaryDirectory(prefix="forewarn-crash-", dir=memory) as directory:
         scene = Scene(script, Path(directory))
@@ -276,16 +211,18 @@ def play(script: Script, kills: list[Kill]) -> int:
                 before = kill
             else:
                 scene.run(None, before)
-            Judge(script.vm).read(scene.ledger()).over()
+            ledger = scene.ledger()
+            judge = Judge(script.vm).read(ledger)
+            judge.over()
+            act_promptly(judge)
             left = JournalReader(str(scene.state)).lives(open_only=True)
             if left:
                 raise BrokenPromise(f"the journal has open lives in the end: {left}")
         except (BrokenPromise, AssertionError) as error:
-            words = " ".join(str(kill.point) for kill in kills)
-            raise BrokenPromise(
-                f"scenario {script.seed}, kills {kills} (--seed {script.seed} --kill {words}): {error}"
-            ) from error
-        return scene.points()
+            killed = f" --kill {' '.join(map(str, kills))}" if kills else " --kill"
+            again = f"python -m tools.crashes --seed {script.seed}{killed}"
+            raise BrokenPromise(f"{error}\nAgain, in tests/: {again}") from error
+        return Played(scene.points(), ledger)
 
 
 def all_kills(seed: int, points: int) -> Iterator[list[Kill]]:
@@ -293,45 +230,77 @@ def all_kills(seed: int, points: int) -> Iterator[list[Kill]]:
     chance = random.Random(f"kills of {seed}")
     for point in range(1, points + 1):
         first = Kill(point, chance.choice([0.0, 0.0, 0.5, 3.0]))
+        second = Kill(chance.randint(1, 12), chance.choice([0.0, 2.0]))
+        boot = Kill(point, chance.choice([5.0, 40.0, 100.0]), reboot=True)
         yield [first]
         if point % 3 == seed % 3:
-            yield [first, Kill(chance.randint(1, 12), chance.choice([0.0, 2.0]))]
+            yield [first, second]
         if point % 4 == seed % 4:
-            yield [Kill(point, chance.choice([5.0, 40.0, 100.0]), reboot=True)]
+            yield [boot] if point % 8 < 4 else [boot, second]
+
+
+class Tally:
+    """What was tried, and what was broken. ``tell`` is told of the progress from time to time."""
+
+    def __init__(self, tell: Callable[[str], None] = lambda text: None) -> None:
+        self.scenarios = 0
+        self.crashes = 0
+        self.broken: list[str] = []
+        self._tell = tell
+        self._began = self._told = time.monotonic()
+
+    def try_all(self, seed: int, enough: Callable[[], bool] = lambda: False) -> None:
+        """Kill one scenario at each of its points, until ``enough`` says so; a promise that it breaks ends it too."""
+        script = make_script(seed)
+        self.scenarios += 1
+        try:
+            for kills in all_kills(seed, play(script).points):
+                if enough():
+                    break
+                self.crashes += 1
+                play(script, kills)
+                if time.monotonic() > self._told + _TELL_SECONDS:
+                    self._told = time.monotonic()
+                    self._tell(f"{self._told - self._began:6.0f} s  {self}")
+        except BrokenPromise as error:
+            self.broken.append(str(error))
+            self._tell(str(error))
+
+    def __str__(self) -> str:
+        return f"{self.scenarios} scenarios, {self.crashes} crashes, {len(self.broken)} promises broken"
 
 
 def main(arguments: list[str]) -> int:
-    """Print what was tried, as JSON; return 1 if a promise was broken."""
+    """Tell of the progress on stderr, and in the end what was tried; return 1 if a promise was broken."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, nargs="+", default=[])
-    parser.add_argument("--kill", type=int, nargs="*", default=None)
-    parser.add_argument("--reboot", action="store_true")
-    parser.add_argument("--seconds", type=float, default=0.0)
-    parser.add_argument("--first", type=int, default=1000)
+    parser.add_argument("--seed", type=int, nargs="+", help="scenarios; without it, others each time")
+    parser.add_argument("--kill", type=Kill.of, nargs="*", metavar="POINT[:SECONDS[:reboot]]")
+    parser.add_argument("--seconds", type=float, default=60.0, help="without --seed: for how long")
     args = parser.parse_args(arguments)
+    if args.kill is not None and len(args.seed or ()) != 1:
+        parser.error("--kill needs one --seed")
     policies()  # so that no child has to compile them
     gc.freeze()
-    tried = scenarios = 0
-    end = time.monotonic() + args.seconds
-    if args.kill is not None:
-        play(make_script(args.seed[0]), [Kill(point, reboot=args.reboot) for point in args.kill])
-        return 0
-    seeds = iter(args.seed or range(args.first, 10**9))
-    broken: list[str] = []
-    for seed in seeds:
-        script = make_script(seed)
-        scenarios += 1
-        try:
-            points = play(script, [])
-            for kills in all_kills(seed, points):
-                tried += 1
-                play(script, kills)
-        except BrokenPromise as error:
-            broken.append(str(error))
-        if args.seconds and time.monotonic() > end:
-            break
-    sys.stdout.write(json.dumps({"scenarios": scenarios, "crashes": tried, "broken": broken}) + "\n")
-    return 1 if broken else 0
+    tally = Tally(lambda text: print(text, file=sys.stderr, flush=True))
+    try:
+        if args.kill is not None:
+            play(make_script(args.seed[0]), args.kill)
+            tally.crashes = len(args.kill)
+        elif args.seed:
+            for seed in args.seed:
+                tally.try_all(seed)
+        else:
+            end = time.monotonic() + args.seconds
+            first = random.SystemRandom().randrange(2**30)
+            for seed in range(first, first + 2**30):
+                if time.monotonic() > end or len(tally.broken) >= MOST_BROKEN:
+                    break
+                tally.try_all(seed, lambda: time.monotonic() > end)
+    except BrokenPromise as error:
+        tally.broken.append(str(error))
+        print(error, file=sys.stderr)
+    print(tally)
+    return 1 if tally.broken else 0
 
 
 if __name__ == "__main__":

@@ -55,7 +55,13 @@ class Judge:
         """Return all listings so far."""
         return [*self.ended, *self.listed.values()]
 
-    def _demand(self, condition: object, promise: str, *about: object) -> None:
+    def over_for_good(self, key: str) -> bool:
+        """Tell whether an event has left the list to the runner's knowledge, and not even a crash brings it back."""
+        going = [*self.listed.values(), *self._just_gone]
+        return key not in [listing.event_id.lower() for listing in going if not listing.drill]
+
+    def demand(self, condition: object, promise: str, *about: object) -> None:
+        """Raise BrokenPromise, with what happened of late, unless the condition holds."""
         if not condition:
             told = "\n".join(f"{entry.at:8.2f} {entry.kind:9} {_short(entry.fields)}" for entry in self.entries[-60:])
             raise BrokenPromise(f"{promise}: {' '.join(map(str, about))}\n{told}")
@@ -149,10 +155,10 @@ class Judge:
         if phase != "prepare":
             return
         listing = self.listed.get((drill, event.lower()))
-        self._demand(listing is not None, "nothing is prepared for what is not listed", event, name)
+        self.demand(listing is not None, "nothing is prepared for what is not listed", event, name)
         assert listing is not None
         stage = listing.stage_of(phase, name)
-        self._demand(stage is not None, "a hook is of the event's own match", event, name)
+        self.demand(stage is not None, "a hook is of the event's own match", event, name)
         assert stage is not None
         listing.begun.setdefault(stage, len(self.entries))
 
@@ -180,11 +186,11 @@ class Judge:
         listing = check(at, event, drill, name, wall + timeout)
         before = listing.of(phase, name)
         last = max((earlier.number for earlier in before if earlier.journaled), default=0)
-        self._demand(
+        self.demand(
             last < attempt <= last + 1 + self.kills, "attempts are counted", event, name, attempt, "after", last
         )
         for earlier in before:
-            self._demand(
+            self.demand(
                 not (earlier.alive(at) and earlier.pid_kept), "no hook runs twice at the same time", event, name
             )
         started = Attempt(uid, attempt, at, ends_at, journaled=not self.trouble)
@@ -194,15 +200,15 @@ class Judge:
 
     def _prepare(self, at: float, event: str, drill: bool, name: str, end: float) -> Listing:
         listing = self.listed.get((drill, event.lower()))
-        self._demand(listing is not None, "nothing is prepared for what is not listed", event, name)
+        self.demand(listing is not None, "nothing is prepared for what is not listed", event, name)
         assert listing is not None
-        self._demand(not listing.started, "nothing is prepared once the event has started", event, name)
-        self._demand(not self.trouble, "nothing is prepared that could not be recovered", event, name)
+        self.demand(not listing.started, "nothing is prepared once the event has started", event, name)
+        self.demand(not self.trouble, "nothing is prepared that could not be recovered", event, name)
         number = listing.stage_of("prepare", name)
-        self._demand(number is not None, "only this VM's own events are prepared, or as a witness", event, name)
+        self.demand(number is not None, "only this VM's own events are prepared, or as a witness", event, name)
         assert number is not None
-        self._demand(number in listing.begun, "a start is in the journal before it happens", event, name)
-        self._demand(
+        self.demand(number in listing.begun, "a start is in the journal before it happens", event, name)
+        self.demand(
             listing.not_before is None or end <= listing.not_before - MARGIN_SECONDS + _TINY,
             "a prepare hook ends before NotBefore",
             event,
@@ -210,23 +216,23 @@ class Judge:
         )
         for earlier in listing.stages[:number]:
             for other in earlier.prepare:
-                self._demand(self._left_behind(listing, earlier, other), "stages are prepared in order", event, name)
+                self.demand(self._left_behind(listing, earlier, other), "stages are prepared in order", event, name)
         stage = listing.stages[number]
         if not stage.parallel:
             for other in stage.prepare[: stage.prepare.index(name)]:
                 fine = listing.succeeded("prepare", other)
                 if stage.on_failure == "approve":
                     fine = fine or listing.failed("prepare", other) or self.wall_stepped
-                self._demand(fine, "hooks of a stage run in order, and no further than one that fails", event, name)
+                self.demand(fine, "hooks of a stage run in order, and no further than one that fails", event, name)
         for attempt in listing.of("prepare", name):
-            self._demand(attempt.result is None, "no prepare hook runs twice", event, name)
+            self.demand(attempt.result is None, "no prepare hook runs twice", event, name)
         shared = set(stage.recover)
         for other_listing in self.everything():
             for recover in shared:
                 undone = any(
                     attempt.alive(at) and not attempt.interrupted for attempt in other_listing.of("recover", recover)
                 )
-                self._demand(not undone, "nothing is prepared while it is being undone", event, name)
+                self.demand(not undone, "nothing is prepared while it is being undone", event, name)
         return listing
 
     def _left_behind(self, listing: Listing, stage: Stage, name: str) -> bool:
@@ -240,16 +246,16 @@ class Judge:
         key = event.lower()
         ended = [listing for listing in self.ended if (listing.drill, listing.event_id.lower()) == (drill, key)]
         fitting = [listing for listing in ended if listing.stage_of("recover", name) in listing.begun]
-        self._demand(fitting, "recovered is what was prepared, and has left the list", event, name)
+        self.demand(fitting, "recovered is what was prepared, and has left the list", event, name)
         due = [listing for listing in fitting if not listing.settled("recover", name)]
-        self._demand(due, "nothing is recovered twice", event, name)
+        self.demand(due, "nothing is recovered twice", event, name)
         listing = due[0]
         running = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and attempt.pid_kept]
-        self._demand(not running, "nothing is recovered while it is still prepared", event, name)
+        self.demand(not running, "nothing is recovered while it is still prepared", event, name)
         stage = listing.stages[listing.stage_of("recover", name) or 0]
         for other in stage.recover[: stage.recover.index(name)]:
-            self._demand(not listing.given_up(other), "recovery ends at a hook that keeps failing", event, name)
-            self._demand(
+            self.demand(not listing.given_up(other), "recovery ends at a hook that keeps failing", event, name)
+            self.demand(
                 not any(attempt.alive(at) and not attempt.interrupted for attempt in listing.of("recover", other)),
                 "recover hooks run in order",
                 event,
@@ -257,7 +263,7 @@ class Judge:
             )
         for other_listing in self.listed.values():
             number = other_listing.stage_of("recover", name)
-            self._demand(
+            self.demand(
                 other_listing is listing or number not in other_listing.begun,
                 "nothing is undone that another listed event has prepared",
                 event,
@@ -268,7 +274,7 @@ class Judge:
         attempts = listing.of("recover", name)
         if attempts and attempts[-1].known and not self._restarted_since(attempts[-1].result_at):
             wait = RETRY_SECONDS[min(len(attempts), len(RETRY_SECONDS)) - 1]
-            self._demand(at >= attempts[-1].result_at + wait - _TINY, "a recovery is not hurried", event, name)
+            self.demand(at >= attempts[-1].result_at + wait - _TINY, "a recovery is not hurried", event, name)
         return listing
 
     def _restarted_since(self, moment: float) -> bool:
@@ -282,29 +288,27 @@ class Judge:
     # Approvals
 
     def _post(self, at: float, ids: list[str], result: str, age: float, wall: float) -> None:
-        self._demand(age < _TINY, "an approval rests on a fresh document", ids)
+        self.demand(age < _TINY, "an approval rests on a fresh document", ids)
         for event_id in ids:
             listing = self.listed.get((False, event_id.lower()))
-            self._demand(listing is not None, "no approval for what is not listed, nor for a drill", event_id)
+            self.demand(listing is not None, "no approval for what is not listed, nor for a drill", event_id)
             assert listing is not None
             self._approval(listing, at, wall, result)
 
     def _approval(self, listing: Listing, at: float, wall: float, result: str) -> None:
         about = (listing.event_id, listing.profile.name)
         profile = listing.profile
-        self._demand(profile.approves, "no approval unless the policies approve", *about)
-        self._demand(not listing.started, "no approval of what has started", *about)
-        self._demand(listing.not_before is None or wall < listing.not_before, "no approval after NotBefore", *about)
-        self._demand(
-            listing.place is not None or profile.witness, "no approval of what does not affect this VM", *about
-        )
-        self._demand(at - listing.seen_at >= profile.after, "no approval before the policies approve", *about)
-        self._demand(len(listing.resources) == 1 or not profile.holds_groups, "no approval for a held group", *about)
+        self.demand(profile.approves, "no approval unless the policies approve", *about)
+        self.demand(not listing.started, "no approval of what has started", *about)
+        self.demand(listing.not_before is None or wall < listing.not_before, "no approval after NotBefore", *about)
+        self.demand(listing.place is not None or profile.witness, "no approval of what does not affect this VM", *about)
+        self.demand(at - listing.seen_at >= profile.after, "no approval before the policies approve", *about)
+        self.demand(len(listing.resources) == 1 or not profile.holds_groups, "no approval for a held group", *about)
         if all(stage.approver == "leader" for stage in profile.stages) and listing.place:
             waited = at - listing.seen_at
-            self._demand(waited >= PLACE_SECONDS * listing.place - _TINY, "the leader comes first", *about)
-        self._demand(listing.sending or self.trouble, "an approval is in the journal before it is sent", *about)
-        self._demand(not (listing.stages and self.trouble), "no approval while nothing can be kept", *about)
+            self.demand(waited >= PLACE_SECONDS * listing.place - _TINY, "the leader comes first", *about)
+        self.demand(listing.sending or self.trouble, "an approval is in the journal before it is sent", *about)
+        self.demand(not (listing.stages and self.trouble), "no approval while nothing can be kept", *about)
         for stage in listing.stages:
             for name in stage.prepare:
                 done = listing.succeeded("prepare", name)
@@ -314,14 +318,12 @@ class Judge:
                         and listing.not_before - wall <= MARGIN_SECONDS + SHORTEST_SECONDS
                     )
                     done = done or listing.failed("prepare", name) or late or self.wall_stepped
-                self._demand(done, "no approval before every prepare hook has succeeded", *about, name)
+                self.demand(done, "no approval before every prepare hook has succeeded", *about, name)
         busy = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and not attempt.interrupted]
-        self._demand(not busy, "no approval while a prepare hook runs", *about)
+        self.demand(not busy, "no approval while a prepare hook runs", *about)
         if listing.taken and listing.taken[-1][1] and not self.rebooted:  # a boot leaves the wall clock alone to tell
             wait = REPEAT_SECONDS * 2.0 ** (len(listing.taken) - 1)
-            self._demand(
-                at - listing.taken[-1][0] >= wait - _TINY, "an approval that was taken is not repeated", *about
-            )
+            self.demand(at - listing.taken[-1][0] >= wait - _TINY, "an approval that was taken is not repeated", *about)
         listing.tried = True
         listing.sending = False
         if result == "taken":
@@ -338,8 +340,8 @@ class Judge:
             if listing.started or listing.hardware or (left is not None and left < 20):
                 continue
             self._prepared(listing)
-            if not listing.drill and self._to_be_approved(listing):
-                self._demand(listing.tried, "what is prepared is approved", listing.event_id, listing.profile.name)
+            if not listing.drill and self.to_be_approved(listing):
+                self.demand(listing.tried, "what is prepared is approved", listing.event_id, listing.profile.name)
 
     def _prepared(self, listing: Listing) -> None:
         for stage in listing.stages:
@@ -347,10 +349,11 @@ class Judge:
                 if stage.on_failure == "hold" and listing.failed("prepare", name) and not stage.parallel:
                     break
                 about = (listing.event_id, listing.profile.name, name)
-                self._demand(listing.settled("prepare", name), "what is announced is prepared", *about)
+                self.demand(listing.settled("prepare", name), "what is announced is prepared", *about)
 
     @staticmethod
-    def _to_be_approved(listing: Listing) -> bool:
+    def to_be_approved(listing: Listing) -> bool:
+        """Tell whether this VM is to approve it, once it is prepared."""
         profile = listing.profile
         held = len(listing.resources) > 1 and profile.holds_groups
         ours = profile.witness or (listing.place is not None and (listing.place == 0 or profile.name == "anyone"))
@@ -365,7 +368,7 @@ class Judge:
     def over(self) -> None:
         """Judge the whole: nothing is listed any longer, and whatever was to be tried again had the time for it."""
         for listing in self.listed.values():  # a drill that was forgotten before anything was done for it is not shown
-            self._demand(listing.drill and not listing.begun, "the test lets every event end", listing.event_id)
+            self.demand(listing.drill and not listing.begun, "the test lets every event end", listing.event_id)
         for listing in self.ended:
             for number, stage in enumerate(listing.stages):
                 if number in listing.begun:
@@ -375,11 +378,11 @@ class Judge:
         for name in stage.recover:
             about = (listing.event_id, listing.profile.name, name)
             successes = sum(attempt.result == "succeeded" for attempt in listing.of("recover", name))
-            self._demand(successes <= 1 + self.kills, "what is recovered is recovered once", *about)
+            self.demand(successes <= 1 + self.kills, "what is recovered is recovered once", *about)
             if listing.given_up(name):
                 break
             if not successes:
-                self._demand(self._left(listing, name), "what was prepared is recovered", *about)
+                self.demand(self._left(listing, name), "what was prepared is recovered", *about)
 
     def _left(self, listing: Listing, name: str) -> bool:
         """Tell whether another event that was listed longer had prepared what the hook undoes."""

@@ -1,0 +1,149 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Scenarios of ``tools.crashes``: what happens outside of a runner, in virtual time, made from a number.
+
+A world is rebuilt from a script and the ledger of what has happened so far: a runner that was killed leaves no more.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from forewarn.emulator.lifecycle import SCHEDULED
+from forewarn.emulator.spec import EventSpec
+from forewarn.runner.executor import FAILED, SUCCEEDED
+from forewarn.runner.spool import Request
+from tools.runner_profiles import PROFILES
+from tools.runner_world import VMS, Entry, Hook, World
+
+
+class Planned(NamedTuple):
+    """An event of a script. ``cancel_after`` seconds it is called off, if it has not started by then."""
+
+    at: float
+    spec: EventSpec
+    cancel_after: float | None
+
+
+class Rehearsal(NamedTuple):
+    """A drill of a script."""
+
+    at: float
+    event_id: str
+    request: Request
+
+
+class Silence(NamedTuple):
+    """For so long the service answers no approval: it fails them, or takes them and the answer is lost."""
+
+    at: float
+    seconds: float
+    fault: str
+
+
+class Script(NamedTuple):
+    """What happens outside, whatever the runner does."""
+
+    seed: int
+    events: tuple[Planned, ...]
+    drills: tuple[Rehearsal, ...]
+    silences: tuple[Silence, ...]
+
+    @property
+    def vm(self) -> str:
+        """Whose runner it is."""
+        return VMS[0]
+
+
+def make_script(seed: int) -> Script:
+    """Return the script of a number."""
+    chance = random.Random(seed)
+    names = sorted(PROFILES)
+    events = []
+    for number in range(chance.choice([1, 1, 2, 3])):
+        spec = EventSpec(
+            chance.choice(["Reboot", "Redeploy", "Freeze", "Preempt"]),
+            chance.choice([VMS[:1], VMS[:1], VMS[:1], VMS[1:], VMS]),
+            notice=chance.choice([12.0, 40.0, 90.0, 200.0]),
+            description=names[(seed + number * 5) % len(names)] if number < 2 else chance.choice(names),
+            start_on=chance.choice(["any_approval", "any_approval", "not_before"]),
+            start_delay=chance.choice([0.0, 3.0, 70.0]),
+            gone_after=chance.choice([0.0, 4.0, 30.0]),
+            impact=0.0,
+            hardware_failure=chance.random() < 0.06,
+            event_id=f"{seed:08X}-0000-4000-8000-{number:012X}",
+        )
+        events.append(Planned(chance.choice([0.0, 1.0, 6.5, 20.0]), spec, chance.choice([None, None, 5.0, 15.0, 60.0])))
+    drills = []
+    if chance.random() < 0.2:
+        request = Request("Reboot", 25.0, 6.0, "Platform", (VMS[0],), chance.choice(["drain", "share-a", "two", "sit"]))
+        drills.append(Rehearsal(chance.choice([0.0, 3.0, 40.0]), f"drill-{seed:08x}", request))
+    silences = []
+    if chance.random() < 0.3:
+        silences.append(Silence(chance.choice([0.0, 5.0, 10.0]), 6.0, chance.choice(["failed", "lost"])))
+    return Script(seed, tuple(events), tuple(drills), tuple(silences))
+
+
+def _plan(script: Script) -> Callable[[Hook], None]:
+    def plan(hook: Hook) -> None:
+        chance = random.Random(f"{script.seed}/{hook.event}/{hook.name}/{hook.phase}/{hook.attempt}")
+        hook.ends_at = hook.started_at + chance.choice(
+            [0.0, 0.4, 2.5, 2.5, 8.0, 45.0 if hook.phase == "prepare" else 9.0]
+        )
+        hook.result = SUCCEEDED if chance.random() < 0.8 else FAILED
+        hook.patience = chance.choice([0.0, 0.0, 1.5])
+
+    return plan
+
+
+def world_of(script: Script, ledger: list[Entry], keep: Callable[[Entry], None]) -> World:
+    """Return the world as the ledger left it."""
+    world = World(_plan(script), keep)
+    for planned in script.events:
+        world.model.at(planned.at, partial(world.model.schedule, planned.spec))
+        if planned.cancel_after is not None:
+            cancel = partial(_cancel, world, planned.spec.event_id or "")
+            world.model.at(planned.at + planned.cancel_after, cancel)
+    for silence in script.silences:
+        world.model.at(silence.at, partial(setattr, world, "post_fault", silence.fault))
+        world.model.at(silence.at + silence.seconds, partial(setattr, world, "post_fault", None))
+    world.model.request(script.vm)
+    for entry in ledger:
+        world.clock.advance(entry.at - world.now)
+        _replay(world, script, entry)
+    world.ledger = list(ledger)
+    return world
+
+
+def _cancel(world: World, event_id: str) -> None:
+    if world.model.find(event_id).status == SCHEDULED:
+        world.model.cancel(event_id)
+
+
+def _replay(world: World, script: Script, entry: Entry) -> None:
+    fields = entry.fields
+    if entry.kind == "post" and fields["result"] in ("taken", "lost"):
+        world.model.approve(fields["ids"], script.vm)
+    elif entry.kind == "start":
+        known = {name: fields[name] for name in ("event", "drill", "phase", "name", "attempt")}
+        hook = Hook(fields["uid"], world.boot, started_at=entry.at, timeout_at=entry.at + fields["timeout"], **known)
+        _plan(script)(hook)
+        world.hooks.append(hook)
+    elif entry.kind == "asked":
+        world.hooks[fields["uid"] - 1].asked_at = entry.at
+    elif entry.kind in ("end", "exit", "leftover", "stopped"):
+        hook = world.hooks[fields["uid"] - 1]
+        hook.over, hook.over_at, hook.collected = fields.get("result", "ended"), entry.at, True
+    elif entry.kind == "kill":
+        for hook in world.running():
+            hook.timeout_at = float("inf")
+    elif entry.kind == "reboot":
+        for hook in world.running():
+            hook.over, hook.over_at, hook.collected = "ended", entry.at, True
+        world.boot += 1
+    elif entry.kind == "run":
+        world.booted_at = fields["booted_at"]

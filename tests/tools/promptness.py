@@ -1,0 +1,73 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""That the runner does what it is there for, and in time: for worlds in which every poll is answered.
+
+``tools.promises`` says what it must not do; a runner that does nothing at all would keep most of that.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from tools.listings import Listing
+from tools.promises import MARGIN_SECONDS, SHORTEST_SECONDS, Judge
+from tools.runner_world import EPOCH
+
+# What is due is done within this, in seconds: some polls, and whatever other events need first.
+PATIENCE_SECONDS = 5.0
+
+
+def act_promptly(judge: Judge) -> None:
+    """Judge what has been read. Raises BrokenPromise."""
+    for listing in judge.everything():
+        if not listing.hardware:
+            scheduled = _scheduled(judge, listing)
+            _prepared(judge, listing, scheduled)
+            if not listing.drill:
+                _approved(judge, listing, scheduled)
+
+
+class _Scheduled(NamedTuple):
+    """Since when the runner that is the last one saw an event as Scheduled, and until when it could do what is due."""
+
+    since: float
+    until: float
+
+
+def _scheduled(judge: Judge, listing: Listing) -> _Scheduled:
+    since, until, not_before = listing.seen_at, judge.entries[-1].at, math.inf
+    for entry in judge.entries:
+        if entry.at < listing.seen_at or entry.kind not in ("run", "document"):
+            continue
+        if entry.kind == "run":
+            since = max(since, entry.at)
+        elif entry.fields["source"] == ("drills" if listing.drill else "service"):
+            found = [event for event in entry.fields["events"] if event[0].lower() == listing.event_id.lower()]
+            if not found or found[0][1] != "Scheduled":
+                until = entry.at
+                break
+            not_before = found[0][4] - EPOCH
+    return _Scheduled(since, min(until, not_before - MARGIN_SECONDS - SHORTEST_SECONDS))
+
+
+def _prepared(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
+    undoing = {name for stage in listing.stages for name in stage.recover}
+    others = {
+        name for other in judge.everything() if other is not listing for stage in other.stages for name in stage.recover
+    }
+    if not listing.stages or undoing & others:  # it may have to wait for the end of another's recovery
+        return
+    late = scheduled.until - scheduled.since > PATIENCE_SECONDS
+    judge.demand(0 in listing.begun or not late, "what is announced is prepared at once", listing.event_id)
+
+
+def _approved(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
+    names = [name for stage in listing.stages for name in stage.prepare]
+    if not judge.to_be_approved(listing) or not all(listing.settled("prepare", name) for name in names):
+        return
+    ends = [attempt.result_at for attempt in listing.every("prepare")]
+    ready = max([scheduled.since, listing.seen_at + listing.profile.after, *ends])
+    late = scheduled.until - ready > PATIENCE_SECONDS
+    judge.demand(listing.tried or not late, "what is prepared is approved at once", listing.event_id)
