@@ -202,7 +202,9 @@ def _settle(
     varying: dict[str, Mapping[str, Any]] = {}
     assumptions = []
     for name, entries in sorted(declared.items()):
-        shapes = [{key: entry.get(key) for key in ("type", "enum", "min", "max", "default")} for _, entry in entries]
+        shapes = [
+            {key: entry.get(key) for key in ("type", "enum", "min", "max", "default")} for _name, entry in entries
+        ]
         entry = entries[0][1]
         alike = all(shape == shapes[0] for shape in shapes)
         if name in given:
@@ -212,7 +214,7 @@ def _settle(
             assumptions.append(f"params.{name} is anything that its declaration allows: {_allowed(entry)}")
         elif alike and "default" in entry:
             assumptions.append(f"params.{name} is {_text(entry)}, its default: it has no limits that would say more")
-        elif any("default" not in one for _, one in entries):
+        elif any("default" not in one for _name, one in entries):
             raise InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
         else:
             listed = ", ".join(f"{_text(one)} in {policy}" for policy, one in entries)
