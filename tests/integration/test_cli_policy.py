@@ -131,6 +131,7 @@ class TestCheck:
             "message": "there is no variable evnt",
             "suggestion": "did you mean event?",
             "source_line": '      condition: evnt.EventStatus == "Started"',
+            "source_column": 1,
         }
 
     def test_nothing_found(self, tmp_path: Path) -> None:

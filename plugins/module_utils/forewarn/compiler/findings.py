@@ -61,11 +61,17 @@ CODES = {
 }
 
 _LINE_BREAK = re.compile("\r\n|\r|\n")
+# A line longer than this is shown in part: a file that is one line of a MiB would fill a log with each of its findings.
+_LONGEST_LINE = 200
+_BEFORE = 80  # characters of it before the place
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake. Lines and columns count from 1, in characters; ``end_column`` is the first one past the range."""
+    """One mistake. Lines and columns count from 1, in characters; ``end_column`` is the first one past the range.
+
+    ``source_line`` is the line's text from ``source_column`` on: all of it, unless it is very long.
+    """
 
     path: str
     line: int
@@ -76,6 +82,7 @@ class Finding:
     suggestion: str = ""
     source_line: str = ""
     severity: Severity = "error"
+    source_column: int = 1
 
     @property
     def where(self) -> str:
@@ -94,6 +101,7 @@ class Finding:
             "message": self.message,
             "suggestion": self.suggestion,
             "source_line": self.source_line,
+            "source_column": self.source_column,
         }
 
 
@@ -116,9 +124,28 @@ class SourceText:
 
     def line(self, number: int) -> str:
         """Return the text of a line, counted from 1, without its line break."""
+        start, end = self._line(number)
+        return self.text[start:end]
+
+    def excerpt(self, number: int, column: int) -> tuple[str, int]:
+        """Return the text of a line and 1; of a very long one, what is around a column, and the column it begins at."""
+        start, end = self._line(number)
+        if end - start <= _LONGEST_LINE:
+            return self.text[start:end], 1
+        first = max(0, column - 1 - _BEFORE)
+        return self.text[start + first : min(end, start + first + _LONGEST_LINE)], first + 1
+
+    def length(self, number: int) -> int:
+        """Return how many characters a line has, counted from 1, without its line break."""
+        start, end = self._line(number)
+        return end - start
+
+    def _line(self, number: int) -> tuple[int, int]:
         start = self._starts[number - 1]
-        match = _LINE_BREAK.search(self.text, start)
-        return self.text[start : match.start() if match else len(self.text)]
+        if number == len(self._starts):
+            return start, len(self.text)
+        end = self._starts[number] - 1
+        return start, end - (self.text[end - 1 : end + 1] == "\r\n")
 
 
 @dataclass
@@ -134,13 +161,12 @@ class Report:
     ) -> None:
         """Add a finding about the characters ``start`` to ``end`` (offsets in the file)."""
         line, column = self.source.place(start)
-        text = self.source.line(line)
         end_line, end_column = self.source.place(max(start, end))
         if end_line != line:
-            end_column = len(text) + 1
-        finding = Finding(
-            self.source.path, line, column, max(end_column, column + 1), code, message, suggestion, text, severity
-        )
+            end_column = self.source.length(line) + 1
+        text, first = self.source.excerpt(line, column)
+        place = (self.source.path, line, column, max(end_column, column + 1))
+        finding = Finding(*place, code, message, suggestion, text, severity, first)
         if finding not in self._seen:  # an alias repeats what it stands for
             self._seen.add(finding)
             self.findings.append(finding)
@@ -186,8 +212,9 @@ def render(finding: Finding, console: Styler | None = None) -> list[str]:
         f"{style(finding.code, 'bold')} {style(finding.message)}"
     ]
     if finding.source_line.strip():
-        before = finding.source_line[: finding.column - 1]
-        marked = finding.source_line[finding.column - 1 : finding.end_column - 1]
+        first = finding.source_column
+        before = finding.source_line[: finding.column - first]
+        marked = finding.source_line[finding.column - first : finding.end_column - first]
         caret = "^" * max(1, _width(marked))
         lines.append("  | " + style(finding.source_line).replace("\\x09", "\t"))
         # Tabs are repeated, so that the caret stands below its text however wide the terminal makes them.

@@ -126,17 +126,18 @@ class YamlFile:
         """Read the content of a file. Raises InputError where PyYAML is not installed."""
         if not HAVE_YAML:
             raise InputError("PyYAML is not installed, and policy files are YAML.", "Install it: pip install PyYAML")
+        if len(content) > MOST_BYTES:
+            file = cls(path, content[:MOST_BYTES].decode("utf-8-sig", errors="replace"))
+            file.report.add("too-large", f"the file is larger than {MOST_BYTES // 1024} KiB", 0, 0, "split it")
+            return file
         try:
-            text = content[: MOST_BYTES + 1].decode("utf-8-sig")
+            text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             readable = content[: error.start].decode("utf-8-sig", errors="replace")
             file = cls(path, readable)
             file.report.add("encoding", "the file is not UTF-8", len(readable), len(readable), "save it as UTF-8")
             return file
         file = cls(path, text)
-        if len(content) > MOST_BYTES:
-            file.report.add("too-large", f"the file is larger than {MOST_BYTES // 1024} KiB", 0, 0, "split it")
-            return file
         _Builder(file).build()
         return file
 
