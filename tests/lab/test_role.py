@@ -30,7 +30,9 @@ rule:
       output: approve
     - id: drain
       condition: event.EventType == "Reboot" && affects_me
-      prepare: [{run: [/usr/local/bin/hook]}]
+      prepare:
+        - {run: [/usr/local/bin/hook]}
+        - {unit: drain.service, action: start}
       recover: [{run: [/usr/local/bin/hook]}]
       output: approve
 """
@@ -43,11 +45,13 @@ section:
       - {name: reboot, input: {event: {EventType: Reboot}}, output: approve, rule: drain}
 """
 HOOK = '#!/bin/sh\necho "$FOREWARN_PHASE $FOREWARN_EVENT_TYPE" >> /var/log/hooks/calls\n'
+# Outside the runner's sandbox: the runner itself could not write there.
+UNIT = "[Service]\nType=oneshot\nExecStart=/usr/bin/touch /root/drained\n"
 VARIABLES: dict[str, Any] = {
     "forewarn_serial": "100%",
     "runner_policies": ["policies"],
     "runner_hooks_write": ["/var/log/hooks"],
-    "runner_health_seconds": 20,
+    "runner_health_seconds": 60,
 }
 
 
@@ -59,7 +63,8 @@ def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, collections_pa
     (directory / "policies" / "drains.test.yml").write_text(TESTS)
     for host in lab.hosts:
         host.write(HOOK, "/usr/local/bin/hook", 0o755)
-        host.ssh("mkdir -p /var/log/hooks")
+        host.write(UNIT, "/etc/systemd/system/drain.service")
+        host.ssh("mkdir -p /var/log/hooks && systemctl daemon-reload")
     return Playbooks(lab, directory, collections_path)
 
 
@@ -110,6 +115,7 @@ def live_through_a_reboot(lab: Lab, host: Host) -> None:
     event_id = lab.emulator.schedule("Reboot", [host.name])
     host.wait_for(lambda: lab.emulator.event(event_id)["status"] == "Started")
     assert host.read("/var/log/hooks/calls") == "prepare Reboot\n"
+    assert host.ssh("ls /root/drained").stdout
     lab.emulator.finish(event_id)
     host.wait_for(lambda: "recover Reboot" in host.read("/var/log/hooks/calls"))
     host.wait_for(lambda: not status(host)["events"])
