@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .concrete import roots
 from .shapes import Atom, Term
-from .space import Space
+from .space import Space, without
 
 
 class Sets(NamedTuple):
@@ -50,26 +50,36 @@ class Evaluation:
         if term.op == "free":
             valued = inner[0].true
             chosen = self.space.mask(term.name, 0)
-            return Sets(valued & chosen, valued & ~chosen, everything ^ valued)
+            true = valued & chosen
+            return Sets(true, valued ^ true, everything ^ valued)
         return _OPERATIONS[term.op](inner, everything)
 
     def _exact(self, atom: Atom) -> Sets:
-        dimensions = [self.space.by_name[name] for name in atom.dims]
         given = iter(self._all_roots(atom))
-        found = {"true": 0, "false": 0, "error": 0}
+        space = self.space
 
-        def collect(depth: int) -> dict[str, int]:
-            if depth == len(dimensions):
-                return {atom.evaluate(next(given)): self.space.all}
-            sets: dict[str, int] = {}
-            for place in range(len(dimensions[depth].values)):
-                mask = self.space.mask(dimensions[depth].name, place)
-                for answer, classes in collect(depth + 1).items():
-                    sets[answer] = sets.get(answer, 0) | (classes & mask)
-            return sets
+        def pattern(depth: int) -> Any:
+            """Return the answers for all combinations of the dimensions from ``depth`` on, nested."""
+            if depth == len(atom.dims):
+                return atom.evaluate(next(given))
+            return tuple([pattern(depth + 1) for _value in space.by_name[atom.dims[depth]].values])
 
-        found.update(collect(0))
-        return Sets(found["true"], found["false"], found["error"])
+        def sets(answers: Any, depth: int) -> dict[str, int]:
+            """Return the classes of each answer, as far as they differ in the dimensions from ``depth`` on."""
+            if depth == len(atom.dims):
+                return {answers: space.all}
+            alike: dict[Any, list[int]] = {}
+            for place, inner in enumerate(answers):
+                alike.setdefault(inner, []).append(place)
+            found: dict[str, int] = {}
+            for inner, places in alike.items():
+                mask = space.mask_of(atom.dims[depth], places) if len(alike) > 1 else space.all
+                for answer, classes in sets(inner, depth + 1).items():
+                    found[answer] = found.get(answer, 0) | (classes & mask)
+            return found
+
+        found = sets(pattern(0), 0)
+        return Sets(*(found.get(answer, 0) for answer in ("true", "false", "error")))
 
     def _all_roots(self, atom: Atom) -> list[tuple[Any, ...]]:
         """Return what an atom reads for each combination of values, the last dimension varying fastest."""
@@ -114,8 +124,8 @@ def _if(sets: list[Sets], _everything: int) -> Sets:
 
 def _same(sets: list[Sets], everything: int) -> Sets:
     error = sets[0].error | sets[1].error
-    true = ((sets[0].true & sets[1].true) | (sets[0].false & sets[1].false)) & ~error
-    return Sets(true, everything & ~error & ~true, error)
+    true = without((sets[0].true & sets[1].true) | (sets[0].false & sets[1].false), error)
+    return Sets(true, everything ^ (error | true), error)
 
 
 def _differ(sets: list[Sets], everything: int) -> Sets:
@@ -126,7 +136,7 @@ def _defined(sets: list[Sets], everything: int) -> Sets:
     error = 0
     for one in sets:
         error |= one.error
-    return Sets(everything & ~error, 0, error)
+    return Sets(everything ^ error, 0, error)
 
 
 _OPERATIONS = {"and": _and, "or": _or, "not": _not, "if": _if, "same": _same, "differ": _differ, "defined": _defined}

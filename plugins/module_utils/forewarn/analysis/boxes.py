@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .domains import Value
-from .space import Space, phrase
+from .space import Space, phrase, without
 
 
 class Box(NamedTuple):
@@ -28,48 +28,44 @@ def boxes(space: Space, classes: int, most: int = 8, care: int | None = None) ->
     A box may reach beyond ``care`` (reachable classes), which nobody can see, and never holds another reachable class.
     """
     care = space.reachable if care is None else care
-    rest = classes
+    outside, rest = without(care, classes), classes
+    relevant, widened = [], classes
+    for dimension in reversed(space.dimensions):  # so that what the event is, its type say, is kept to the last
+        if len(dimension.values) > 1:
+            wider = space.fold(widened, [dimension.name])
+            if wider & outside:
+                relevant.append(dimension.name)
+            else:
+                widened = wider
     found: list[Box] = []
-    relevant = [
-        dimension.name
-        for dimension in space.dimensions
-        if len(dimension.values) > 1 and space.fold(classes, [dimension.name]) & care & ~classes
-    ]
     while rest and len(found) < most:
-        box = _grown(space, classes, care, relevant, space.first(rest))
+        box = _grown(space, outside, care, relevant, space.first(rest))
         found.append(box)
-        rest &= ~box.classes
+        rest = without(rest, box.classes)
     return found, rest
 
 
-def _grown(space: Space, classes: int, care: int, relevant: list[str], seed: int) -> Box:
-    outside = care & ~classes
-    chosen = {name: [_place(space, name, seed)] for name in relevant}
-    masks = {name: space.mask(name, places[0]) for name, places in chosen.items()}
-    for name in reversed(relevant):  # so that what the event is, its type say, is kept to the last
-        others = space.all
+def _grown(space: Space, outside: int, care: int, relevant: list[str], seed: int) -> Box:
+    """Return a box around a class that no class of ``outside`` is in: as few dimensions, as many values as may be."""
+    masks = {name: space.mask(name, space.place(name, seed)) for name in relevant}
+    chosen: dict[str, list[int]] = {}
+    for name in relevant:
+        others = care
         for other, mask in masks.items():
             if other != name:
                 others &= mask
-        if not others & outside:
-            del chosen[name], masks[name]
+        bad = others & outside
+        if not bad:
+            del masks[name]
             continue
-        for place in range(len(space.by_name[name].values)):
-            mask = space.mask(name, place)
-            if place not in chosen[name] and not others & mask & outside and others & mask & care:
-                chosen[name].append(place)
-                masks[name] |= mask
+        forbidden = set(space.places(name, bad))
+        chosen[name] = [place for place in space.places(name, others) if place not in forbidden]
+        masks[name] = space.mask_of(name, chosen[name])
     inside = care
     for mask in masks.values():
         inside &= mask
-    return Box({name: tuple(sorted(places)) for name, places in chosen.items()}, inside)
-
-
-def _place(space: Space, name: str, number: int) -> int:
-    for place in range(len(space.by_name[name].values)):
-        if space.mask(name, place) >> number & 1:
-            return place
-    raise LookupError(name)
+    order = [dimension.name for dimension in space.dimensions if dimension.name in chosen]
+    return Box({name: tuple(chosen[name]) for name in order}, inside)
 
 
 def words(space: Space, box: Box, care: int | None = None) -> str:
@@ -82,11 +78,9 @@ def words(space: Space, box: Box, care: int | None = None) -> str:
         if dimension.kind == "free":
             told.append(f"({space.frees[name].source}) is {values[0].label}")
             continue
-        left_out = [
-            value
-            for place, value in enumerate(dimension.values)
-            if place not in places and space.mask(name, place) & care
-        ]
+        left_out = []
+        if not dimension.ordered:
+            left_out = [dimension.values[place] for place in space.places(name, care) if place not in places]
         if [value.label for value in values] == ["missing"]:
             told.append(phrase(dimension, values))
         elif [value.label for value in left_out] == ["any other"] and not dimension.ordered:

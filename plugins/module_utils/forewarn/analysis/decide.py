@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD
 from .abstract import Evaluation
 from .reading import Reading, ReadMatch, ReadPolicy
-from .space import Space
+from .space import Space, without
 
 # How a region came about.
 RULE, ERROR, EXPLANATION, DOUBT, NO_RULE = "rule", "error", "explanation", "doubt", "no-rule"
@@ -94,9 +94,9 @@ class Decided:
         for policy in self.policies:
             held |= policy.giving(HOLD)
             approved |= policy.giving(APPROVE)
-        self.approve = approved & ~held
-        self.hold = space.reachable & ~self.approve
-        self.uncovered = space.reachable & ~held & ~approved  # every policy abstains
+        self.approve = without(approved, held)
+        self.hold = space.reachable ^ self.approve
+        self.uncovered = space.reachable ^ (held | approved)  # every policy abstains
 
     def outcome(self, number: int) -> Outcome:
         """Return what comes of a class."""
@@ -151,7 +151,7 @@ def _walk(policy: ReadPolicy, evaluation: Evaluation) -> PolicyDecided:
     known = space.reachable
     for name, values in policy.known.items():
         known &= space.having(f"event.{name}", *values)
-    _add(regions, policy, DOUBT, HOLD, None, space.reachable & ~known)
+    _add(regions, policy, DOUBT, HOLD, None, space.reachable ^ known)
     left, abstained = _try(policy, policy.matches, known, evaluation, regions, matches)
     _add(regions, policy, NO_RULE, ABSTAIN, None, left | abstained)
     return PolicyDecided(policy, tuple(regions), matches)
@@ -181,7 +181,7 @@ def _try(
         else:
             sets = evaluation(match.condition)
             condition, met, failed = sets.true, alive & sets.true, alive & sets.error
-        alive &= ~(met | failed)
+        alive ^= met | failed
         _add(regions, policy, ERROR, HOLD, match, failed)
         unexplained = 0
         if match.inner is not None:
@@ -194,7 +194,7 @@ def _try(
         else:
             if match.explanation is not None:
                 unexplained = met & evaluation(match.explanation).error
-            _add(regions, policy, RULE, match.data["output"], match, met & ~unexplained)
+            _add(regions, policy, RULE, match.data["output"], match, met ^ unexplained if unexplained else met)
             _add(regions, policy, EXPLANATION, HOLD, match, unexplained)
         found[match.number] = MatchSets(match, reached, met, failed, unexplained, condition)
     return alive, abstained

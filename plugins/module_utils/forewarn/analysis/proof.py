@@ -57,7 +57,7 @@ class Prover:
         """
         space = decided.space
         usual = classes & space.normal
-        numbers = itertools.chain(space.members(usual), space.members(classes & ~usual))
+        numbers = itertools.chain(space.members(usual), space.members(classes ^ usual))
         for number in itertools.islice(numbers, _TRIES):
             seen = space.witness(number)
             decision = self.decide(seen)

@@ -15,7 +15,7 @@ from .decide import Decided, MatchSets, PolicyDecided
 from .domains import MISSING
 from .proof import Prover
 from .reading import Invariant, Reading, ReadMatch
-from .space import CONSTRAINTS
+from .space import CONSTRAINTS, without
 
 Severity = Literal["error", "warning", "note"]
 _RANK = {"error": 0, "warning": 1, "note": 2}
@@ -258,7 +258,7 @@ class _Search:
             least = top
             for value in reversed(dimension.values):
                 if value.concrete is not MISSING and value.low >= 0:
-                    if taken & ~self._alike_held(value.low):
+                    if without(taken, self._alike_held(value.low)):
                         break
                     least = value.low
             message = (
@@ -278,7 +278,7 @@ class _Search:
 
     def _types(self, classes: int) -> str:
         values = self.space.by_name["event.EventType"].values
-        found = [v.label for place, v in enumerate(values) if classes & self.space.mask("event.EventType", place)]
+        found = [values[place].label for place in self.space.places("event.EventType", classes)]
         listed = " or ".join(", ".join(found).rsplit(", ", 1))
         return f"{'an' if listed[:1] in 'AEIOU' else 'a'} {listed}"
 
@@ -290,7 +290,7 @@ class _Search:
                 taken = left & region.classes
                 if taken and region.output == "approve" and region.match is not None:
                     yield policy, region.match, taken
-                    left &= ~taken
+                    left ^= taken
 
     def _prepared(self) -> int:
         classes = 0
@@ -314,7 +314,7 @@ class _Search:
         alike = [name for name in (*others, "notice", "age", "now") if name in self.space.by_name]
         usual = self.space.normal & self.decided.approve
         folded = self.space.fold(usual & prepared, alike)
-        classes = usual & ~prepared & folded
+        classes = without(usual & folded, prepared)
         for policy, match, taken in self._approving(classes):
             message = (
                 f"rule {match.path} approves {self._types(taken)} without preparing, though the policies prepare "
@@ -328,7 +328,7 @@ class _Search:
         return [name.removeprefix("event.") for name in found or names_]
 
     def _followers(self) -> Iterator[Finding]:
-        several = ~self.space.having("count", 1) if "count" in self.space.by_name else self.space.all
+        several = without(self.space.all, self.space.having("count", 1))
         for policy in self.decided.policies:
             for region in policy.regions:
                 match = region.match
