@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.decide import Decided
-from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, _changes, compare
+from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, changed_classes, compare
 from forewarn.analysis.proof import Prover
 from forewarn.analysis.reading import make_spaces, read_together
 from forewarn.cli.main import main
@@ -85,7 +85,7 @@ def test_random_events_change_exactly_where_it_is_told(tmp_path: Path) -> None:
     before, after = read_together([old, new])
     (space,) = make_spaces([before, after])
     outputs = 0
-    for what, effect, classes in _changes(Decided(before, space), Decided(after, space)):
+    for what, effect, classes in changed_classes(Decided(before, space), Decided(after, space)):
         assert effect
         if "approve →" in what or "→ approve" in what:
             outputs |= classes

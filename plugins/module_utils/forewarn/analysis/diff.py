@@ -96,7 +96,7 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
         classes += space.reachable.bit_count()
         evaluation = Evaluation(space)
         pair = Decided(before, space, evaluation), Decided(after, space, evaluation)
-        for what, effect, found in _changes(*pair):
+        for what, effect, found in changed_classes(*pair):
             change = changes.setdefault((what, effect), Change(what, effect, _rule(pair[1], found)))
             _add_parts(change, pair, provers, found)
     ordered = sorted(changes.values(), key=lambda one: ([MORE, INCOMPARABLE, LESS, ALIKE].index(one.effect), one.what))
@@ -114,7 +114,7 @@ def _verdict(changes: list[Change]) -> str:
     return effects.pop() if len(effects) == 1 else INCOMPARABLE
 
 
-def _changes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]]:
+def changed_classes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]]:
     """Yield what changes how, each with its classes."""
     merged: dict[tuple[str, str], int] = {}
     pairs = itertools.product(_behaviours(old).items(), _behaviours(new).items())
@@ -154,10 +154,11 @@ def _behaviour(regions: tuple[Region, ...], outcome: Outcome) -> Behaviour:
 
 
 def _hooks(hooks: Any) -> tuple[str, ...]:
-    return tuple(_hook(hook) for hook in hooks)
+    return tuple(hook_text(hook) for hook in hooks)
 
 
-def _hook(hook: Mapping[str, Any]) -> str:
+def hook_text(hook: Mapping[str, Any]) -> str:
+    """Return what a hook does, and within what time."""
     what = (
         " ".join(hook["run"])
         if "run" in hook
@@ -235,7 +236,7 @@ def _strictness(one: Behaviour) -> frozenset[tuple[str, str]]:
     """Return what must have been done before an approval, and what must have succeeded."""
     done = {(hook, "done") for hooks, _on_failure, _parallel in one.preparing for hook in hooks}
     succeeded = {
-        (hook, "succeeded") for hooks, on_failure, _ in one.preparing if on_failure == "hold" for hook in hooks
+        (hook, "succeeded") for hooks, on_failure, _parallel in one.preparing if on_failure == "hold" for hook in hooks
     }
     return frozenset(done | succeeded)
 

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sets of classes as decision diagrams: millions of classes in some hundred nodes, which a page can carry and walk.
+
+A diagram asks one dimension after another, in their order, and ends at a leaf. A reference to a leaf is its number, 0
+for classes that cannot be; a reference to a node is ``-1 - index``. Equal parts are one node, and a dimension is left
+out where all of its values lead to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from .domains import Dimension
+from .space import Space
+
+NOWHERE = 0
+
+
+class Forest:
+    """Diagrams over the same dimensions. ``nodes`` are pairs of a dimension's index and a reference for each value."""
+
+    def __init__(self, dimensions: Sequence[Dimension]) -> None:
+        self.dimensions = tuple(dimensions)
+        self.nodes: list[tuple[int, tuple[int, ...]]] = []
+        self._known: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._united: dict[tuple[int, int], int] = {}
+
+    def plant(self, space: Space, leaves: Iterable[tuple[int, int]]) -> int:
+        """Return the diagram of disjoint sets of classes, given as leaf and set. Beyond a slice it leads nowhere."""
+        by_name = {dimension.name: dimension for dimension in space.dimensions}
+        levels: list[tuple[int, list[int]]] = []  # of each dimension its size here, and where its values stand in all
+        for dimension in self.dimensions:
+            values = by_name[dimension.name].values
+            levels.append((len(values), [dimension.values.index(value) for value in values]))
+        return _Planting(self, levels, space.count).grow(
+            0, tuple((leaf, classes) for leaf, classes in leaves if classes)
+        )
+
+    def united(self, one: int, other: int) -> int:
+        """Return the diagram of two that have no class in common."""
+        if NOWHERE in (one, other):
+            return one + other  # the one that is not 0
+        if one > other:
+            one, other = other, one
+        found = self._united.get((one, other))
+        if found is None:
+            found = self._united[one, other] = self._unite(one, other)
+        return found
+
+    def node(self, dimension: int, children: tuple[int, ...]) -> int:
+        """Return the node with these children, or the child, if all are the same."""
+        if all(child == children[0] for child in children):
+            return children[0]
+        key = dimension, children
+        found = self._known.get(key)
+        if found is None:
+            self.nodes.append(key)
+            found = self._known[key] = -len(self.nodes)
+        return found
+
+    def leaf(self, root: int, places: Sequence[int]) -> int:
+        """Return the leaf of a class, which is given as the place of each dimension's value."""
+        while root < 0:
+            dimension, children = self.nodes[-1 - root]
+            root = children[places[dimension]]
+        return root
+
+    def _unite(self, one: int, other: int) -> int:
+        # A leaf stands for all classes below, so it cannot be disjoint from anything but nowhere.
+        if one >= 0 or other >= 0:
+            raise ValueError("the sets have a class in common")
+        first, second = self.nodes[-1 - one], self.nodes[-1 - other]
+        dimension = min(first[0], second[0])
+        size = len(self.dimensions[dimension].values)
+        pairs = zip(
+            *(node[1] if node[0] == dimension else (root,) * size for node, root in ((first, one), (second, other)))
+        )
+        return self.node(dimension, tuple(self.united(*pair) for pair in pairs))
+
+
+class _Planting:
+    """Splits sets by one dimension after the other; numbers of classes have the first dimension as highest digit."""
+
+    def __init__(self, forest: Forest, levels: list[tuple[int, list[int]]], count: int) -> None:
+        self.forest = forest
+        self.levels = levels
+        self.counts = [count]  # classes below each level
+        for size, _ in levels:
+            self.counts.append(self.counts[-1] // size)
+        self.known: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+
+    def grow(self, level: int, sets: tuple[tuple[int, int], ...]) -> int:
+        if not sets:
+            return NOWHERE
+        if level == len(self.levels):
+            return sets[0][0]
+        found = self.known.get((level, sets))
+        if found is None:
+            found = self.known[level, sets] = self._split(level, sets)
+        return found
+
+    def _split(self, level: int, sets: tuple[tuple[int, int], ...]) -> int:
+        _, places = self.levels[level]
+        width = self.counts[level + 1]
+        mask = (1 << width) - 1
+        children = [NOWHERE] * len(self.forest.dimensions[level].values)
+        for digit, place in enumerate(places):
+            shift = width * digit
+            part = tuple((leaf, below) for leaf, classes in sets if (below := classes >> shift & mask))
+            children[place] = self.grow(level + 1, part)
+        return self.forest.node(level, tuple(children))

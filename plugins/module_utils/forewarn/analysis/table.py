@@ -1,0 +1,368 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The decision table of policies as data for a page: which rule decides which class of events, why, and an example.
+
+All classes are there, as decision diagrams (see diagram). A class's example is put together from parts: the base event,
+and for each group of dimensions what their values change about it. Reasons are what the engine says; they depend on
+few dimensions, those that the explanation reads, and are listed by the values of these.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..policy.artifact import Artifact
+from ..policy.decision import ABSTAIN, APPROVE, HOLD
+from .abstract import Evaluation
+from .concrete import witness
+from .decide import RULE, Decided, Region, combine
+from .diagram import Forest
+from .diff import changed_classes, hook_text
+from .domains import Dimension
+from .proof import Prover
+from .reading import Reading, make_spaces, read_together
+from .reads import WHEN, WHO, Reads
+from .space import Space, phrase
+from .vocabulary import Vocabulary
+
+# What a cell can be. The first five are decisions, the others changes of them.
+APPROVED, PREPARED, HELD, FAILED, UNCOVERED = "approve", "prepared", "hold", "failed", "uncovered"
+SAME = "same"
+
+_MOST_REASONS = 300  # of one rule; beyond that a page shows the expression that gives them
+_MOST_PARTS = 5000  # of the examples' parts that one group of dimensions decides
+_USUAL = {"event.EventStatus": "Scheduled", "place": "leader", "vm.name": "any other", "vm.tags": "known"}
+
+Table = dict[str, Any]
+Key = tuple[str, int]  # how a region came about, and the number of its match; -1 without
+
+
+def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = None) -> Table:
+    """Return the table of policies: one view for all together, and one for each.
+
+    ``params`` as reading.read takes them. A parameter that is not given and has an open range has its default here.
+    Raises InputError if there are too many classes.
+    """
+    readings, settled = _read([artifact], params)
+    making = _Making(readings, settled)
+    policies = readings[0].policies
+    views = [_View(making.forest, "all policies together")] if len(policies) > 1 else []
+    each = [_View(making.forest, policy.name) for policy in policies]
+    for space in making.spaces():
+        decided = Decided(readings[0], space)
+        making.see(0, decided)
+        if views:
+            views[0].add(space, [((category, by), held) for (category, by), held in _together(decided).items()])
+        for place, policy in enumerate(decided.policies):
+            regions = [((_category(one), (place, _key(one))), one.classes) for one in policy.regions]
+            each[place].add(space, regions)
+    return making.table("verify", [*views, *each])
+
+
+def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None) -> Table:
+    """Return the table of what differs between two sets of policies. ``params`` and errors as verification_table's."""
+    readings, settled = _read([old, new], params)
+    making = _Making(readings, settled)
+    view = _View(making.forest, "what changes")
+    for space in making.spaces():
+        evaluation = Evaluation(space)
+        before, after = (Decided(reading, space, evaluation) for reading in readings)
+        making.see(0, before)
+        making.see(1, after)
+        same = space.reachable
+        sets: list[tuple[str, str, int]] = []
+        for what, effect, classes in changed_classes(before, after):
+            sets.append((what, effect, classes))
+            same &= ~classes
+        sets.append(("", SAME, same))
+        sides = _together(before), _together(after)
+        view.add(
+            space,
+            [
+                ((effect, what, first, second), both)
+                for what, effect, classes in sets
+                for first, held in sides[0].items()
+                if classes & held
+                for second, others in sides[1].items()
+                if (both := classes & held & others)
+            ],
+        )
+    return making.table("diff", [view])
+
+
+def _read(artifacts: Sequence[Artifact], params: Mapping[str, Any] | None) -> tuple[list[Reading], dict[str, Any]]:
+    """Read policies with their parameters' defaults, where that says more than a range. Returns the values, too."""
+    given = dict(params or {})
+    declared: dict[str, list[Mapping[str, Any]]] = {}
+    for artifact in artifacts:
+        for data in artifact.data["policies"]:
+            for entry in data["params"]:
+                declared.setdefault(entry["name"], []).append(entry)
+    for name, entries in declared.items():
+        first = entries[0]
+        alike = all("default" in one and one["default"] == first.get("default") for one in entries)
+        if name not in given and alike and first["type"] != "bool" and "enum" not in first:
+            given[name] = first["default"]
+    return read_together(artifacts, given), given
+
+
+def _category(region: Region) -> str:
+    if region.output == ABSTAIN:
+        return UNCOVERED
+    if region.output == APPROVE:
+        return PREPARED if region.match is not None and region.match.data.get("prepare") else APPROVED
+    return HELD if region.how == RULE else FAILED
+
+
+def _key(region: Region) -> Key:
+    return region.how, -1 if region.match is None else region.match.number
+
+
+def _together(decided: Decided) -> dict[tuple[str, tuple[int, Key] | None], int]:
+    """Return the classes by what comes of them and which region, of which policy, decides that; None: no policy's."""
+    found: dict[tuple[str, tuple[int, Key] | None], int] = {}
+    for regions, classes in decided.regions():
+        outcome = combine(regions)
+        place = next((place for place, one in enumerate(regions) if one.output == outcome.output), None)
+        if place is None:
+            category, by = UNCOVERED, None
+        else:
+            category, by = _category(regions[place]), (place, _key(regions[place]))
+            if outcome.output == APPROVE:
+                category = PREPARED if outcome.prepare else APPROVED
+        found[category, by] = found.get((category, by), 0) | classes
+    return found
+
+
+class _View:
+    """One diagram, and its leaves: each a category with what decides, and whether the service sends such events."""
+
+    def __init__(self, forest: Forest, title: str) -> None:
+        self.title = title
+        self.root = 0
+        self.leaves: dict[tuple[Any, bool], int] = {}
+        self._forest = forest
+
+    def add(self, space: Space, sets: Sequence[tuple[Any, int]]) -> None:
+        merged: dict[int, int] = {}
+        for what, classes in sets:
+            for usual in (True, False):
+                some = classes & space.reachable & (space.normal if usual else ~space.normal)
+                if some:
+                    leaf = self.leaves.setdefault((what, usual), len(self.leaves) + 1)
+                    merged[leaf] = merged.get(leaf, 0) | some
+        self.root = self._forest.united(self.root, self._forest.plant(space, merged.items()))
+
+
+class _Region(NamedTuple):
+    """What a page tells of a region of one policy. ``reasons`` maps the places of ``dims`` to the engine's words."""
+
+    region: Region
+    dims: tuple[int, ...] | None
+    reasons: dict[tuple[int, ...], str]
+
+
+class _Making:
+    """Puts a table together, space by space."""
+
+    def __init__(self, readings: Sequence[Reading], settled: Mapping[str, Any]) -> None:
+        self.readings = readings
+        self.settled = settled
+        self.vocabulary: Vocabulary = readings[0].vocabulary
+        self.dimensions = self.vocabulary.dimensions()
+        self.forest = Forest(self.dimensions)
+        self._provers = [Prover(reading) for reading in readings]
+        self._reads = [[Reads(policy.data, self.dimensions) for policy in reading.policies] for reading in readings]
+        self._regions: list[list[dict[Key, _Region]]] = [[{} for _ in reading.policies] for reading in readings]
+        self._roots = [[0] * len(reading.policies) for reading in readings]
+
+    def spaces(self) -> Iterator[Space]:
+        return make_spaces(self.readings)
+
+    def see(self, side: int, decided: Decided) -> None:
+        """Take in what each policy says, and why."""
+        for place, policy in enumerate(decided.policies):
+            known = self._regions[side][place]
+            leaves = []
+            for region in policy.regions:
+                key = _key(region)
+                if key not in known:
+                    dims = self._reads[side][place].of(region)
+                    size = math.prod(len(self.dimensions[dim].values) for dim in dims)
+                    known[key] = _Region(region, dims if size <= _MOST_REASONS else None, {})
+                leaves.append((list(known).index(key) + 1, region.classes))
+                self._ask(side, place, decided.space, known[key], region.classes)
+            planted = self.forest.plant(decided.space, leaves)
+            self._roots[side][place] = self.forest.united(self._roots[side][place], planted)
+
+    def _ask(self, side: int, place: int, space: Space, known: _Region, classes: int) -> None:
+        """Ask the engine why, once for each combination of the values that the reason reads."""
+        if known.dims is None:
+            return
+        names = [self.dimensions[dim].name for dim in known.dims]
+        for values in itertools.product(*(range(len(space.by_name[name].values)) for name in names)):
+            some = classes
+            for name, value in zip(names, values):
+                some &= space.mask(name, value)
+            if not some:
+                continue
+            concretes = [space.by_name[name].values[value] for name, value in zip(names, values)]
+            at = tuple(self.dimensions[dim].values.index(one) for dim, one in zip(known.dims, concretes))
+            verdict = self._provers[side].decide(space.witness(space.first(some))).verdicts[place]
+            if (verdict.output, verdict.rule) == (known.region.output, known.region.rule):
+                known.reasons.setdefault(at, verdict.reason)
+
+    def table(self, kind: str, views: Sequence[_View]) -> Table:
+        groups, base, deltas = self._examples()
+        return {
+            "kind": kind,
+            "dims": [self._dimension(dimension) for dimension in self.dimensions],
+            "nodes": [[dimension, list(children)] for dimension, children in self.forest.nodes],
+            "sides": [
+                {"policies": [self._policy(side, place) for place in range(len(reading.policies))]}
+                for side, reading in enumerate(self.readings)
+            ],
+            "views": [
+                {"title": view.title, "root": view.root, "leaves": [self._leaf(kind, *one) for one in view.leaves]}
+                for view in views
+            ],
+            "base": base,
+            "groups": groups,
+            "deltas": deltas,
+            "params": {name: self.settled[name] for name in sorted(self.settled)},
+        }
+
+    def _leaf(self, kind: str, what: Any, usual: bool) -> dict[str, Any]:
+        leaf: dict[str, Any] = {"usual": usual, "category": what[0]}
+        if kind == "verify":
+            leaf["by"] = [self._place(0, what[1])]
+            return leaf
+        _effect, text, *sides = what
+        leaf["by"] = [self._place(side, by) for side, (_, by) in enumerate(sides)]
+        leaf["decisions"] = [category for category, _ in sides]
+        leaf["what"] = text
+        return leaf
+
+    def _place(self, side: int, by: tuple[int, Key] | None) -> list[int] | None:
+        return None if by is None else [by[0], list(self._regions[side][by[0]]).index(by[1])]
+
+    def _dimension(self, dimension: Dimension) -> dict[str, Any]:
+        told: dict[str, Any] = {
+            "name": dimension.name,
+            "title": self._title(dimension),
+            "free": dimension.kind == "free",
+            "values": [
+                {"label": _label(dimension, place), "said": self._said(dimension, place)}
+                for place in range(len(dimension.values))
+            ],
+        }
+        labels = [value.label for value in dimension.values]
+        usual = _USUAL.get(dimension.name)
+        if usual in labels:
+            told["start"] = labels.index(usual)
+        if dimension.name.startswith("params."):
+            default = str(self.vocabulary.params[dimension.name[7:]].get("default"))
+            if default.lower() in [label.lower() for label in labels]:
+                told["start"] = [label.lower() for label in labels].index(default.lower())
+        return told
+
+    def _title(self, dimension: Dimension) -> str:
+        name = dimension.name
+        if dimension.kind == "free":
+            return self.vocabulary.frees[name].source
+        if name.startswith("names:"):
+            return f"Resources names {name[6:]}"
+        words = {"place": "This VM", "count": "Number of Resources", "vm.name": "This VM's name", "vm.tags": "Its tags"}
+        return words.get(name) or name.removeprefix("event.").replace("tag:", "vm.tags.")
+
+    def _said(self, dimension: Dimension, place: int) -> str:
+        if dimension.kind == "free":
+            return f"({self.vocabulary.frees[dimension.name].source}) is {dimension.values[place].label}"
+        return phrase(dimension, [dimension.values[place]])
+
+    def _policy(self, side: int, place: int) -> dict[str, Any]:
+        policy = self.readings[side].policies[place]
+        regions = self._regions[side][place].values()
+        return {"name": policy.name, "root": self._roots[side][place], "regions": [_region(one) for one in regions]}
+
+    def _examples(self) -> tuple[list[dict[str, Any]] | None, dict[str, Any], list[dict[str, Any]]]:
+        """Return the groups with the part that each combination of their values adds, the base, and the parts."""
+        types = {name: entry["type"] for name, entry in self.vocabulary.params.items()}
+        base = witness({}, types, self.vocabulary.api_version).as_dict()
+        groups: list[dict[str, Any]] = []
+        deltas: list[dict[str, Any]] = []
+        for dims in self._groups():
+            choices = [self.dimensions[dim].values for dim in dims]
+            if math.prod(map(len, choices)) > _MOST_PARTS:
+                return None, base, []
+            parts_of = []
+            for values in itertools.product(*choices):
+                named = {self.dimensions[dim].name: value.concrete for dim, value in zip(dims, values)}
+                delta = _delta(base, witness(named, types, self.vocabulary.api_version).as_dict())
+                if delta not in deltas:
+                    deltas.append(delta)
+                parts_of.append(deltas.index(delta))
+            groups.append({"dims": dims, "parts": parts_of})
+        return groups, base, deltas
+
+    def _groups(self) -> list[list[int]]:
+        """Return the dimensions whose values are told together, since together they make one part of an event."""
+        found: dict[str, list[int]] = {}
+        for place, dimension in enumerate(self.dimensions):
+            name = dimension.name
+            if dimension.kind == "free":
+                continue
+            group = "when" if name in WHEN else "who" if name in WHO or name.startswith("names:") else name
+            group = "tags" if name == "vm.tags" or name.startswith("tag:") else group
+            found.setdefault(group, []).append(place)
+        return list(found.values())
+
+
+def _label(dimension: Dimension, place: int) -> str:
+    label = dimension.values[place].label
+    if dimension.name == "place":
+        return {"leader": "leads (is first)", "further down": "is affected, not first"}.get(label, "is not affected")
+    if dimension.name == "vm.name" and [value.label for value in dimension.values] == ["any other", "missing"]:
+        return {"any other": "known"}.get(label, "not known")
+    return label
+
+
+def _region(one: _Region) -> dict[str, Any]:
+    region, data = one.region, {} if one.region.match is None else one.region.match.data
+    told: dict[str, Any] = {"how": region.how, "output": region.output, "rule": region.rule}
+    if region.match is not None:
+        told["number"] = region.match.number
+    if region.how == RULE:
+        hooks = {phase: [hook_text(hook) for hook in data.get(phase, ())] for phase in ("prepare", "recover", "notify")}
+        told.update({phase: texts for phase, texts in hooks.items() if texts})
+        if region.output == APPROVE:
+            told["approver"] = data.get("approver", "leader")
+            if hooks["prepare"]:
+                told["group"] = data.get("group", HOLD)
+        if data.get("explanation"):
+            told["explanation"] = " ".join(data["explanation"]["source"].split())
+    if one.dims is not None and len(set(one.reasons.values())) == 1:
+        told["reason"] = next(iter(one.reasons.values()))
+    elif one.dims is not None and one.reasons:
+        told["dims"] = list(one.dims)
+        told["reasons"] = {",".join(map(str, at)): reason for at, reason in one.reasons.items()}
+    return told
+
+
+def _delta(base: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is other in a case than in the base; what it lacks is null."""
+    delta: dict[str, Any] = {}
+    for name, value in case.items():
+        before = base[name]
+        if isinstance(before, Mapping):
+            inner = {key: one for key, one in value.items() if key not in before or before[key] != one}
+            inner.update(dict.fromkeys(before.keys() - value.keys()))
+            if inner:
+                delta[name] = inner
+        elif value != before:
+            delta[name] = value
+    return delta

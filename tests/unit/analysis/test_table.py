@@ -1,0 +1,232 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table of a page says for every class what the engine says of the example that the page shows for it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.analysis import space
+from forewarn.analysis.diagram import Forest
+from forewarn.analysis.reading import read_together
+from forewarn.analysis.table import difference_table, verification_table
+from forewarn.compiler.policyfile import load_policies
+from forewarn.events import Vm, parse_document
+from forewarn.policy.artifact import Artifact
+from forewarn.policy.decision import Decision, Facts
+from forewarn.policy.engine import PolicySet
+
+ROOT = Path(__file__).parents[3]
+POLICIES = sorted(path for path in (ROOT / "policies").glob("*.yml") if not path.name.endswith(".test.yml"))
+CATEGORIES = {"approve": "approve", "prepared": "approve", "hold": "hold", "failed": "hold", "uncovered": "hold"}
+TRICKY = """name: tricky
+params:
+  - {name: loud, type: bool, default: true}
+  - {name: wait, type: duration, default: 10m}
+rule:
+  variables:
+    - {name: mine, expression: "'web_0' in event.Resources"}
+  match:
+    - {id: soon, condition: event.NotBefore - now < params.wait, output: approve,
+       explanation: "'at ' + string(event.NotBefore) + ' or so, in ' + string(notice)"}
+    - {id: old, condition: age > duration('1h') && variables.mine, output: hold,
+       explanation: "'seen ' + string(age) + ' ago, of ' + string(size(event.Resources))"}
+    - {id: tag, condition: "vm.tags['tier'] == 'gold' && params.loud && leader", output: approve,
+       prepare: [{run: [/bin/drain]}], explanation: "vm.tags['tier'] + event.Description"}
+    - {id: zone, condition: vm.zone == '1' || event.EventSource == 'User', output: approve}
+"""
+
+
+def loaded(directory: Path, *texts: str, api_version: str = "2020-07-01") -> Artifact:
+    paths = []
+    for number, text in enumerate(texts):
+        paths.append(directory / f"p{number}.yml")
+        paths[-1].write_text(text)
+    return load_policies(paths, api_version)
+
+
+def leaf_at(table: Mapping[str, Any], root: int, places: list[int]) -> int:
+    while root < 0:
+        dimension, children = table["nodes"][-1 - root]
+        root = children[places[dimension]]
+    return root
+
+
+def example(table: Mapping[str, Any], places: list[int]) -> dict[str, Any]:
+    """Put an example together as the page's script does."""
+    case: dict[str, Any] = json.loads(json.dumps(table["base"]))
+    for group in table["groups"]:
+        at = 0
+        for dimension in group["dims"]:
+            at = at * len(table["dims"][dimension]["values"]) + places[dimension]
+        for name, value in table["deltas"][group["parts"][at]].items():
+            if isinstance(value, dict):
+                case[name] = {k: v for k, v in {**case[name], **value}.items() if v is not None}
+            else:
+                case[name] = value
+    return case
+
+
+def reason(region: Mapping[str, Any], places: list[int]) -> str:
+    if "reasons" in region:
+        return str(region["reasons"][",".join(str(places[dimension]) for dimension in region["dims"])])
+    return str(region["reason"])
+
+
+def decide(artifact: Artifact, params: Mapping[str, Any], case: Mapping[str, Any]) -> Decision:
+    declared = {entry["name"] for data in artifact.data["policies"] for entry in data["params"]}
+    given = {name: value for name, value in {**params, **case["params"]}.items() if name in declared}
+    engine = PolicySet(artifact, given)
+    body = json.dumps({"DocumentIncarnation": 1, "Events": [case["event"]]})
+    document = parse_document(body, artifact.api_version)
+    now, seen = (datetime.fromisoformat(case[name].replace("Z", "+00:00")) for name in ("now", "first_seen"))
+    facts = Facts(now, Vm(**case["vm"]), {event.key: seen for event in document.events})
+    return engine.decide(document, facts)[0]
+
+
+def cases(table: Mapping[str, Any], most: int = 400) -> Iterator[list[int]]:
+    """Yield classes of a table as places of values: all of them, or some by chance where they are many."""
+    sizes = [len(dimension["values"]) for dimension in table["dims"]]
+    if math.prod(sizes) <= most:
+        yield from (list(places) for places in itertools.product(*map(range, sizes)))
+    chance = random.Random(7)
+    for _ in range(most if math.prod(sizes) > most else 0):
+        yield [chance.randrange(size) for size in sizes]
+
+
+def as_understood(table: Mapping[str, Any], places: list[int], decisions: list[Decision]) -> list[int]:
+    """Return the class with such values of what the analysis does not understand as the engine found, if there are."""
+    frees = [place for place, dimension in enumerate(table["dims"]) if dimension["free"]]
+    for values in itertools.product((0, 1), repeat=len(frees)):
+        candidate = [dict(zip(frees, values)).get(place, value) for place, value in enumerate(places)]
+        regions = [
+            (policy["regions"][leaf_at(table, policy["root"], candidate) - 1], verdict)
+            for side, decision in zip(table["sides"], decisions)
+            for policy, verdict in zip(side["policies"], decision.verdicts)
+        ]
+        if all((one["output"], one["rule"]) == (verdict.output, verdict.rule) for one, verdict in regions):
+            return candidate
+    return places
+
+
+def assert_as_decided(table: Mapping[str, Any], artifacts: list[Artifact], most: int = 400) -> int:
+    """Compare every view with the engine's decisions of the page's own examples; return how many were."""
+    compared = 0
+    for places in cases(table, most):
+        if not leaf_at(table, table["views"][0]["root"], places):
+            continue
+        case = example(table, places)
+        decisions = [decide(artifact, table["params"], case) for artifact in artifacts]
+        places = as_understood(table, places, decisions)
+        for side, decision in zip(table["sides"], decisions):
+            for policy, verdict in zip(side["policies"], decision.verdicts):
+                region = policy["regions"][leaf_at(table, policy["root"], places) - 1]
+                assert (region["output"], region["rule"]) == (verdict.output, verdict.rule), case
+                assert reason(region, places) == verdict.reason, case
+        for view in table["views"]:
+            leaf = view["leaves"][leaf_at(table, view["root"], places) - 1]
+            if table["kind"] == "diff":
+                told = list(zip(leaf["decisions"], leaf["by"], table["sides"], decisions))
+                assert (leaf["category"] == "same") == (leaf["what"] == "")
+            elif view["title"] == "all policies together" or len(decisions[0].verdicts) == 1:
+                told = [(leaf["category"], leaf["by"][0], table["sides"][0], decisions[0])]
+            else:
+                continue
+            for category, by, side, decision in told:
+                assert CATEGORIES[category] == decision.output, case
+                assert (category == "prepared") == (decision.output == "approve" and bool(decision.prepare))
+                if by is not None and decision.policy is not None:
+                    policy = side["policies"][by[0]]
+                    assert (policy["name"], policy["regions"][by[1]]["rule"]) == (decision.policy, decision.rule)
+        compared += 1
+    return compared
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+def test_every_cell_of_a_shipped_policy_is_as_the_engine_decides(path: Path) -> None:
+    artifact = load_policies([path])
+    assert assert_as_decided(verification_table(artifact), [artifact], 700) > 60
+
+
+def test_policies_together(tmp_path: Path) -> None:
+    artifact = load_policies(POLICIES)
+    table = verification_table(artifact)
+    assert [view["title"] for view in table["views"]] == ["all policies together", *(path.stem for path in POLICIES)]
+    assert assert_as_decided(table, [artifact], 600) > 60
+
+
+@pytest.mark.parametrize("api_version", ["2017-03-01", "2019-01-01", "2020-07-01"])
+def test_reasons_that_read_times_tags_and_resources(api_version: str, tmp_path: Path) -> None:
+    text = TRICKY if api_version == "2020-07-01" else TRICKY.replace(" || event.EventSource == 'User'", "")
+    text = text if api_version > "2019-04" else text.replace(" + event.Description", "")
+    artifact = loaded(tmp_path, text, api_version=api_version)
+    assert assert_as_decided(verification_table(artifact), [artifact], 3000) > 200
+
+
+def test_a_difference_has_both_sides(tmp_path: Path) -> None:
+    old = load_policies([ROOT / "policies" / "web-tier.yml"])
+    text = (ROOT / "policies" / "web-tier.yml").read_text().replace("default: 9", "default: 15")
+    new = loaded(tmp_path, text)
+    table = difference_table(old, new)
+    assert assert_as_decided(table, [old, new], 2000) > 200
+    assert {leaf["category"] for leaf in table["views"][0]["leaves"]} == {"same", "more-permissive"}
+
+
+def test_slices_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = load_policies([ROOT / "policies" / "web-tier.yml", ROOT / "policies" / "spot.yml"])
+    whole = verification_table(artifact)
+    monkeypatch.setattr(space, "MAX_CLASSES", 700)
+    sliced = verification_table(artifact)
+    assert len(list(read_together([artifact])[0].spaces())) > 1
+    for places in cases(whole, 1000):
+        for one, other in zip(whole["views"], sliced["views"]):
+            leaves = [leaf_at(table, view["root"], places) for table, view in ((whole, one), (sliced, other))]
+            shown = [view["leaves"][leaf - 1] if leaf else None for view, leaf in zip((one, other), leaves)]
+            decided = [leaf and (leaf["category"], leaf["usual"]) for leaf in shown]
+            assert decided[0] == decided[1]
+    assert assert_as_decided(sliced, [artifact]) > 40
+
+
+def test_no_class_is_lost_and_none_is_invented() -> None:
+    artifact = load_policies([ROOT / "policies" / "azure-sample.yml"])
+    table = verification_table(artifact)
+    found = [leaf_at(table, table["views"][0]["root"], places) for places in cases(table, 10**6)]
+    (reading,) = read_together([artifact])
+    (everything,) = reading.spaces()
+    assert sum(map(bool, found)) == everything.reachable.bit_count()
+    usual = [leaf for leaf in found if leaf and table["views"][0]["leaves"][leaf - 1]["usual"]]
+    assert len(usual) == (everything.reachable & everything.normal).bit_count()
+
+
+def test_a_limit_is_shown_at_its_default_and_a_switch_can_be_turned(tmp_path: Path) -> None:
+    table = verification_table(loaded(tmp_path, TRICKY))
+    assert table["params"] == {"wait": "10m"}
+    (switch,) = [dimension for dimension in table["dims"] if dimension["name"] == "params.loud"]
+    assert switch["values"][switch["start"]]["label"] == "true"
+    fixed = verification_table(loaded(tmp_path, TRICKY), {"loud": False, "wait": "5m"})
+    assert "params.loud" not in [dimension["name"] for dimension in fixed["dims"]]
+    assert fixed["params"] == {"loud": False, "wait": "5m"}
+
+
+def test_the_table_is_the_same_twice_and_small() -> None:
+    first, second = (json.dumps(verification_table(load_policies(POLICIES))) for _ in range(2))
+    assert first == second
+    assert len(first) < 100_000
+
+
+def test_sets_that_overlap_are_refused() -> None:
+    (reading,) = read_together([load_policies([ROOT / "policies" / "azure-sample.yml"])])
+    (everything,) = reading.spaces()
+    forest = Forest(everything.dimensions)
+    one = forest.plant(everything, [(1, everything.mask("event.EventType", 0))])
+    with pytest.raises(ValueError, match="in common"):
+        forest.united(one, one)
