@@ -26,7 +26,7 @@ from forewarn.runner.log import Log
 from forewarn.runner.loop import Runner
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity, identity_client
 from forewarn.runner.signals import Interrupted
-from forewarn.runner.tracker import LONGEST_GAP_SECONDS, REPEAT_SECONDS
+from forewarn.runner.tracker import EMPTY_SECONDS, LONGEST_GAP_SECONDS, REPEAT_SECONDS
 from tools.scripted_clocks import ScriptedClocks
 
 START = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
@@ -526,6 +526,25 @@ def test_an_empty_answer_lists_nothing(bench: Bench) -> None:
     bench.document = Document(None)
     bench.run(5)
     assert [line["line"] for line in bench.lines()] == ["identity", "document", "stopped"]
+
+
+@pytest.mark.parametrize(("lasts", "outcomes"), [(EMPTY_SECONDS - 2, []), (EMPTY_SECONDS + 2, ["unseen"])])
+def test_an_empty_answer_ends_an_event_only_when_it_lasts(bench: Bench, lasts: float, outcomes: list[str]) -> None:
+    bench.document = listing(event())
+    bench.then(5.5, document=Document(None))
+    bench.then(5.5 + EMPTY_SECONDS - 2, document=listing(event()))
+    bench.then(80.5, document=Document(None))
+    bench.run(81.5 + lasts)
+    assert [line["outcome"] for line in bench.lines("event-gone")] == outcomes
+
+
+def test_a_document_ends_an_event_after_an_empty_answer(bench: Bench) -> None:
+    bench.document = listing(event())
+    bench.then(5.5, document=Document(None))
+    bench.then(8.5, document=Document(3))
+    bench.run(10)
+    (gone,) = bench.lines("event-gone")
+    assert gone["outcome"] == "cancelled"
 
 
 # The log

@@ -23,6 +23,9 @@ from .poller import is_due
 REPEAT_SECONDS = 60.0
 # Without an answer for longer than this, an event may have started and ended unseen: it is not called cancelled.
 LONGEST_GAP_SECONDS = 60.0
+# An answer without a body says that nothing is scheduled, or that something went wrong on the way. Only after so long
+# are listed events believed to be gone: to recover for one that is about to start would do harm.
+EMPTY_SECONDS = 60.0
 
 
 @dataclass
@@ -67,6 +70,7 @@ class Tracker:
         self._clock = clocks.monotonic
         self._born = born
         self._tracked: dict[str, Tracked] = {}
+        self._empty_since: float | None = None  # the answers have no body
 
     def __getitem__(self, event: Event) -> Tracked:
         return self._tracked[event.key]
@@ -106,11 +110,18 @@ class Tracker:
     def update(self, document: Document, changed: bool) -> list[tuple[Tracked, str]]:
         """Take in what is listed now; return the events that have left the list, with their outcome.
 
-        As long as the document has entries that cannot be read, nothing is missing from it for sure.
+        As long as the document has entries that cannot be read, nothing is missing from it for sure; nor is it when the
+        answers have not had a body for long.
         """
         now = self._clock()
         listed = {event.key: event for event in document.events}
-        gone = [tracked for key, tracked in self._tracked.items() if key not in listed and not document.problems]
+        sure = not document.problems
+        if document.incarnation is not None or listed:
+            self._empty_since = None
+        else:
+            self._empty_since = now if self._empty_since is None else self._empty_since
+            sure = sure and now - self._empty_since >= EMPTY_SECONDS
+        gone = [tracked for key, tracked in self._tracked.items() if key not in listed and sure]
         for tracked in gone:
             del self._tracked[tracked.life.event.key]
         for key, event in listed.items():

@@ -1,0 +1,188 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Faults of the service, each one that the emulator can inject, singly and in pairs: no event is lost or done twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from forewarn.emulator.clock import ScaledClock
+from forewarn.emulator.faults import KINDS, REFUSING
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import EventSpec, Settings
+from forewarn.imds.client import FIRST_READ_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Client
+from forewarn.imds.errors import PassingFault
+from tools.timed_runner import Story, TimedRunner, memory, most_requests
+
+Fault = dict[str, Any]
+# SE-06, and what the service refuses with 429.
+BURST = 5
+
+
+def _every_fault() -> list[Fault]:
+    """Return what each kind of fault comes as. A new kind is here without being named."""
+    how: dict[str, list[Fault]] = {
+        "latency": [{"latency_seconds": 3.0}],
+        "status": [
+            *({"status": status} for status in (403, 404, 410, 500, 503)),
+            {"status": 429, "retry_after_seconds": 7.0},
+        ],
+    }
+    faults = [{"kind": kind, **values} for kind in KINDS for values in how.get(kind, [{}])]
+    return faults + [{"kind": kind, "processed": True} for kind in REFUSING]
+
+
+FAULTS = _every_fault()
+
+
+def _name(fault: Fault) -> str:
+    return "-".join(str(value) for value in fault.values())
+
+
+def _inject(world: TimedRunner, faults: Sequence[Fault], request: str) -> None:
+    for fault in faults:
+        world.emulator.inject_fault(**fault, times=1, requests=request)
+
+
+def check_requests(world: TimedRunner) -> None:
+    """Check that the VM kept to the service's limits: 5 in any second, 1 a second on average."""
+    entries = world.requests()
+    assert most_requests(entries, 1.0) <= BURST
+    assert len(entries) <= BURST + world.now
+    assert most_requests(entries, 60.0) <= BURST + 60
+
+
+def check_event(world: TimedRunner, event_id: str) -> None:
+    """Check that an event was drained, approved and recovered, each once."""
+    ran = {name: times for name, times in world.hooks().items() if event_id in name}
+    assert ran == {f"prepare {event_id} 1": 1, f"recover {event_id} 1": 1}
+    assert len(world.lines("event-gone", event_id=event_id)) == 1
+    event = world.emulator.event(event_id)
+    assert event["started_by"] == "approval"
+    assert len(event["approvals"]) >= 1
+    assert len(world.lines("approved", event_ids=[event_id])) <= 1, "none if its answer was lost"
+
+
+@pytest.mark.parametrize("first", FAULTS, ids=_name)
+@pytest.mark.parametrize("kind", ["get", "post"])
+def test_faults_singly_and_in_pairs(first: Fault, kind: str) -> None:
+    """Reads fail when an event is new, while it is prepared, and when it has started; so do approvals."""
+
+    def story() -> Story:
+        yield from world.wait(2.0)
+        for faults in [[first], *([first, second] for second in FAULTS[FAULTS.index(first) :])]:
+            yield from with_faults(faults)
+            world.emulator.clear_faults()  # an approval whose answer is only spoilt is not sent again
+
+    def with_faults(faults: Sequence[Fault]) -> Story:
+        posts = world.posts()
+        _inject(world, faults, kind)
+        event_id = world.emulator.schedule("Reboot", ["web_0"])
+        yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"], 200.0)
+        if kind == "get":
+            _inject(world, faults, kind)
+        yield from world.until(lambda: world.started(event_id), 200.0)
+        if kind == "get":
+            _inject(world, faults, kind)
+        yield from world.until(lambda: world.over(event_id), 200.0)
+        check_event(world, event_id)
+        assert world.posts() - posts <= 1 + len(faults) * (kind == "post"), faults
+
+    with memory() as directory, TimedRunner(directory) as world:
+        world.play(story())
+        check_requests(world)
+
+
+def test_faults_of_the_instance_metadata() -> None:
+    """Without a name of its own a VM approves nothing; it asks again."""
+
+    def story() -> Story:
+        event_id = world.emulator.schedule("Reboot", ["web_0"])
+        yield from world.until(lambda: world.over(event_id), 200.0)
+        check_event(world, event_id)
+        assert world.emulator.state()["faults"] == [], "it was met"
+
+    with memory() as directory, TimedRunner(directory) as world:
+        for fault in FAULTS:
+            _inject(world, [fault], "instance")
+            world.play(story())
+            world.clock.advance(5.0)  # each runner begins with a full budget
+        check_requests(world)
+
+
+@pytest.mark.parametrize("begins", ["before it is listed", "while it is prepared", "when it has started"])
+def test_three_minutes_of_410(begins: str) -> None:
+    """As while the host is updated. The drain goes on, and the approval waits for a document."""
+
+    def story() -> Story:
+        world.long_hooks = 1
+        yield from world.wait(2.0)
+        if begins == "before it is listed":
+            world.emulator.inject_fault(410, for_seconds=180.0)
+        event_id = world.emulator.schedule("Reboot", ["web_0"], description="long", gone_after_seconds=60.0)
+        yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"], 200.0)
+        if begins == "while it is prepared":
+            world.emulator.inject_fault(410, for_seconds=180.0)
+            yield from world.wait(100.0)
+        world.let_go()
+        if begins == "while it is prepared":
+            yield from world.until(lambda: world.lines("hook-ended", phase="prepare", result="succeeded"))
+            assert world.posts() == 0, "no document says that it is still listed"
+        yield from world.until(lambda: world.started(event_id), 200.0)
+        if begins == "when it has started":
+            yield from world.until(lambda: world.lines("state", to="started"))
+            world.emulator.inject_fault(410, for_seconds=180.0)
+        yield from world.until(lambda: world.over(event_id), 300.0)
+        check_event(world, event_id)
+        assert world.posts() == 1
+        refused = [entry for entry in world.requests() if entry.status == 410]
+        assert 10 <= len(refused) <= 30, "backed off, and never gave up"
+        (failed,) = world.lines("poll-failed")
+        assert failed["status"] == 410
+        assert len(world.lines("poll-recovered")) == 1
+
+    with memory() as directory, TimedRunner(directory) as world:
+        world.play(story())
+        check_requests(world)
+
+
+def test_the_first_answer_takes_two_minutes_se_05() -> None:
+    """Time is scaled, timeouts with it: one request is enough, and none later may take as long."""
+    scale = 50.0
+    clock = ScaledClock(scale)
+    settings = Settings(first_response=100.0, first_events=130.0)
+    with EmulatorServer(vms=["web_0"], clock=clock, settings=settings) as server:
+        server.emulation.model.schedule(EventSpec("Freeze", ("web_0",), duration=5))
+        with Client(
+            server.vm_endpoint("web_0"),
+            clock=clock.now,
+            sleep=lambda seconds: time.sleep(seconds / scale),
+            read_timeout=READ_TIMEOUT_SECONDS / scale,
+            first_read_timeout=FIRST_READ_TIMEOUT_SECONDS / scale,
+        ) as client:
+            assert client.read_once().events == ()
+            assert clock.now() >= 100.0
+            while not client.read_once().events:
+                assert clock.now() < 250.0
+                client.sleep(1.0)
+            server.emulation.perform("fault", {"kind": "latency", "latency": 40.0, "times": 1})
+            with pytest.raises(PassingFault) as fault:
+                client.read_once()
+            assert fault.value.kind == "timeout"
+        assert len(server.emulation.log.since()) < 5 + clock.now() - 100.0
+
+
+def test_the_runner_waits_for_the_first_answer_and_prepares_what_it_lists() -> None:
+    def story() -> Story:
+        event_id = world.emulator.schedule("Preempt", ["web_0"], notice_seconds=400.0)
+        yield from world.until(lambda: world.over(event_id), 400.0)
+        check_event(world, event_id)
+        assert world.requests()[1].received.moment >= 110.0, "no second request while the first is under way"
+
+    with memory() as directory, TimedRunner(directory, first_response=115.0, first_events=280.0) as world:
+        world.play(story())
+        check_requests(world)

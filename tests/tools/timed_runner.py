@@ -1,0 +1,220 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A runner in which everything is real but the time: hooks, journal, HTTP to the emulator; its clocks are the test's.
+
+A *story* is a generator that goes on whenever the runner waits: it schedules events and injects faults, and yields to
+let time pass.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event as Flag
+from typing import Any
+
+from forewarn.compiler.policyfile import load_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.clock import ManualClock
+from forewarn.emulator.requestlog import Entry
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from forewarn.imds.client import Client
+from forewarn.policy.engine import PolicySet
+from forewarn.runner.assembly import Equipment, assemble
+from forewarn.runner.executor import Executor
+from forewarn.runner.heartbeat import read as read_heartbeat
+from forewarn.runner.loop import Runner
+from forewarn.runner.poller import Identity
+from tools.runner_world import Lines
+from tools.scripted_clocks import ScriptedClocks
+
+Story = Iterator[None]
+_PATIENCE_SECONDS = 20.0  # real ones
+# A hook writes down that it ran. A long one, which a file "long" beside it makes of it, waits for a file "go".
+_HOOK = """#!/bin/sh
+cd "${0%/*}" || exit 1
+echo "$FOREWARN_PHASE $FOREWARN_EVENT_ID $FOREWARN_ATTEMPT" >> hooks
+[ "$FOREWARN_PHASE $FOREWARN_DESCRIPTION" = "prepare long" ] || exit 0
+while [ ! -e go ]; do sleep 0.01; done
+"""
+# With a Description of its own an event has no hooks.
+_POLICY = """
+name: faults
+rule:
+  match:
+    - id: plain
+      condition: event.Description == "plain"
+      output: approve
+    - id: drain
+      output: approve
+      prepare: [{{run: [{hook}], timeout: 15m}}]
+      recover: [{{run: [{hook}]}}]
+"""
+
+
+class TimedRunner:
+    """A VM named web_0, its service, and one runner after the other. To be entered.
+
+    ``directory`` is best in memory: a journal is written to the disk after every step.
+
+    ``wall_error`` is what its wall clock shows beside the service's. ``long_hooks`` is how many hooks are known to run
+    on, so that time passes meanwhile; it does not while the others run. ``settings`` are the emulator's.
+    """
+
+    def __init__(self, directory: Path, **settings: Any) -> None:
+        self.clock = ManualClock()
+        self.wall_error = 0.0
+        self.long_hooks = 0
+        self.log = Lines()
+        self.state = directory / "state"
+        self.state.mkdir(mode=0o700, exist_ok=True)
+        self.directory = directory
+        hook = directory / "hook"
+        hook.write_text(_HOOK)
+        hook.chmod(0o755)
+        (directory / "policy.yml").write_text(_POLICY.format(hook=hook))
+        self._policies = PolicySet(load_policies([directory / "policy.yml"]))
+        chosen = Settings(**{"start_delay": 2.0, "gone_after": 6.0, "switch_off": None, **settings})
+        self.server = EmulatorServer(vms=["web_0"], clock=self.clock, settings=chosen)
+        self.server.emulation.wait_until = self._jump  # type: ignore[method-assign]  # nobody else moves the clock
+        self.emulator = EmulatorClient(self.server.url)
+
+    def __enter__(self) -> TimedRunner:
+        self.server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        (self.directory / "go").touch()
+        self.emulator.close()
+        self.server.close()
+
+    def _jump(self, moment: float) -> None:
+        self.clock.advance(max(0.0, moment - self.clock.now()))
+
+    # For stories
+
+    @property
+    def now(self) -> float:
+        """The seconds since the world began."""
+        return self.clock.now()
+
+    def until(self, what: Callable[[], object], seconds: float = 60.0) -> Story:
+        """Let time pass until something is true, for so long at the most."""
+        end = self.now + seconds
+        while not what():
+            assert self.now <= end, f"not within {seconds:g} s; the log: {self.log.lines}"
+            yield
+
+    def wait(self, seconds: float) -> Story:
+        """Let time pass."""
+        end = self.now + seconds
+        yield from self.until(lambda: self.now >= end, seconds + 5.0)
+
+    def let_go(self) -> None:
+        """Let the long hooks end."""
+        self.long_hooks = 0
+        (self.directory / "go").touch()
+
+    def lines(self, name: str, **fields: Any) -> list[dict[str, Any]]:
+        """Return the lines of the log with that name and these fields."""
+        return [line for _level, found, line in self.log.lines if found == name and fields.items() <= line.items()]
+
+    def hooks(self) -> Counter[str]:
+        """Return how often each hook ran, as "PHASE EVENT ATTEMPT"."""
+        written = self.directory / "hooks"
+        return Counter(written.read_text().splitlines() if written.exists() else [])
+
+    def posts(self) -> int:
+        """Return how many approvals arrived."""
+        return sum(entry.method == "POST" for entry in self.requests())
+
+    def requests(self) -> list[Entry]:
+        """Return all requests, whatever was answered."""
+        with self.server.emulation.lock:
+            return self.server.emulation.log.since()
+
+    def started(self, event_id: str) -> bool:
+        """Tell whether an event has started."""
+        with self.server.emulation.lock:
+            return self.server.emulation.model.find(event_id).started is not None
+
+    def over(self, event_id: str) -> bool:
+        """Tell whether the runner is done with an event that has hooks."""
+        return any(self.lines("state", event_id=event_id, to=state) for state in ("done", "cancelled"))
+
+    # The runner
+
+    def play(self, story: Story) -> None:
+        """Run a runner until the story ends, which is its stop signal."""
+        stop = _Stop(self, story)
+        clocks = ScriptedClocks(self.clock.now, lambda: self.clock.wall(self.clock.now()) + self.wall_error)
+        url = self.server.vm_endpoint("web_0")
+        asking, identifying = (Client(url, clock=self.clock.now, sleep=self.clock.advance) for _ in range(2))
+        identifying.limiter = asking.limiter
+        beat = read_heartbeat(str(self.state))
+        with asking, identifying:
+            identity = Identity(identifying, None, self.log, clocks.monotonic)
+            equipment = Equipment(clocks, self.log, directory=str(self.state))
+            parts = assemble(asking, identity, self._policies, stop, stop.woken.set, equipment)
+            stop.executor = parts.executor
+            try:
+                Runner(parts, stop, last_poll=None if beat is None else beat.stamp).run(1.0)
+            finally:
+                parts.executor.close()
+                parts.journal.close()
+
+
+class _Stop:
+    """Stands for signals and for waiting."""
+
+    def __init__(self, world: TimedRunner, story: Story) -> None:
+        self.received: str | None = None
+        self.reload = False
+        self.woken = Flag()
+        self.executor: Executor | None = None
+        self._world = world
+        self._story = story
+
+    def wait(self, seconds: float) -> None:
+        """Wait for hooks in real time, for all else in the world's."""
+        if next(self._story, self) is self:
+            self.received = "SIGTERM"
+        elif self.executor is not None and self.executor.running > self._world.long_hooks:
+            assert self.woken.wait(_PATIENCE_SECONDS), "a hook hangs"
+        elif not self.woken.is_set():
+            self._world.clock.advance(seconds)
+        self.woken.clear()
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        yield
+
+
+@contextmanager
+def memory() -> Iterator[Path]:
+    """Yield a directory in memory, where there is such a thing."""
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="forewarn-", dir=place) as directory:
+        yield Path(directory)
+
+
+def most_requests(entries: Sequence[Entry], seconds: float) -> int:
+    """Return the largest number of requests that arrived within so many seconds of the emulator's time."""
+    times = [entry.received.moment for entry in entries]
+    return max((bisect_left(times, start + seconds) - place for place, start in enumerate(times)), default=0)
+
+
+def wait_for(what: Callable[[], object], seconds: float = _PATIENCE_SECONDS) -> None:
+    """Wait in real time until something is true."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, f"not within {seconds:g} s"
+        time.sleep(0.01)
