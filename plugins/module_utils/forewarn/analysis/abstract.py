@@ -40,6 +40,10 @@ class Evaluation:
             self._kept.append(term)
         return found
 
+    def once(self, term: Term) -> Sets:
+        """Return the sets of a term that is not asked for again; those of its parts are kept."""
+        return self._known.get(id(term)) or self._evaluate(term)
+
     def _evaluate(self, term: Term) -> Sets:
         everything = self.space.all
         if term.op == "lit":
@@ -75,7 +79,8 @@ class Evaluation:
             for inner, places in alike.items():
                 mask = space.mask_of(atom.dims[depth], places) if len(alike) > 1 else space.all
                 for answer, classes in sets(inner, depth + 1).items():
-                    found[answer] = found.get(answer, 0) | (classes & mask)
+                    chosen = mask if classes is space.all else classes & mask
+                    found[answer] = found[answer] | chosen if answer in found else chosen
             return found
 
         found = sets(pattern(0), 0)

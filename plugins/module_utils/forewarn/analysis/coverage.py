@@ -150,7 +150,7 @@ class _Search:
             covered = self._coverage[policy.policy.name]
             for sets in policy.matches.values():
                 path = sets.match.path
-                missed = sets.reached & ~(sets.met | sets.failed)
+                missed = sets.reached ^ (sets.met | sets.failed)
                 for branch, classes in zip(BRANCHES, (sets.met, missed, sets.failed), strict=True):
                     key = (covered.path, path, branch)
                     if not classes or key in self._branches:

@@ -48,7 +48,6 @@ class MatchSets(NamedTuple):
     met: int
     failed: int
     unexplained: int
-    condition: int  # met wherever it were reached
 
 
 class Outcome(NamedTuple):
@@ -177,10 +176,10 @@ def _try(
     for match in matches:
         reached = alive
         if match.condition is None:
-            condition, met, failed = evaluation.space.all, alive, 0
+            met, failed = alive, 0
         else:
-            sets = evaluation(match.condition)
-            condition, met, failed = sets.true, alive & sets.true, alive & sets.error
+            sets = evaluation.once(match.condition)
+            met, failed = alive & sets.true, alive & sets.error
         alive ^= met | failed
         _add(regions, policy, ERROR, HOLD, match, failed)
         unexplained = 0
@@ -196,5 +195,5 @@ def _try(
                 unexplained = met & evaluation(match.explanation).error
             _add(regions, policy, RULE, match.data["output"], match, met ^ unexplained if unexplained else met)
             _add(regions, policy, EXPLANATION, HOLD, match, unexplained)
-        found[match.number] = MatchSets(match, reached, met, failed, unexplained, condition)
+        found[match.number] = MatchSets(match, reached, met, failed, unexplained)
     return alive, abstained

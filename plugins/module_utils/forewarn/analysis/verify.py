@@ -135,24 +135,27 @@ def _weaker(first: Finding, second: Finding) -> Finding:
 
 def _never(decided: Decided) -> Iterator[Finding]:
     """Yield the rules that never decide."""
-    space = decided.space
     for policy in decided.policies:
-        yield from _dead(policy, policy.policy.matches, space.reachable)
+        yield from _dead(decided, policy, policy.policy.matches)
 
 
-def _dead(policy: PolicyDecided, matches: tuple[ReadMatch, ...], reachable: int) -> Iterator[Finding]:
+def _dead(decided: Decided, policy: PolicyDecided, matches: tuple[ReadMatch, ...]) -> Iterator[Finding]:
+    reachable = decided.space.reachable
     before: list[MatchSets] = []
     for match in matches:
         sets = policy.matches[match.number]
         if sets.met:
             if match.inner is not None:
-                yield from _dead(policy, match.inner, reachable)
-        elif not sets.condition & reachable:
+                yield from _dead(decided, policy, match.inner)
+            before.append(sets)
+            continue
+        wanted = reachable if match.condition is None else reachable & decided.evaluation.once(match.condition).true
+        if not wanted:
             message = f"rule {match.path} never applies: no event meets its condition"
             hint = "remove the rule, or see which parts of its condition exclude each other"
             yield _at("unsatisfiable-rule", "warning", policy, match, message, hint)
         else:
-            takers = [one.match.path for one in before if (one.met | one.failed) & sets.condition]
+            takers = [one.match.path for one in before if one.met & wanted or one.failed & wanted]
             default = match.condition is None and match.data.get("output") == HOLD
             by = f"{', '.join(takers)} before it" if takers else "the conditions around it"
             verb = "take" if len(takers) != 1 else "takes"
