@@ -135,7 +135,7 @@ def test_a_reader_that_goes_away_ends_it(tmp_path: Path) -> None:
         process.stdout.close()
         with contextlib.suppress(requests.RequestException):
             requests.get(url + TARGET, headers={"Metadata": "true"}, timeout=10)
-        assert process.wait(10) == 0
+        assert process.wait(10) == 141
         assert process.stderr is not None
         assert process.stderr.read() == ""
 

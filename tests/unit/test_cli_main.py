@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import subprocess
 import sys
 import types
@@ -189,37 +190,101 @@ def test_a_double_dash_does_no_harm(command: Callable[[Command], None]) -> None:
         assert entry.main(["--", "probe"]) == 0
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+def probe_program(body: str) -> list[str]:
+    """Return the command line of a process in which ``forewarn probe`` runs the expression ``body``."""
     program = (
-        "import sys, types\nfrom forewarn.cli import main as entry\n"
+        "import sys, types\nfrom forewarn.cli import main as entry\nfrom forewarn.errors import InputError\n"
+        "def fail(error):\n    raise error\n"
         "module = types.ModuleType('forewarn.cli.probe')\n"
         "module.add_arguments = lambda parser: None\n"
-        "module.run = lambda args: [print('x' * 1000) for _ in range(10000)] and 0\n"
+        f"module.run = lambda args: {body}\n"
         "sys.modules['forewarn.cli.probe'] = module\nentry.COMMANDS['probe'] = ('probe', 'p')\n"
         "sys.exit(entry.main(['probe']))"
     )
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return [sys.executable, "-c", program]
+
+
+def test_a_reader_that_has_seen_enough_gets_no_traceback_and_no_all_is_well() -> None:
+    """As with any other program: ``forewarn policy check . | head -1`` must not pass where there are mistakes."""
+    command = probe_program("[print('x' * 1000) for _ in range(10000)] and 0")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.read(10)
     process.stdout.close()
     with process.stderr as stream:
         errors = stream.read()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=30) == 141
     assert errors == b""
 
 
+NEEDS_FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+
+
+@NEEDS_FULL
+@pytest.mark.parametrize(
+    "body",
+    ["print('x') or 0", "print('x' * 100000) or 1", "print('x', flush=True)", "fail(OSError(28, 'No space left'))"],
+)
+def test_a_full_disk_is_a_sentence(body: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(probe_program(body), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: the output cannot be written: No space left")
+    assert "Traceback" not in result.stderr
+    assert "Exception ignored" not in result.stderr
+
+
+@NEEDS_FULL
+def test_an_error_keeps_its_exit_code_where_nothing_can_be_written() -> None:
+    body = "sys.stdout.reconfigure(write_through=False) or print('x') or fail(InputError('no.'))"
+    with Path("/dev/full").open("w") as full:
+        told = subprocess.run(probe_program(body), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert (told.returncode, told.stderr) == (2, "error: no.\n")
+        assert subprocess.run(probe_program(body), stdout=full, stderr=full, check=False).returncode == 2
+        assert subprocess.run(probe_program("1"), stdout=full, stderr=full, check=False).returncode == 1
+
+
+def test_an_error_about_a_file_of_its_own_is_no_error_of_the_output(command: Callable[[Command], None]) -> None:
+    def run(args: argparse.Namespace) -> int:
+        raise OSError(28, "No space left", "/state/journal")
+
+    command(run)
+    with pytest.raises(OSError, match="journal"):
+        entry.main(["probe"])
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_ends_no_command(closed: str, tmp_path: Path) -> None:
+    """And no file that a command opens takes the place of one, and with it what is meant for people."""
+    file = tmp_path / "file"
+    body = f"[open({str(file)!r}, 'wb').close(), print('out'), print('err', file=sys.stderr), open(0).close()] and 7"
+    arguments = " ".join(shlex.quote(part) for part in probe_program(body))
+    result = subprocess.run(["sh", "-c", f"{arguments} {closed}"], capture_output=True, text=True, check=False)
+    assert (result.returncode, "Traceback" in result.stderr, file.read_bytes()) == (7, False, b"")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["evnts"], "forewarn: error: there is no command 'evnts': did you mean 'events'?\n"),
+        (["policy", "chek", "x.yml"], "forewarn policy: error: there is no command 'chek': did you mean 'check'?\n"),
+        (["policy", "xyz"], "there is no command 'xyz': the commands are check, test, verify, "),
+    ],
+)
+def test_a_misspelt_command_is_told_the_right_one(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        entry.main(arguments)
+    assert exit_.value.code == 2
+    assert text in capsys.readouterr().err
+
+
 def test_a_locale_that_cannot_write_a_character_ends_no_command() -> None:
-    program = (
-        "import sys, types\nfrom forewarn.cli import main as entry\n"
-        "module = types.ModuleType('forewarn.cli.probe')\n"
-        "module.add_arguments = lambda parser: None\n"
-        "module.run = lambda args: print('a – b') or 0\n"
-        "sys.modules['forewarn.cli.probe'] = module\nentry.COMMANDS['probe'] = ('probe', 'p')\n"
-        "sys.exit(entry.main(['probe']))"
-    )
     environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, env=environ)
+    command = probe_program("print('a – b') or 0")
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     assert (result.returncode, result.stdout, result.stderr) == (0, "a \\u2013 b\n", "")
 
 

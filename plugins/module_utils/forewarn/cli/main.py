@@ -3,12 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Entry point of ``forewarn``: finds the command's file, and turns errors into a message and an exit code.
 
-Exit codes: 0 fine, 1 a finding or a failed test, 2 bad usage or bad input, 3 the service or the network.
+Exit codes: 0 fine, 1 a finding or a failed test, 2 bad usage or bad input, 3 the service or the network. And those by
+which a shell knows a command that a signal ended: 130 interrupted, 141 nobody read the output to its end.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import importlib
 import io
@@ -16,6 +18,7 @@ import os
 import sys
 import types
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from .. import __version__
@@ -46,25 +49,66 @@ POLICY_COMMANDS = {
 }
 
 
+# What writing to a full disk, or to a terminal that is gone, ends with.
+_NOT_WRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_standard_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a character that the locale cannot write must not end a command
         sys.stdout.reconfigure(errors="backslashreplace")
-    console = Console(sys.stderr)
     try:
-        args = _parser(arguments).parse_args(arguments)
-        result = args.run(args)
-        sys.stdout.flush()
-        return int(result)
+        return _run(arguments)
     except ForewarnError as error:
-        console.error(error.message, error.hint)
+        _tell(error.message, error.hint)
         return error.exit_code
-    except BrokenPipeError:  # the reader of our output, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the flush at exit would fail again
-        return 0
+    except (
+        BrokenPipeError
+    ):  # the reader of our output, `head` say, has seen enough; whether all is well it does not know
+        return 141
     except KeyboardInterrupt:
         return 130
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NOT_WRITABLE:
+            raise
+        _tell(f"the output cannot be written: {error.strerror}.", "What was asked for may have been done all the same.")
+        return 2
+    finally:
+        _flush_or_drop()
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        args = _parser(arguments).parse_args(arguments)
+    except SystemExit:  # after the help, the version or a complaint
+        sys.stdout.flush()
+        raise
+    result = args.run(args)
+    sys.stdout.flush()
+    return int(result)
+
+
+def _open_standard_streams() -> None:
+    """Open what was closed before the start, or the next file to be opened gets its number, and its output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - a number
+
+
+def _tell(message: str, hint: str) -> None:
+    with suppress(OSError):  # the exit code says it all the same
+        Console(sys.stderr).error(message, hint)
+
+
+def _flush_or_drop() -> None:
+    """Leave nothing unwritten that would fail again when Python ends, and change the exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -104,6 +148,8 @@ def _add_commands(
 ) -> None:
     names = [argument for argument in arguments if not argument.startswith("-")]
     wanted = names[depth] if len(names) > depth else None
+    if wanted is not None and wanted not in commands and arguments[depth] == wanted:
+        parser.error(_no_such_command(wanted, list(commands)))
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (module_name, help_text) in commands.items():
         subparser = subparsers.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
@@ -115,6 +161,14 @@ def _add_commands(
         module = _module(name, module_name)
         module.add_arguments(subparser)
         subparser.set_defaults(run=module.run)
+
+
+def _no_such_command(wanted: str, commands: list[str]) -> str:
+    from difflib import get_close_matches  # here: nobody who knows the commands needs it
+
+    close = get_close_matches(wanted, commands, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the commands are {', '.join(commands)}"
+    return f"there is no command {wanted!r}: {hint}"
 
 
 def _module(command: str, name: str) -> types.ModuleType:
