@@ -60,7 +60,20 @@ class Script(NamedTuple):
 
 
 def make_script(seed: int) -> Script:
-    """Return the script of a number."""
+    """Return the script of a number. That of 0 is plain: one event, each of its hooks succeeds after 2.5 s."""
+    if seed == 0:
+        # Listed for a while after it was approved, but not for as long as to need a reminder.
+        spec = EventSpec(
+            "Reboot",
+            VMS[:1],
+            notice=90.0,
+            description="two",
+            start_delay=40.0,
+            impact=0.0,
+            gone_after=4.0,
+            event_id="00000000-0000-4000-8000-000000000000",
+        )
+        return Script(seed, (Planned(0.0, spec, None),), (), ())
     chance = random.Random(seed)
     names = sorted(PROFILES)
     events = []
@@ -90,6 +103,9 @@ def make_script(seed: int) -> Script:
 
 def _plan(script: Script) -> Callable[[Hook], None]:
     def plan(hook: Hook) -> None:
+        if script.seed == 0:
+            hook.ends_at = hook.started_at + 2.5
+            return
         chance = random.Random(f"{script.seed}/{hook.event}/{hook.name}/{hook.phase}/{hook.attempt}")
         hook.ends_at = hook.started_at + chance.choice(
             [0.0, 0.4, 2.5, 2.5, 8.0, 45.0 if hook.phase == "prepare" else 9.0]

@@ -85,7 +85,10 @@ class Scene:
         return [Entry(*json.loads(line)) for line in self._file.read_text().splitlines()]
 
     def run(self, kill: Kill | None = None, before: Kill | None = None) -> bool:
-        """Run a runner in a process of its own, after the one that ``before`` ended; tell whether it was killed."""
+        """Run a runner in a process of its own, after the one that ``before`` ended; tell whether it was killed.
+
+        Raises BrokenPromise if it ended otherwise than it should.
+        """
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
@@ -192,9 +195,10 @@ def _at_rest(world: World, instance: Instance, script: Script) -> bool:
 
 
 class Played(NamedTuple):
-    """``points`` is how many the last runner came to that was not killed."""
+    """``points`` is how many the last runner came to, which was not killed; ``killed`` is how many were."""
 
     points: int
+    killed: int
     ledger: list[Entry]
 
 
@@ -203,26 +207,28 @@ def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # SIGKILL loses nothing that a disk would keep
     with tempfile.TemporaryDirectory(prefix="forewarn-crash-", dir=memory) as directory:
         scene = Scene(script, Path(directory))
-        before = None
+        before, killed = None, 0
         try:
-            for kill in kills:
-                if not scene.run(kill, before):
-                    break
-                before = kill
-            else:
-                scene.run(None, before)
-            ledger = scene.ledger()
-            judge = Judge(script.vm).read(ledger)
+            try:
+                for kill in kills:
+                    if not scene.run(kill, before):
+                        break
+                    before = kill
+                    killed += 1
+                else:
+                    scene.run(None, before)
+            finally:  # if it did not end well, what it did before that may tell why
+                ledger = scene.ledger()
+                judge = Judge(script.vm).read(ledger)
             judge.over()
             act_promptly(judge)
             left = JournalReader(str(scene.state)).lives(open_only=True)
             if left:
                 raise BrokenPromise(f"the journal has open lives in the end: {left}")
         except (BrokenPromise, AssertionError) as error:
-            killed = f" --kill {' '.join(map(str, kills))}" if kills else " --kill"
-            again = f"python -m tools.crashes --seed {script.seed}{killed}"
+            again = " ".join(["python -m tools.crashes --seed", str(script.seed), "--kill", *map(str, kills)])
             raise BrokenPromise(f"{error}\nAgain, in tests/: {again}") from error
-        return Played(scene.points(), ledger)
+        return Played(scene.points(), killed, ledger)
 
 
 def all_kills(seed: int, points: int) -> Iterator[list[Kill]]:

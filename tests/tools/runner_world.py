@@ -164,11 +164,16 @@ class World:
         """Note that the runner was killed. Its hooks go on, and nobody ends them when their time is over."""
         for hook in self.running():
             hook.timeout_at = NEVER
+        self.note_exits()
+        self.note("kill")
+
+    def note_exits(self) -> None:
+        """Note which hooks have ended that no runner watches."""
+        self.running()
         for hook in self.hooks:
             if hook.over is not None and not hook.collected:
                 hook.collected = True
                 self.note("exit", uid=hook.uid)
-        self.note("kill")
 
     def reboot(self, down: float) -> None:
         """Boot the machine anew, after ``kill``: nothing that ran runs any longer."""
@@ -408,6 +413,7 @@ def new_runner(
     last_poll = None
     if beat is not None and beat.fields.get("last_good_poll") is not None:
         last_poll = Stamp.of(beat.fields["last_good_poll"])
+    world.note_exits()
     world.note("run", boot=world.boot, booted_at=world.booted_at)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)

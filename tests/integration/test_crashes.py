@@ -1,0 +1,210 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A runner that is killed at any point keeps its promises; docs/runner-states.md has them in words.
+
+Hundreds of crashes in virtual time, and proof that the judge would notice a broken promise. For other scenarios each
+time, and for as long as you like, there is ``make soak``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from forewarn.runner.approvals import Approvals
+from forewarn.runner.conductor import Conductor
+from forewarn.runner.docket import Docket
+from forewarn.runner.life import Life
+from forewarn.runner.plan import RECOVER, SKIPPED, Plan, Run
+from forewarn.runner.tracker import Tracker
+from tools.crash_scripts import make_script
+from tools.crashes import Kill, Played, all_kills, play
+from tools.promises import BrokenPromise
+from tools.runner_profiles import policies
+from tools.runner_world import World
+
+CRASHES = int(os.environ.get("FOREWARN_CRASHES", "216"))
+EACH = 12  # of one scenario
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled() -> None:
+    policies()  # so that no runner has to
+
+
+def chosen(seed: int, points: int) -> list[list[Kill]]:
+    """Return some of all ways to kill a scenario, spread over all of it."""
+    every = list(all_kills(seed, points))
+    count = min(EACH, len(every))
+    first = random.Random(seed).random()
+    return [every[int((number + first) * len(every) / count)] for number in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(1, CRASHES // EACH + 1))
+def test_killed_at_some_of_its_points_once_or_twice_or_with_a_reboot(seed: int) -> None:
+    script = make_script(seed)
+    for kills in chosen(seed, play(script).points):
+        assert play(script, kills).killed >= 1
+
+
+ONE = make_script(0)
+
+
+def kinds(played: Played) -> dict[str, int]:
+    """Return how often each kind of thing happened; of hooks, each phase."""
+    found: dict[str, int] = {}
+    for entry in played.ledger:
+        kind = entry.fields["phase"] if entry.kind == "start" else entry.kind
+        found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def test_the_same_crash_is_the_same_each_time() -> None:
+    script = make_script(5)
+    kills = [Kill(play(script).points // 2, 0.5), Kill(3, 2.0, reboot=True)]
+    first = play(script, kills)
+    assert first.killed == 2
+    assert first == play(script, kills)
+
+
+def test_without_a_crash_all_is_done_once() -> None:
+    found = kinds(play(ONE))
+    assert (found["prepare"], found["post"], found["recover"]) == (2, 1, 2)
+
+
+def test_at_every_point_of_one_scenario() -> None:
+    points = play(ONE).points
+    again = {"prepare": 0, "post": 0, "recover": 0}
+    for point in range(1, points + 1):
+        found = kinds(play(ONE, [Kill(point)]))
+        assert found["kill"] == 1
+        for kind, once, at_once in (("prepare", 2, 1), ("post", 1, 1), ("recover", 2, 2)):
+            assert once <= found[kind] <= once + at_once, f"{kind} after a crash at point {point}"
+            again[kind] += found[kind] > once
+    # Killed between an effect and the journal: what may be done twice is, so the points lie where it matters.
+    assert all(again.values())
+
+
+# The judge would notice
+
+
+def commit_nothing_of_a_start(patch: pytest.MonkeyPatch) -> None:
+    record = Conductor._record
+
+    def forgetful(self: Conductor, line: str, *arguments: Any, **options: Any) -> None:
+        if line != "hook-started":
+            record(self, line, *arguments, **options)
+
+    patch.setattr(Conductor, "_record", forgetful)
+
+
+def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:
+    interrupted = Plan.interrupted
+
+    def lazy(self: Plan) -> list[Run]:
+        runs = interrupted(self)
+        for run in runs:
+            if run.phase == RECOVER:
+                run.end(SKIPPED, "it had run already")
+        return runs
+
+    patch.setattr(Plan, "interrupted", lazy)
+
+
+def recover_nothing_after_a_restart(patch: pytest.MonkeyPatch) -> None:
+    take_up = Conductor.take_up
+
+    def hasty(self: Conductor, rows: Any) -> list[Life]:
+        lives = take_up(self, rows)
+        for life in lives:
+            for run in life.plan.of_phase(RECOVER):
+                run.end(SKIPPED, "the runner was restarted")
+        return lives
+
+    patch.setattr(Conductor, "take_up", hasty)
+
+
+def forget_what_was_listed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Tracker, "restore", lambda *_: None)
+
+
+def resume_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Conductor, "resume", lambda self: self._journal.open() and None)
+
+
+def forget_approvals(patch: pytest.MonkeyPatch) -> None:
+    of = Life.of
+
+    def forgetful(row: Any) -> Life:
+        life = of(row)
+        life.approvals, life.approved_at, life.state = 0, None, "prepared"
+        return life
+
+    patch.setattr(Life, "of", forgetful)
+
+
+def send_unannounced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Approvals, "_announce", lambda *_: True)
+
+
+def let_leftovers_run(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(World, "end_leftover", lambda *_: False)
+
+
+def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Docket, "_blocked", lambda *_: None)
+
+
+def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
+    take_up = Conductor.take_up
+
+    def eager(self: Conductor, rows: Any) -> list[Life]:
+        lives = take_up(self, rows)
+        for life in lives:
+            if life.listed and life.plan.begun():
+                life.plan.stop_preparing("the runner was restarted")
+                life.step("leave")
+        return lives
+
+    patch.setattr(Conductor, "take_up", eager)
+
+
+def never_approve(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Approvals, "send", lambda *_: [])
+
+
+@pytest.mark.parametrize(
+    ("break_it", "promise"),
+    [
+        (commit_nothing_of_a_start, "a start is in the journal before it happens"),
+        (leave_out_interrupted_recoveries, "what was prepared is recovered"),
+        (recover_nothing_after_a_restart, "what was prepared is recovered"),
+        (forget_what_was_listed, "attempts are counted|no prepare hook runs twice"),
+        (resume_nothing, "attempts are counted|no prepare hook runs twice"),
+        (forget_approvals, "an approval that was taken is not repeated"),
+        (send_unannounced, "an approval is in the journal before it is sent"),
+        (let_leftovers_run, "no hook runs twice at the same time"),
+        (wait_for_no_hook, "no approval before every prepare hook has succeeded"),
+        (recover_what_is_listed, "recovered is what was prepared, and has left the list|no prepare hook runs twice"),
+        (never_approve, "what is prepared is approved at once"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_broken_promise_is_noticed(
+    break_it: Callable[[pytest.MonkeyPatch], None], promise: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_it(monkeypatch)
+    with pytest.raises(BrokenPromise, match=promise) as raised:
+        play_until_broken()
+    assert "--seed 0 --kill" in str(raised.value)
+
+
+def play_until_broken() -> None:
+    points = list(range(1, play(ONE).points + 1))
+    random.Random(0).shuffle(points)  # what breaks it lies late for some
+    for point in points:
+        play(ONE, [Kill(point)])
