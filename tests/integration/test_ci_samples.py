@@ -1,0 +1,200 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sample workflows: their commands, taken from the files, run in a git repository on changes good and bad."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+
+class Step(NamedTuple):
+    """A command of a workflow; ``told``: where a failure is only a warning."""
+
+    script: str
+    told: bool = False
+
+
+def _github(data: dict[str, Any]) -> Iterator[Step]:
+    assert data["defaults"]["run"]["shell"] == "bash"
+    for step in data["jobs"]["policies"]["steps"]:
+        if "run" in step:
+            yield Step(step["run"])
+
+
+def _gitlab(data: dict[str, Any]) -> Iterator[Step]:
+    for script in data["policies"]["before_script"] + data["policies"]["script"]:
+        yield Step(script)
+
+
+def _azure(data: dict[str, Any]) -> Iterator[Step]:
+    for step in data["steps"]:
+        if "bash" in step:
+            yield Step(step["bash"], step.get("continueOnError", False))
+
+
+class System(NamedTuple):
+    """A CI system: its file, its steps, and what it tells them of a change to main."""
+
+    file: str
+    steps: Callable[[dict[str, Any]], Iterator[Step]]
+    environ: Mapping[str, str]
+    labels: str | None  # the variable
+
+
+SYSTEMS = [
+    System("github.yml", _github, {"TARGET": "main", "GITHUB_STEP_SUMMARY": "../summary.md"}, "LABELS"),
+    System("gitlab-ci.yml", _gitlab, {"CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main"}, "CI_MERGE_REQUEST_LABELS"),
+    System("azure-pipelines.yml", _azure, {"SYSTEM_PULLREQUEST_TARGETBRANCH": "refs/heads/main"}, None),
+]
+CHANGES = {
+    "none": ("Short freezes", "Freezes, if short,"),
+    "a typo": ("event.DurationInSeconds < 9", "event.DurationInSecond < 9"),
+    "a test that is not met": ("output: approve  # brief", "output: hold  # brief"),
+    "an unknown duration": ("event.DurationInSeconds >= 0 && ", ""),
+    "more is allowed": ("event.DurationInSeconds < 9", "event.DurationInSeconds < 20"),
+}
+POLICY = """\
+name: web-tier
+description: Short freezes pass.
+rule:
+  match:
+    - id: brief-freeze
+      condition: event.EventType == "Freeze" && event.DurationInSeconds >= 0 && event.DurationInSeconds < 9
+      output: approve  # brief
+    - id: anything-else
+      output: hold
+"""
+TESTS = """\
+section:
+  - name: all
+    tests:
+      - name: brief
+        input: {event: {EventType: Freeze, DurationInSeconds: 5}}
+        output: approve
+      - name: long
+        input: {event: {EventType: Freeze, DurationInSeconds: 30}}
+        output: hold
+"""
+
+
+@pytest.fixture(scope="module")
+def environ(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    environ = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path_factory.mktemp("home")),
+        "LC_ALL": "C.UTF-8",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    people = {f"GIT_{role}_{what}": "ci@localhost" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    return environ | people
+
+
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory, environ: dict[str, str]) -> Path:
+    """Return a repository with a branch main and, for each change, one that is named after it."""
+    directory = tmp_path_factory.mktemp("origin")
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=directory, env=environ, check=True, capture_output=True)
+
+    git("init", "--quiet", "--initial-branch=main")
+    (directory / "policies").mkdir()
+    policy = directory / "policies" / "web-tier.yml"
+    policy.write_text(POLICY)
+    policy.with_name("web-tier.test.yml").write_text(TESTS)
+    git("add", "--all")
+    git("commit", "--quiet", "--message=policies")
+    for name, (old, new) in CHANGES.items():
+        assert old in POLICY
+        git("checkout", "--quiet", "-b", name.replace(" ", "-"), "main")
+        policy.write_text(POLICY.replace(old, new))
+        git("commit", "--quiet", "--all", f"--message={name}")
+    git("checkout", "--quiet", "main")
+    return directory
+
+
+@pytest.fixture
+def clone(origin: Path, environ: dict[str, str], tmp_path: Path) -> Callable[[str], Path]:
+    def make(change: str) -> Path:
+        directory = tmp_path / "clone"
+        command = ["git", "clone", "--quiet", "--branch", change.replace(" ", "-"), str(origin), str(directory)]
+        subprocess.run(command, env=environ, check=True)
+        return directory
+
+    return make
+
+
+def scripts(repository: Path, system: System) -> list[Step]:
+    """Return the steps of a sample but those that install."""
+    steps = list(system.steps(yaml.safe_load((repository / "docs" / "ci" / system.file).read_text())))
+    left = [step for step in steps if "pip install" not in step.script and "ansible-galaxy" not in step.script]
+    assert len(steps) > len(left) == 4
+    return left
+
+
+def do(step: Step, directory: Path, environ: Mapping[str, str]) -> tuple[int, str]:
+    process = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script],
+        cwd=directory,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return process.returncode, process.stdout + process.stderr
+
+
+def test_all_samples_check_test_and_verify_alike(repository: Path) -> None:
+    """So it is enough to run those of one."""
+    github, *others = [[step.script for step in scripts(repository, system)[:3]] for system in SYSTEMS]
+    assert [script.split()[2] for script in github] == ["check", "test", "verify"]
+    assert others == [github, github]
+
+
+@pytest.mark.parametrize(
+    ("change", "command"),
+    [("none", None), ("a typo", "check"), ("a test that is not met", "test"), ("an unknown duration", "verify")],
+)
+def test_a_workflow_refuses_what_it_should(
+    change: str, command: str | None, repository: Path, clone: Callable[[str], Path], environ: dict[str, str]
+) -> None:
+    directory = clone(change)
+    for step in scripts(repository, SYSTEMS[0]):
+        code, output = do(step, directory, {**environ, **SYSTEMS[0].environ})
+        if command is not None and f"forewarn policy {command} " in step.script:
+            assert code == 1, output  # not 2: it is the policies that are at fault
+            return
+        assert code == 0, output
+    assert command is None
+    assert (directory / "junit.xml").exists()
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.file)
+def test_a_change_that_allows_more_needs_a_word(
+    system: System, repository: Path, clone: Callable[[str], Path], environ: dict[str, str]
+) -> None:
+    directory = clone("more is allowed")
+    diff = scripts(repository, system)[-1]
+    told = {**environ, **system.environ}
+    code, output = do(diff, directory, told)
+    assert code == 1, output
+    assert "DurationInSeconds in 9..19" in output
+    if system.labels is None:
+        assert diff.told
+        return
+    assert not diff.told
+    assert do(diff, directory, {**told, system.labels: "not-more-permissive"})[0] == 1
+    assert do(diff, directory, {**told, system.labels: "policies,more-permissive"})[0] == 0
+    if system.file == "github.yml":
+        assert "more permissive" in (directory.parent / "summary.md").read_text()
