@@ -57,3 +57,9 @@ def test_many_findings_in_one_long_line_stay_small() -> None:
 def test_a_file_that_is_too_large_is_not_called_badly_encoded() -> None:
     file = YamlFile.from_bytes("a.yml", ("# " + "é" * MOST_BYTES).encode()[: MOST_BYTES + 1])
     assert [finding.code for finding in file.report.findings] == ["too-large"]
+
+
+def test_a_message_that_quotes_something_endless_is_cut() -> None:
+    report = Report(SourceText("a.yml", "x"))
+    report.add("syntax", "CEL does not allow " + "x" * 100_000, 0, 1)
+    assert len(report.findings[0].message) == 600

@@ -64,6 +64,7 @@ _LINE_BREAK = re.compile("\r\n|\r|\n")
 # A line longer than this is shown in part: a file that is one line of a MiB would fill a log with each of its findings.
 _LONGEST_LINE = 200
 _BEFORE = 80  # characters of it before the place
+_LONGEST_MESSAGE = 600  # it may quote a name or a text that is very long
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,8 @@ class Report:
         end_line, end_column = self.source.place(max(start, end))
         if end_line != line:
             end_column = self.source.length(line) + 1
+        if len(message) > _LONGEST_MESSAGE:
+            message = message[: _LONGEST_MESSAGE - 1] + "…"
         text, first = self.source.excerpt(line, column)
         place = (self.source.path, line, column, max(end_column, column + 1))
         finding = Finding(*place, code, message, suggestion, text, severity, first)
