@@ -296,6 +296,7 @@ UNREADABLE = {
     "no chunk": raw(OK + b"Transfer-Encoding: chunked\r\n\r\n", "close"),
     "a chunk cut short": raw(OK + b"Transfer-Encoding: chunked\r\n\r\nff\r\n{}", "close"),
     "a chunk of no size": raw(OK + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", "close"),
+    "a chunk of negative size": raw(OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n{}", "close"),
     "an unknown transfer coding": raw(OK + b"Transfer-Encoding: gzip\r\n\r\n", "close"),
     "a negative length": raw(OK + b"Content-Length: -1\r\n\r\n", "close"),
     "a length that is no number": raw(OK + b"Content-Length: ten\r\n\r\n", "close"),
@@ -369,6 +370,26 @@ def test_an_unannounced_size_beyond_the_cap_is_refused(head: bytes, monkeypatch:
     fault = fault_of(raw(head + b" " * 300_000, "close"))
     assert (type(fault), fault.kind) == (PassingFault, errors.GARBAGE)
     assert "more than 100000 bytes" in str(fault)
+
+
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "endless"),
+    [
+        (CHUNKED + b"-1\r\n", b" "),  # http.client reads that to the end, however far it is
+        (CHUNKED + b"0\r\n", b"X: y\r\n"),
+        (CHUNKED, b"1\r\n \r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+)
+def test_no_answer_is_read_without_an_end(head: bytes, endless: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "MAX_BODY_BYTES", 100_000)
+    monkeypatch.setattr(transport, "_MAX_OVERHEAD_BYTES", 100_000)
+    fault = fault_of(raw(head + endless * (400_000 // len(endless)), "close"))
+    assert (type(fault), fault.kind) == (PassingFault, errors.GARBAGE)
+    assert "too long" in str(fault)
 
 
 # Error statuses

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+_MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, what frames chunks, and what may follow them
 _PIECE_BYTES = 65536
 
 
@@ -30,13 +31,21 @@ class _ClosedError(Exception):
     """The server closed a kept connection before it answered: it dropped the connection for being idle."""
 
 
-class _TimedSocket(socket.socket):
-    """A socket whose reads share one deadline, so that an answer that trickles in cannot hold us for ever."""
+class _EndlessError(http.client.HTTPException):
+    """More has come than any answer may have."""
+
+
+class _BoundedSocket(socket.socket):
+    """A socket whose reads share one deadline and one allowance, so that an answer that trickles in, or never ends,
+    cannot hold us for ever.
+    """
 
     deadline = 0.0
+    allowance = 0
 
     def start(self, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds
+        self.allowance = MAX_BODY_BYTES + _MAX_OVERHEAD_BYTES
         self.settimeout(seconds)
 
     def recv_into(self, *args: Any) -> int:
@@ -44,7 +53,11 @@ class _TimedSocket(socket.socket):
         if remaining <= 0:
             raise socket.timeout("timed out")
         self.settimeout(remaining)
-        return super().recv_into(*args)
+        received = super().recv_into(*args)
+        self.allowance -= received
+        if self.allowance < 0:
+            raise _EndlessError
+        return received
 
     def idle(self) -> bool:
         """Whether the connection is open with nothing to read, as one without a request under way has to be."""
@@ -68,7 +81,7 @@ class Transport:
         self._host = host
         self._port = port
         self._connect_timeout = connect_timeout
-        self._socket: _TimedSocket | None = None
+        self._socket: _BoundedSocket | None = None
         self._connection: http.client.HTTPConnection | None = None
         self._begun: str | None = None  # the target of a GET that was sent ahead
 
@@ -125,7 +138,7 @@ class Transport:
     def _where(self) -> str:
         return f"{self._host} port {self._port}"
 
-    def _open(self) -> tuple[http.client.HTTPConnection, _TimedSocket]:
+    def _open(self) -> tuple[http.client.HTTPConnection, _BoundedSocket]:
         if self._connection is None or self._socket is None:
             try:
                 # As bytes: a text would be taken through the IDNA codec, whose import costs the start 2 ms.
@@ -133,7 +146,7 @@ class Transport:
                 plain = socket.create_connection(address, self._connect_timeout)  # type: ignore[arg-type]  # may be
             except OSError as error:
                 raise self._fault(error, "connecting", self._connect_timeout) from error
-            timed = _TimedSocket(fileno=plain.detach())
+            timed = _BoundedSocket(fileno=plain.detach())
             timed.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connection = http.client.HTTPConnection(self._host, self._port)
             self._connection.sock = self._socket = timed
@@ -164,7 +177,9 @@ class Transport:
             answer = self._read(response)
             complete = not response.will_close
             return answer
-        except http.client.HTTPException as error:
+        except _EndlessError as error:
+            raise self._garbage("is too long: it has no end") from error
+        except (http.client.HTTPException, ValueError) as error:  # ValueError: of a chunk of negative size
             raise PassingFault(
                 f"the answer of {self._where} is not HTTP, or is cut short: {type(error).__name__}: {error}",
                 kind=GARBAGE,
