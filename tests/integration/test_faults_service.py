@@ -16,6 +16,7 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import EventSpec, Settings
 from forewarn.imds.client import FIRST_READ_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Client
 from forewarn.imds.errors import PassingFault
+from forewarn.imds.transport import MAX_BODY_BYTES
 from tools.timed_runner import Story, TimedRunner, memory, most_requests
 
 Fault = dict[str, Any]
@@ -184,5 +185,54 @@ def test_the_runner_waits_for_the_first_answer_and_prepares_what_it_lists() -> N
         assert world.requests()[1].received.moment >= 110.0, "no second request while the first is under way"
 
     with memory() as directory, TimedRunner(directory, first_response=115.0, first_events=280.0) as world:
+        world.play(story())
+        check_requests(world)
+
+
+@pytest.mark.parametrize("number", [1, 256])
+def test_a_document_of_a_mebibyte(number: int) -> None:
+    """Of one event, or of many without hooks beside one that has some, which do not read what they are given."""
+    text = "x" * (1024 * 1024 // number)
+
+    def story() -> Story:
+        drained = schedule(text)
+        plain = [schedule("plain" + text) for _ in range(number - 1)]
+        yield from world.until(lambda: world.over(drained), 200.0)
+        check_event(world, drained)
+        yield from world.until(lambda: len(world.lines("event-gone")) == number)
+        with world.server.emulation.lock:
+            approvals = {len(world.server.emulation.model.find(event_id).approvals) for event_id in [*plain, drained]}
+        assert approvals == {1}
+        assert {entry.status for entry in world.requests()} == {200}
+        assert world.posts() <= 2
+
+    def schedule(description: str) -> str:
+        with world.server.emulation.lock:
+            spec = EventSpec("Reboot", ("web_0",), description=description)
+            return world.server.emulation.model.schedule(spec)
+
+    with memory() as directory, TimedRunner(directory) as world:
+        world.play(story())
+        check_requests(world)
+
+
+def test_a_document_that_is_too_long_ends_nothing() -> None:
+    def story() -> Story:
+        event_id = world.emulator.schedule("Reboot", ["web_0"], description="long")
+        world.long_hooks = 1
+        yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"])
+        with world.server.emulation.lock:
+            long = EventSpec("Freeze", ("web_0",), description="x" * (MAX_BODY_BYTES + 1), name="long")
+            world.server.emulation.model.schedule(long)
+        yield from world.until(lambda: world.lines("poll-failed"))
+        assert "too long" in world.lines("poll-failed")[0]["reason"]
+        world.let_go()
+        yield from world.wait(90.0)
+        assert (world.posts(), world.lines("event-gone")) == (0, [])
+        world.emulator.cancel("long")
+        yield from world.until(lambda: world.over(event_id))
+        check_event(world, event_id)
+
+    with memory() as directory, TimedRunner(directory) as world:
         world.play(story())
         check_requests(world)

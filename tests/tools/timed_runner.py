@@ -38,21 +38,25 @@ from tools.scripted_clocks import ScriptedClocks
 
 Story = Iterator[None]
 _PATIENCE_SECONDS = 20.0  # real ones
-# A hook writes down that it ran. A long one, which a file "long" beside it makes of it, waits for a file "go".
+# A hook writes down that it ran. To prepare for an event with the Description "long" it waits for a file "go".
 _HOOK = """#!/bin/sh
 cd "${0%/*}" || exit 1
 echo "$FOREWARN_PHASE $FOREWARN_EVENT_ID $FOREWARN_ATTEMPT" >> hooks
 [ "$FOREWARN_PHASE $FOREWARN_DESCRIPTION" = "prepare long" ] || exit 0
 while [ ! -e go ]; do sleep 0.01; done
 """
-# With a Description of its own an event has no hooks.
 _POLICY = """
 name: faults
 rule:
   match:
     - id: plain
-      condition: event.Description == "plain"
+      condition: event.Description.startsWith("plain")
       output: approve
+    - id: long
+      condition: event.Description == "long"
+      output: approve
+      prepare: [{{run: [{hook}, long], timeout: 15m}}]
+      recover: [{{run: [{hook}, long]}}]
     - id: drain
       output: approve
       prepare: [{{run: [{hook}], timeout: 15m}}]
