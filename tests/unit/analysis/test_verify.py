@@ -118,6 +118,38 @@ def test_rules_that_can_fail(tmp_path: Path) -> None:
     assert "DurationInSeconds is missing" in told.message
 
 
+def test_slices_of_a_large_space_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = CLASSIC.replace("    - id: rest\n      output: hold\n", "") + (
+        "    - {id: user, condition: event.EventSource == 'User' && notice > age, output: approve, approver: any}\n"
+        "    - id: mine\n      condition: leader && vm.tags['role'] == 'x'\n      output: approve\n"
+        "      prepare: [{run: [/bin/drain]}]\n"
+        "    - {id: none, condition: affects_me && !affects_me, output: hold}\n"
+        "    - {id: again, condition: event.DurationInSeconds < 3 && event.EventType == 'Freeze', output: hold}\n"
+        "invariants:\n  - {name: mine only, expression: decision == hold || event.DurationInSeconds > 2}\n"
+        "  - {name: reboots, expression: \"decision == hold || event.EventType != 'Reboot'\"}\n"
+    )
+    whole = [(one.code, one.severity, one.rule, one.message) for one in found(tmp_path, text)]
+    assert {code for code, *_ in whole} == CODES.keys() - {"unused-suppression"}
+    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 10_000)
+    path = tmp_path / "p.yml"
+    assert len(list(read(load_policies([path])).spaces())) > 8
+    parts = [(one.code, one.severity, one.rule, one.message) for one in found(tmp_path, text)]
+    assert [one[:3] for one in parts] == [one[:3] for one in whole]
+    of_all = ("uncovered-events", "invariant-violated", "invariant-can-fail")  # for many reasons, told by types
+    assert [one for one in parts if one not in whole and one[0] not in of_all] == []
+
+
+def test_a_rule_is_shown_by_its_policy_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.yml").write_text("name: brake\nrule:\n  match:\n    - {output: hold}\n")
+    text = HEAD + "    - {id: tag, condition: \"vm.tags['x'] == 'y'\", output: approve}\n    - {output: hold}\n"
+    (tmp_path / "b.yml").write_text(text)
+    assert main(["policy", "verify", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "no value, and the event is held, when vm.tags.x is missing\n" in out
+    assert "decided: hold by p/tag\n" in out
+    assert f"forewarn policy explain --policy {tmp_path / 'b.yml'} --event" in out
+
+
 def test_uncovered_events(tmp_path: Path) -> None:
     text = HEAD + "    - {condition: \"event.EventType in ['Freeze', 'Reboot']\", output: hold}\n"
     finding = of(found(tmp_path, text), "uncovered-events")

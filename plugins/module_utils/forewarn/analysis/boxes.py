@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .domains import Value
-from .space import Space, phrase, without
+from .space import Cell, Space, phrase, without
+
+ANY = "any event comes"
+_OR, _REST = "; or ", "in other cases"
 
 
 class Box(NamedTuple):
@@ -102,12 +105,25 @@ def _only_known(left_out: list[Value]) -> bool:
 def describe(space: Space, classes: int, among: int | None = None, most: int = 3) -> str:
     """Return a set of classes in words, such as tell it from other classes ``among`` which it is (reachable ones).
 
-    What the service does not send is told only if there is nothing else.
+    What the service does not send is told only if there is nothing else. Empty if all events are meant. A slice of a
+    space does not tell which it is: see ``united``.
     """
     care = space.reachable if among is None else among
     if classes & space.normal:
         care &= space.normal
     found, rest = boxes(space, classes & care, most, care)
     told = [words(space, box, care) for box in found]
-    told = [" and ".join(part for part in (space.slice_words, one) if part) or "any event comes" for one in told]
-    return "; or ".join(dict.fromkeys(told)) + ("; or in other cases" if rest else "")
+    return _OR.join([*dict.fromkeys(told), *([_REST] if rest else [])])
+
+
+def united(space: Space, told: Sequence[tuple[str, Cell]], most: int = 3) -> str:
+    """Return what is told of several slices as one text, of ``most`` parts; ``space`` is one of the slices."""
+    cells: dict[str, list[Cell]] = {}
+    for text, cell in told:
+        for one in text.split(_OR):
+            cells.setdefault(one, []).append(cell)
+    rest = len(cells) > most or cells.pop(_REST, None) is not None
+    parts = []
+    for text, some in list(cells.items())[:most]:
+        parts.append(" and ".join(part for part in (space.cell_words(some), text) if part) or ANY)
+    return ANY if ANY in parts else _OR.join([*parts, *([_REST] if rest else [])])

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from ..policy.artifact import Artifact
 from ..policy.decision import APPROVERS, GROUPS
 from .abstract import Evaluation
-from .boxes import boxes, words
+from .boxes import boxes, united, words
 from .decide import DOUBT, RULE, Decided, Outcome, Region, combine
 from .proof import AnalysisError, Example, Prover, agrees
 from .reading import make_spaces, read_together
-from .space import Space
+from .space import Cell, Space
 
 MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE = "more-permissive", "less-permissive", "incomparable", "alike", "no-change"
 _MOST_BOXES = 8
@@ -48,6 +48,10 @@ class Part(NamedTuple):
     old: Mapping[str, Any]
     new: Mapping[str, Any]
     certain: bool
+
+
+# Parts by whether they are usual and by their words, each with the slices of the space that have it.
+_Told = dict[tuple[bool, str], tuple[Part, list[Cell]]]
 
 
 @dataclass
@@ -91,6 +95,7 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
     before, after = read_together([old, new], params)
     provers = Prover(before), Prover(after)
     changes: dict[tuple[str, str], Change] = {}
+    told: dict[tuple[str, str], _Told] = {}
     classes = 0
     for space in make_spaces([before, after]):
         classes += space.reachable.bit_count()
@@ -98,7 +103,14 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
         pair = Decided(before, space, evaluation), Decided(after, space, evaluation)
         for what, effect, found in changed_classes(*pair):
             change = changes.setdefault((what, effect), Change(what, effect, _rule(pair[1], found)))
-            _add_parts(change, pair, provers, found)
+            _add_parts(change, told.setdefault((what, effect), {}), pair, provers, found)
+    for key, change in changes.items():
+        parts = told[key].values()
+        usual = any(part.usual for part, _cells in parts)
+        for part, cells in parts:
+            if part.usual == usual:
+                when = united(space, [(part.when, cell) for cell in cells])
+                change.parts.append(part._replace(when=when))
     ordered = sorted(changes.values(), key=lambda one: ([MORE, INCOMPARABLE, LESS, ALIKE].index(one.effect), one.what))
     sources = tuple(dict.fromkeys(free.source for free in before.vocabulary.frees.values()))
     assumptions = tuple(dict.fromkeys((*before.assumptions, *after.assumptions)))
@@ -251,19 +263,25 @@ def _rule(decided: Decided, classes: int) -> tuple[str, str, str, int, int] | No
     return None
 
 
-def _add_parts(change: Change, pair: tuple[Decided, Decided], provers: tuple[Prover, Prover], classes: int) -> None:
+def _add_parts(
+    change: Change, told: _Told, pair: tuple[Decided, Decided], provers: tuple[Prover, Prover], classes: int
+) -> None:
     space = pair[0].space
     usual = bool(classes & space.normal)
     care = space.reachable & (space.normal if usual else space.all)
     found, rest = boxes(space, classes & care, _MOST_BOXES, care)
     change.complete = change.complete and not rest
     for box in found:
-        when = " and ".join(part for part in (space.slice_words, words(space, box, care)) if part) or "any event comes"
+        when = words(space, box, care)
+        if (usual, when) in told:
+            told[usual, when][1].append(space.cell)
+            _checked(pair, provers, box.classes & classes)
+            continue
         shown = _checked(pair, provers, box.classes & classes)
         number, certain = (space.first(box.classes & classes), False) if shown is None else (shown[0].number, True)
         case = space.witness(number).as_dict()
         sides = [_decision(example) for example in shown] if shown else [_outcome(one, number) for one in pair]
-        change.parts.append(Part(when, usual, case, sides[0], sides[1], certain))
+        told[usual, when] = Part(when, usual, case, sides[0], sides[1], certain), [space.cell]
 
 
 def _checked(

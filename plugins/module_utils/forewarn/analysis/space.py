@@ -10,6 +10,7 @@ facts about VM and time, and ``locate`` finds the class of a concrete case.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,13 @@ from .vocabulary import Free
 MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
 MAX_SLICES = 64
 
+# Which slice of a space: dimensions, each with the place of its only value.
+Cell = tuple[tuple[str, int], ...]
+
+# Never sliced by: what is asked of an event is asked of others that differ in these, too, and they are in one slice.
+_WHOLE = frozenset(("event.DurationInSeconds", "event.EventSource", "event.Description", "event.ResourceType"))
+_WHOLE |= {"event.EventId", "notice", "age", "now"}
+
 # What the service's documentation rules out. The place of each in the documentation of the service is its SE number.
 CONSTRAINTS = (
     "an event has the fields and types of its api-version (EventSource since 2019-08-01, DurationInSeconds since "
@@ -40,7 +48,7 @@ CONSTRAINTS = (
 
 
 class Space:
-    """All classes over ``dimensions``, or, with ``only``, those where one dimension has one value."""
+    """All classes over ``dimensions``, or those of a ``cell``, where some dimensions have one value."""
 
     def __init__(
         self,
@@ -48,16 +56,15 @@ class Space:
         api_version: str,
         frees: Mapping[str, Free],
         param_types: Mapping[str, str],
-        only: tuple[str, int] | None = None,
+        cell: Cell = (),
     ) -> None:
         self._whole = {dimension.name: dimension for dimension in dimensions}
-        self._only = only
-        self.slice_words = ""
-        if only is not None:
-            name, place = only
-            self.slice_words = phrase(self._whole[name], [self._whole[name].values[place]])
-            dimensions = [one._replace(values=(one.values[place],)) if one.name == name else one for one in dimensions]
-        self.dimensions = tuple(dimensions)
+        self.cell = cell
+        self._only = dict(cell)
+        self.dimensions = tuple(
+            one._replace(values=(one.values[self._only[one.name]],)) if one.name in self._only else one
+            for one in dimensions
+        )
         self.api_version = api_version
         self.frees = frees
         self._param_types = param_types
@@ -227,8 +234,8 @@ class Space:
         number = 0
         for dimension in self.dimensions:
             place = self._place(self._whole[dimension.name], seen, roots)
-            if self._only is not None and self._only[0] == dimension.name:
-                place = 0 if place == self._only[1] else None
+            if dimension.name in self._only:
+                place = 0 if place == self._only[dimension.name] else None
             if place is None:
                 return None
             number += place * self._strides[dimension.name]
@@ -262,6 +269,19 @@ class Space:
         return 0 if value is not False or not self.frees[name].atom.is_test else 1
 
     # For people
+
+    def cell_words(self, cells: Sequence[Cell]) -> str:
+        """Return in words what tells some slices from all slices of the same space; empty if they are all."""
+        told, product = [], 1
+        for name, _place in self.cell:
+            dimension = self._whole[name]
+            places = sorted({place for cell in cells for one, place in cell if one == name})
+            product *= len(places)
+            if any(value.normal for place, value in enumerate(dimension.values) if place not in places):
+                told.append(phrase(dimension, [dimension.values[place] for place in places]))
+        if product == len(set(cells)):
+            return " and ".join(told)
+        return " or ".join(self.cell_words([cell]) for cell in cells)
 
     def describe(self, number: int, names: Sequence[str] | None = None) -> str:
         """Return the values of a class in words; ``names`` are the dimensions to tell of."""
@@ -314,13 +334,15 @@ def phrase(dimension: Dimension, values: Sequence[Value]) -> str:
         if [value.label for value in values] == ["leader", "further down"]:
             return "this VM is affected"
         return " or ".join(words[value.label] for value in values)
+    if name == "vm.tags" and len(values) == 1:
+        return f"vm.tags are {values[0].label}"
     if name == "notice" and [value.concrete for value in values] == [MISSING]:
         return "NotBefore is blank"
     if name.startswith("names:"):
         return f"Resources {'names' if values[0].concrete else 'does not name'} {name[6:]}"
     shown = name.removeprefix("event.").replace("tag:", "vm.tags.").replace("count", "number of Resources")
     if [value.label for value in values] == ["missing"]:
-        return f"{shown} is {'not known' if name in ('vm.name', 'vm.tags') else 'missing'}"
+        return f"{shown} is {'not known' if name == 'vm.name' else 'missing'}"
     listed = _ranges(dimension, values) if dimension.ordered else [value.label for value in values]
     verb = (
         "="
@@ -359,22 +381,31 @@ def _ranges(dimension: Dimension, values: Sequence[Value]) -> list[str]:
 def slices(
     dimensions: Sequence[Dimension], api_version: str, frees: Mapping[str, Free], param_types: Mapping[str, str]
 ) -> Iterator[Space]:
-    """Yield the space as one, or by the values of its largest dimension where it is too large for that.
+    """Yield the space as one, or by the values of some dimensions where it is too large for that.
 
-    Raises InputError if even a slice is.
+    Raises InputError if there would be too many slices.
     """
     count = math.prod(len(dimension.values) for dimension in dimensions)
-    if count <= MAX_CLASSES:
-        yield Space(dimensions, api_version, frees, param_types)
-        return
-    largest = max(dimensions, key=lambda dimension: len(dimension.values))
-    each = count // len(largest.values)
-    if each > MAX_CLASSES or len(largest.values) > MAX_SLICES:
-        sizes = sorted(((len(one.values), one.name) for one in dimensions), reverse=True)[:5]
-        told = ", ".join(f"{name} {size}" for size, name in sizes)
-        raise InputError(
-            f"these policies tell apart {count:,} classes of events, more than can be looked at (largest: {told})",
-            "Verify fewer policies at a time, fix parameters with --param, or compare with fewer different values.",
-        )
-    for place in range(len(largest.values)):
-        yield Space(dimensions, api_version, frees, param_types, (largest.name, place))
+    may = [one for one in dimensions if one.name not in _WHOLE and len(one.values) > 1]
+    chosen: list[Dimension] = []
+    while count > MAX_CLASSES * (parts := math.prod(len(one.values) for one in chosen)):
+        left = [one for one in may if one not in chosen]
+        if not left or parts * min(len(one.values) for one in left) > MAX_SLICES:
+            sizes = sorted(((len(one.values), one.name) for one in dimensions), reverse=True)[:5]
+            told = ", ".join(f"{name} {size}" for size, name in sizes)
+            raise InputError(
+                f"these policies tell apart {count:,} classes of events, more than can be looked at (largest: {told})",
+                "Verify fewer policies at a time, fix parameters with --param, or compare with fewer different values.",
+            )
+        fitting = [one for one in left if parts * len(one.values) <= MAX_SLICES]
+        enough = [one for one in fitting if count <= MAX_CLASSES * parts * len(one.values)]
+        chosen.append(min(enough, key=_size) if enough else max(fitting, key=_size))
+    for places in itertools.product(*(range(len(one.values)) for one in chosen)):
+        cell = tuple((one.name, place) for one, place in zip(chosen, places))
+        space = Space(dimensions, api_version, frees, param_types, cell)
+        if space.reachable:
+            yield space
+
+
+def _size(dimension: Dimension) -> int:
+    return len(dimension.values)

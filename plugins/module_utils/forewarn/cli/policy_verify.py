@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.claims import read_invariants
+from ..analysis.page import verification_page
 from ..analysis.proof import AnalysisError
 from ..analysis.reading import read
 from ..analysis.verify import Finding, Report, verify
@@ -23,7 +24,7 @@ from ..errors import ForewarnError, InputError
 from ..policy.artifact import load
 from ..policy.params import parse_text
 from .console import Console
-from .policy_common import add_policy_arguments, plural, write_json
+from .policy_common import add_html, add_policy_arguments, plural, write_html, write_json
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--strict", action="store_true", help="fail on warnings, too")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
+    add_html(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,12 +54,17 @@ def run(args: argparse.Namespace) -> int:
         raise PolicyError([finding for finding in compilation.findings if finding.severity == "error"])
     artifact = load(compilation.artifact)
     declared = {entry["name"]: entry["type"] for policy in artifact.data["policies"] for entry in policy["params"]}
+    given = parameters(args.param, declared)
     claims = [] if args.invariants is None else read_invariants(args.invariants, artifact)
-    report = analysed(lambda: verify(read(artifact, parameters(args.param, declared), claims)))
+    report = analysed(lambda: verify(read(artifact, given, claims)))
     report = _placed(report, compilation)
     fails = {"error", "warning"} if args.strict else {"error"}
     failed = any(finding.severity in fails and finding.suppressed is None for finding in report.findings)
-    if args.json:
+    if args.html is not None:
+        write_html(args.html, verification_page(artifact, report, compilation.files, given))
+    if args.html == "-":
+        pass  # the page is the output
+    elif args.json:
         write_json("verification", _as_json(report, compilation))
     else:
         _show(report, compilation, args.paths, Console(sys.stdout))
@@ -109,9 +116,13 @@ def _as_json(report: Report, compilation: Compilation) -> dict[str, Any]:
 
 
 def _show(report: Report, compilation: Compilation, paths: Sequence[Path], console: Console) -> None:
-    for finding in report.findings:
-        if finding.suppressed is None:
+    shown = [finding for finding in report.findings if finding.suppressed is None]
+    for finding in shown:
+        if finding.severity != "note":
             _show_finding(finding, paths, console)
+    for finding in shown:
+        if finding.severity == "note":
+            console.line(_head(finding, console))
     for assumption in report.assumptions:
         console.line(console.style("assumed: ", "dim") + console.style(assumption))
     for source in report.not_understood:
@@ -133,18 +144,21 @@ def _show(report: Report, compilation: Compilation, paths: Sequence[Path], conso
     console.line(console.style(f"{told}: {', '.join(counts) or 'nothing found'}", "bold"))
 
 
-def _show_finding(finding: Finding, paths: Sequence[Path], console: Console) -> None:
+def _head(finding: Finding, console: Console) -> str:
     where = f"{finding.source}:{finding.line}:{finding.column}"
-    colour = _COLOURS[finding.severity]
-    head = [console.style(where, "bold") + ":", console.style(finding.severity, "bold", colour)]
-    console.line(" ".join([*head, console.style(finding.code, "bold"), console.style(finding.message)]))
-    if finding.case is not None and finding.severity != "note":
+    head = [console.style(where, "bold") + ":", console.style(finding.severity, "bold", _COLOURS[finding.severity])]
+    return " ".join([*head, console.style(finding.code, "bold"), console.style(finding.message)])
+
+
+def _show_finding(finding: Finding, paths: Sequence[Path], console: Console) -> None:
+    console.line(_head(finding, console))
+    if finding.case is not None:
         event = json.dumps(finding.case["event"])
         decision = finding.case["decision"]
         by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
         console.line("  " + console.style("event:", "cyan") + " " + console.style(event))
         console.line("  " + console.style("decided:", "cyan") + " " + console.style(f"{decision['output']}{by}"))
-        policies = " ".join(shlex.quote(str(path)) for path in paths)
+        policies = " ".join(shlex.quote(str(path)) for path in ([finding.source] if finding.alone else paths))
         options = " ".join(shlex.quote(part) for part in finding.explain)
         command = f"forewarn policy explain --policy {policies} --event - {options}"
         console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``policy verify`` can find, and one thing found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "note"]
+RANK = {"error": 0, "warning": 1, "note": 2}
+
+# Every code, and what it means; docs/findings/CODE.md has a page for each.
+CODES = {
+    "shadowed-rule": "A rule that never decides, since rules before it take every event that it is for.",
+    "unsatisfiable-rule": "A rule whose condition no event can meet.",
+    "rule-can-fail": "A rule that cannot be evaluated for some events, which are held for that.",
+    "uncovered-events": "Events that no rule is for; they are held.",
+    "unknown-duration-approved": "An event of unknown duration is approved, where a long one is not.",
+    "approved-unprepared": "An event is approved without the preparation that the policy makes for others of its kind.",
+    "follower-approves": "A VM that does not lead approves an event of several VMs.",
+    "invariant-violated": "A claim of the policy does not hold for some event.",
+    "invariant-can-fail": "A claim of the policy cannot be evaluated for some event.",
+    "unused-suppression": "A suppression in the file that suppresses nothing.",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found. ``case`` is an event that shows it, as Witness.as_dict has it, with what was decided.
+
+    ``explain`` are arguments of ``forewarn policy explain`` that repeat it. ``certain`` is False where an
+    expression that is not understood stands before a proof. ``suppressed`` is the reason given in the file.
+    """
+
+    code: str
+    severity: Severity
+    policy: str
+    rule: str | None
+    source: str
+    line: int
+    column: int
+    message: str
+    suggestion: str = ""
+    case: Mapping[str, Any] | None = None
+    explain: tuple[str, ...] = ()
+    certain: bool = True
+    suppressed: str | None = None
+    alone: bool = False  # the case is what this policy decides by itself, of several
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding for ``--json``."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "policy": self.policy,
+            "rule": self.rule,
+            "path": self.source,
+            "line": self.line,
+            "column": self.column,
+            "message": self.message,
+            "suggestion": self.suggestion,
+            "certain": self.certain,
+            "suppressed": self.suppressed,
+            "case": None if self.case is None else dict(self.case),
+            "explain": list(self.explain),
+        }

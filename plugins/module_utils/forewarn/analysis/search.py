@@ -1,0 +1,274 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks for findings in one slice of the event space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..policy.decision import HOLD
+from .boxes import describe
+from .decide import Decided, MatchSets, PolicyDecided
+from .domains import MISSING
+from .finding import Finding, Severity
+from .proof import Prover
+from .reading import Invariant, ReadMatch
+from .space import Cell, without
+
+WHEN, TYPES = "{when}", "{types}"  # in a message, for what is known once all slices have been looked at
+
+
+class Found(NamedTuple):
+    """A finding in one slice of the space, with what belongs into its message: events in words, and their types."""
+
+    finding: Finding
+    when: str
+    types: tuple[str, ...]
+    cell: Cell
+
+
+def never(decided: Decided) -> Iterator[tuple[int, Finding]]:
+    """Yield the rules that never decide, of policies that are looked at alone, by their number."""
+    for policy in decided.policies:
+        yield from _dead(decided, policy, policy.policy.matches)
+
+
+def _dead(decided: Decided, policy: PolicyDecided, matches: tuple[ReadMatch, ...]) -> Iterator[tuple[int, Finding]]:
+    reachable = decided.space.reachable
+    before: list[MatchSets] = []
+    for match in matches:
+        sets = policy.matches[match.number]
+        if sets.met:
+            if match.inner is not None:
+                yield from _dead(decided, policy, match.inner)
+            before.append(sets)
+            continue
+        wanted = reachable if match.condition is None else reachable & decided.evaluation.once(match.condition).true
+        if not wanted:
+            message = f"rule {match.path} never applies: no event meets its condition"
+            hint = "remove the rule, or see which parts of its condition exclude each other"
+            yield match.number, _at("unsatisfiable-rule", "warning", policy, match, message, hint)
+        else:
+            takers = [one.match.path for one in before if one.met & wanted or one.failed & wanted]
+            default = match.condition is None and match.data.get("output") == HOLD
+            by = f"{', '.join(takers)} before it" if takers else "the conditions around it"
+            verb = "take" if len(takers) != 1 else "takes"
+            message = f"rule {match.path} never decides: {by} {verb} every event that it is for"
+            hint = "" if default else f"move it before {takers[0]}, or remove it" if takers else "remove it"
+            severity: Severity = "note" if default else "error"
+            yield match.number, _at("shadowed-rule", severity, policy, match, message, hint)
+        before.append(sets)
+
+
+def _at(
+    code: str, severity: Severity, policy: PolicyDecided, match: ReadMatch, message: str, suggestion: str = ""
+) -> Finding:
+    data = policy.policy.data
+    return Finding(
+        code,
+        severity,
+        data["name"],
+        match.path,
+        data["source"],
+        match.data["line"],
+        match.data["column"],
+        message,
+        suggestion,
+    )
+
+
+class Search:
+    """Findings that one event shows, in one slice of the space."""
+
+    def __init__(self, decided: Decided, prover: Prover) -> None:
+        self.decided = decided
+        self.space = decided.space
+        self.prover = prover
+
+    def rules(self) -> Iterator[Found]:
+        """Yield what is wrong with single rules, whatever other policies say."""
+        for policy in self.decided.policies:
+            for sets in policy.matches.values():
+                yield from self._failing(policy, sets)
+
+    def together(self) -> Iterator[Found]:
+        """Yield what is wrong with the decisions of all policies together."""
+        yield from self._uncovered()
+        yield from self._unknown_duration()
+        yield from self._unprepared()
+        yield from self._followers()
+        for invariant in self.decided.reading.invariants:
+            yield from self._invariant(invariant)
+
+    def _shown(self, finding: Finding, classes: int, among: int | None = None) -> Iterator[Found]:
+        """Yield a finding with an event that shows it; weaker if none was found that does."""
+        when = describe(self.space, classes, among) if WHEN in finding.message else ""
+        types: tuple[str, ...] = ()
+        if TYPES in finding.message:
+            values = self.space.by_name["event.EventType"].values
+            types = tuple(values[place].label for place in self.space.places("event.EventType", classes))
+        found = Found(finding, when, types, self.space.cell)
+        example = self.prover.example(self.decided, classes)
+        if example is None:
+            weaker = replace(
+                finding,
+                severity="note",
+                certain=False,
+                message="perhaps: " + finding.message,
+                suggestion="an expression here is not understood, and no event was found that shows it",
+            )
+            yield found._replace(finding=weaker)
+            return
+        decision = example.decision
+        case = {
+            **example.witness.as_dict(),
+            "decision": {
+                "output": decision.output,
+                "policy": decision.policy,
+                "rule": decision.rule,
+                "reason": decision.reason,
+            },
+        }
+        yield found._replace(finding=replace(finding, case=case, explain=tuple(example.witness.explain)))
+
+    def _sent(self, classes: int) -> bool:
+        return bool(classes & self.space.normal)
+
+    def _failing(self, policy: PolicyDecided, sets: MatchSets) -> Iterator[Found]:
+        for classes, what in ((sets.failed, "condition"), (sets.unexplained, "explanation")):
+            if classes:
+                sent = self._sent(classes)
+                message = f"the {what} of rule {sets.match.path} has no value, and the event is held, when {WHEN}"
+                hint = "ask first, with has() or a rule before it, if that is not what you want"
+                finding = _at("rule-can-fail", "warning" if sent else "note", policy, sets.match, message, hint)
+                yield from self._shown(finding, classes, sets.reached if what == "condition" else sets.met)
+
+    def _uncovered(self) -> Iterator[Found]:
+        classes = self.decided.uncovered & self.space.normal
+        if classes:
+            message = f"no rule is for an event when {WHEN}; it is held"
+            yield from self._shown(self._overall("uncovered-events", "warning", message, "add a rule"), classes)
+
+    def _overall(self, code: str, severity: Severity, message: str, hint: str) -> Finding:
+        data = self.decided.reading.policies[0].data
+        return Finding(code, severity, data["name"], None, data["source"], 1, 1, message, hint)
+
+    def _unknown_duration(self) -> Iterator[Found]:
+        name = "event.DurationInSeconds"
+        dimension = self.space.by_name.get(name)
+        if dimension is None or len(dimension.values) < 3:
+            return
+        top = max(value.low for value in dimension.values if value.concrete is not MISSING)
+        unknown = self.space.having(name, -1)
+        classes = self.decided.approve & unknown & self._alike_held(top)
+        for policy, match, taken in self._approving(classes):
+            least = top
+            for value in reversed(dimension.values):
+                if value.concrete is not MISSING and value.low >= 0:
+                    if without(taken, self._alike_held(value.low)):
+                        break
+                    least = value.low
+            message = (
+                f"rule {match.path} approves {TYPES} whose duration is unknown (-1), "
+                f"though one of {least} s and more is held"
+            )
+            hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
+            yield from self._shown(_at("unknown-duration-approved", "error", policy, match, message, hint), taken)
+
+    def _alike_held(self, low: int) -> int:
+        """Return the classes that would be held if their duration were in the interval that begins at ``low``."""
+        name, held = "event.DurationInSeconds", 0
+        for place, value in enumerate(self.space.by_name[name].values):
+            if value.low == low and value.concrete is not MISSING:
+                held |= self.space.mask(name, place)
+        return self.space.fold(self.decided.hold & held, [name])
+
+    def _approving(self, classes: int) -> Iterator[tuple[PolicyDecided, ReadMatch, int]]:
+        """Yield the rules that decide the approvals among some classes."""
+        left = classes & self.decided.approve
+        for policy in self.decided.policies:
+            for region in policy.regions:
+                taken = left & region.classes
+                if taken and region.output == "approve" and region.match is not None:
+                    yield policy, region.match, taken
+                    left ^= taken
+
+    def _prepared(self) -> int:
+        classes = 0
+        for policy in self.decided.policies:
+            for region in policy.regions:
+                if region.match is not None and region.how == "rule" and region.match.data.get("prepare"):
+                    classes |= region.classes
+        return classes
+
+    def _unprepared(self) -> Iterator[Found]:
+        prepared = self._prepared()
+        others = (
+            "event.EventSource",
+            "event.Description",
+            "event.ResourceType",
+            "event.EventId",
+            "notice",
+            "age",
+            "now",
+        )
+        alike = [name for name in (*others, "notice", "age", "now") if name in self.space.by_name]
+        usual = self.space.normal & self.decided.approve
+        folded = self.space.fold(usual & prepared, alike)
+        classes = without(usual & folded, prepared)
+        for policy, match, taken in self._approving(classes):
+            message = (
+                f"rule {match.path} approves {TYPES} without preparing, though the policies prepare "
+                f"for others that differ in {' or '.join(self._differing(taken, prepared & usual, alike))} only"
+            )
+            hint = "give the rule the same prepare, or move it after the one that prepares"
+            yield from self._shown(_at("approved-unprepared", "warning", policy, match, message, hint), taken)
+
+    def _differing(self, classes: int, others: int, names_: list[str]) -> list[str]:
+        found = [name for name in names_ if self.space.fold(others, [name]) & classes]
+        return [name.removeprefix("event.") for name in found or names_]
+
+    def _followers(self) -> Iterator[Found]:
+        several = without(self.space.all, self.space.having("count", 1))
+        for policy in self.decided.policies:
+            for region in policy.regions:
+                match = region.match
+                if match is None or region.output != "approve" or match.data.get("approver", "leader") == "leader":
+                    continue
+                taken = region.classes & several & self.decided.approve & self.space.normal
+                if not taken:
+                    continue
+                anyone = match.data["approver"] == "any"
+                who = "every VM of an event" if anyone else "a VM that is not even among an event's Resources"
+                message = f"rule {match.path} lets {who} approve it, and one approval starts it for all of them"
+                hint = "leave out 'approver', or let the rule ask for size(event.Resources) == 1"
+                yield from self._shown(_at("follower-approves", "warning", policy, match, message, hint), taken)
+
+    def _invariant(self, invariant: Invariant) -> Iterator[Found]:
+        evaluation, decided = self.decided.evaluation, self.decided
+        approve, hold = (evaluation(invariant.terms[one]) for one in ("approve", "hold"))
+        violated = (decided.approve & approve.false) | (decided.hold & hold.false)
+        failing = (decided.approve & approve.error) | (decided.hold & hold.error)
+        owners = [one.name for one in decided.reading.policies if one.data["source"] == invariant.source]
+        base = Finding(
+            "invariant-violated",
+            "error",
+            "".join(owners),
+            None,
+            invariant.source,
+            invariant.line,
+            invariant.column,
+            "",
+            "",
+        )
+        if violated:
+            message = f"'{invariant.name}' does not hold when {WHEN}"
+            yield from self._shown(replace(base, message=message, suggestion="mend the rule that decides"), violated)
+        if failing:
+            message = f"'{invariant.name}' has no value when {WHEN}"
+            severity: Severity = "warning" if self._sent(failing) else "note"
+            finding = replace(base, code="invariant-can-fail", severity=severity, message=message)
+            yield from self._shown(replace(finding, suggestion="ask first, with has()"), failing)
