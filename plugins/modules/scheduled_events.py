@@ -362,7 +362,7 @@ decisions:
       description: Why, in words.
       type: str
       sample: a freeze of 5 s goes unnoticed here
-    values:
+    evaluated:
       description: The parts of the rule's condition, as written, and what each was for this event.
       type: dict
       sample: {event.DurationInSeconds: "5", params.tolerable_freeze: "9"}

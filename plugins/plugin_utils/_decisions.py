@@ -73,7 +73,7 @@ def describe(decision: Decision, its: Standing) -> dict[str, Any]:
         "policy": decision.policy,
         "rule": decision.rule,
         "reason": decision.reason,
-        "values": {value.expression: value.value for value in decision.values},
+        "evaluated": {value.expression: value.value for value in decision.values},
         "approver": decision.approver,
         "standing": {"code": its.code, "reason": its.reason},
         "verdicts": [

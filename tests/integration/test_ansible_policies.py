@@ -79,7 +79,7 @@ def test_each_vm_reads_the_control_node_decides_and_the_leader_approves(adhoc: A
     assert asked.results["web_0"]["policy_paths"] == [str(adhoc.directory / "policies" / "web-tier.yml")]
     (decision,) = asked.results["web_0"]["decisions"]
     reason = "a freeze of 5 s goes unnoticed here"
-    values = decision.pop("values")
+    values = decision.pop("evaluated")
     assert (values["event.DurationInSeconds"], values["params.tolerable_freeze"]) == ("5", "9")
     (verdict,) = decision.pop("verdicts")
     assert decision == {
