@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 from tools import guides
 
 PAGES = {"docs/guides/first-policy.md": 10, "docs/guides/migrating.md": 10}
@@ -48,6 +50,22 @@ def test_a_page_is_true(name: str, repository: Path, tmp_path: Path, environ: di
     desk.mkdir()
     (tmp_path / "home").mkdir()
     assert guides.run(repository / name, desk, free_port(), environ) >= PAGES[name]
+
+
+def test_the_readme_is_true_of_what_it_builds_and_installs(
+    repository: Path, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    """In a checkout of what would be committed; what Ansible runs is what was installed from the built artifact."""
+    desk, home = tmp_path / "desk", tmp_path / "home"
+    subprocess.run([repository / "tests" / "tools" / "copy-tree.sh", desk], check=True)
+    home.mkdir()
+    del environ["ANSIBLE_COLLECTIONS_PATH"]
+    assert guides.run(repository / "README.md", desk, free_port(), environ) >= 10
+    installed = home / ".ansible" / "collections" / "ansible_collections" / "forewarn" / "azure"
+    # The wheel can be built from it: pip finds its version and its package.
+    hatch = tomllib.loads((installed / "pyproject.toml").read_text())["tool"]["hatch"]
+    assert (installed / hatch["version"]["path"]).is_file()
+    assert all((installed / package).is_dir() for package in hatch["build"]["targets"]["wheel"]["packages"])
 
 
 @pytest.mark.parametrize(
