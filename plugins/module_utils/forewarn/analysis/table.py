@@ -254,6 +254,7 @@ class _Making:
         told: dict[str, Any] = {
             "name": dimension.name,
             "title": self._title(dimension),
+            "subject": "number of Resources" if dimension.name == "count" else self._title(dimension),
             "free": dimension.kind == "free",
             "values": [
                 {"label": _label(dimension, place), "said": self._said(dimension, place)}
@@ -282,7 +283,8 @@ class _Making:
     def _said(self, dimension: Dimension, place: int) -> str:
         if dimension.kind == "free":
             return f"({self.vocabulary.frees[dimension.name].source}) is {dimension.values[place].label}"
-        return phrase(dimension, [dimension.values[place]])
+        said, label = phrase(dimension, [dimension.values[place]]), dimension.values[place].label
+        return said.replace(f" in {label}", f" {label}") if " " in label else said
 
     def _policy(self, side: int, place: int) -> dict[str, Any]:
         policy = self.readings[side].policies[place]
@@ -324,6 +326,8 @@ class _Making:
 
 def _label(dimension: Dimension, place: int) -> str:
     label = dimension.values[place].label
+    if dimension.name == "event.DurationInSeconds" and label.startswith("-1 "):
+        return "unknown"
     if dimension.name == "place":
         return {"leader": "leads (is first)", "further down": "is affected, not first"}.get(label, "is not affected")
     if dimension.name == "vm.name" and [value.label for value in dimension.values] == ["any other", "missing"]:

@@ -105,6 +105,23 @@ def count_of(findings: Sequence[Finding]) -> str:
     return ", ".join(plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count)
 
 
+def add_html(parser: argparse.ArgumentParser) -> None:
+    """Add ``--html``."""
+    text = "also write it as one HTML page, with a map of all decisions; - is standard output, and nothing else then"
+    parser.add_argument("--html", metavar="FILE", help=text)
+
+
+def write_html(file: str, page: str) -> None:
+    """Write a page to ``--html``'s file. Raises InputError if that cannot be."""
+    if file == "-":
+        sys.stdout.write(page)
+        return
+    try:
+        Path(file).write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from error
+
+
 def plural(count: int, word: str) -> str:
     """Return ``1 rule``, ``2 rules``, ``2 policies``, ``2 classes``."""
     if count == 1:

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Change, Difference, compare
+from ..analysis.page import difference_page
 from ..compiler.policyfile import load_policies
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import Artifact
 from .console import Console
-from .policy_common import add_api_version, write_json
+from .policy_common import add_api_version, add_html, write_html, write_json
 from .policy_verify import analysed, parameters
 
 _WORDS = {
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_api_version(parser)
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
     parser.add_argument("--format", choices=("text", "json", "markdown", "sarif"), default="text")
+    add_html(parser)
     parser.add_argument(
         "--fail-on",
         choices=("more-permissive", "any", "none"),
@@ -59,8 +61,13 @@ def run(args: argparse.Namespace) -> int:
         for policy in artifact.data["policies"]
         for entry in policy["params"]
     }
-    difference: Difference = analysed(lambda: compare(old, new, parameters(args.param, declared)))
-    if args.format == "json":
+    given = parameters(args.param, declared)
+    difference: Difference = analysed(lambda: compare(old, new, given))
+    if args.html is not None:
+        write_html(args.html, difference_page(old, new, difference, (args.old, args.new), given))
+    if args.html == "-":
+        pass  # the page is the output
+    elif args.format == "json":
         write_json("difference", _as_json(difference))
     elif args.format == "sarif":
         json.dump(_sarif(difference), sys.stdout, indent=2)
