@@ -80,6 +80,10 @@ def test_text_is_read_as_google_reads_it(source: str) -> None:
         ("- 9223372036854775808", "bad-number", 2, 21),
         ("-9223372036854775809", "bad-number", 0, 20),
         ("18446744073709551616u", "bad-number", 0, 21),
+        ("-" + "9" * 30, "bad-number", 0, 31),
+        ("-0x" + "8" * 30, "bad-number", 0, 33),
+        ("-" + "9" * 5000, "bad-number", 0, 5001),
+        ("[1].all(in, true)", "reserved-word", 8, 10),
         ("-1u", "bad-number", 0, 3),
         ("1e999", "bad-number", 0, 5),
         ("1" * 5000, "bad-number", 0, 5000),  # Python refuses to read so many digits

@@ -295,7 +295,7 @@ class _Converter:
 
     def _ident(self, tree: Any, start: int, end: int, _depth: int) -> Node:
         name = str(tree.children[0])
-        if name in RESERVED:
+        if name in RESERVED or name == "in":  # which the grammar takes for a name where a loop has its variable
             raise CelSyntaxError(
                 "reserved-word", f"{name} is a reserved word of CEL", start, end, "choose another name"
             )
@@ -339,8 +339,8 @@ class _Converter:
         unsigned = kind == "UINT_LIT"
         low, high = (0, 2**64 - 1) if unsigned else _INT64
         digits = text.rstrip("uU").lstrip("-0x") or "0"
-        # Python refuses to read thousands of digits; no number that fits has more than 20.
-        number = int(digits, 16 if "x" in text else 10) if len(digits) <= 20 else high + 1
+        # Python refuses to read thousands of digits; no number that fits has more than 20, of either sign.
+        number = int(digits, 16 if "x" in text else 10) if len(digits) <= 20 else 2**64
         if text.startswith("-"):
             number = -number
         if not low <= number <= high or (unsigned and text.startswith("-")):
