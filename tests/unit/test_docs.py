@@ -1,0 +1,65 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documentation hangs together: links lead somewhere, and every page can be found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def pages(repository: Path) -> list[Path]:
+    return [
+        *repository.glob("*.md"),
+        *sorted((repository / "docs").rglob("*.md")),
+        *sorted((repository / "roles").rglob("*.md")),
+    ]
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """Return the files and anchors that a page links to."""
+    found = []
+    for target in _LINK.findall(_FENCED.sub("", page.read_text())):
+        if not re.match(r"https?:|mailto:", target):
+            path, _hash, anchor = target.partition("#")
+            found.append(((page.parent / path).resolve() if path else page, anchor))
+    return found
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", _FENCED.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles}
+
+
+def test_links_lead_somewhere(repository: Path) -> None:
+    checked = 0
+    for page in pages(repository):
+        for path, anchor in links(page):
+            assert path.exists(), f"{page}: {path}"
+            if anchor:
+                assert anchor in anchors(path), f"{page}: {path}#{anchor}"
+            checked += 1
+    assert checked > 100
+
+
+def test_every_page_is_reached_from_the_readme(repository: Path) -> None:
+    reached, todo = set[Path](), [repository / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page not in reached and page.suffix == ".md":
+            reached.add(page)
+            todo += [path for path, _anchor in links(page)]
+    assert sorted(set(pages(repository)) - reached) == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/README.md"])
+def test_the_pages_people_begin_with_name_the_guides(name: str, repository: Path) -> None:
+    named = {path.name for path, _anchor in links(repository / name)}
+    assert {path.name for path in (repository / "docs" / "guides").glob("*.md")} <= named
