@@ -1,0 +1,284 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pages in a real browser: keys, taps, colours, width, and silence: no request, no complaint."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from forewarn.cli.main import main
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from tools.browser import DESKTOP, PHONE, Browser, browser
+
+POLICIES = Path(__file__).parents[2] / "policies"
+SIZES = pytest.mark.parametrize(
+    ("size", "dark"),
+    [(DESKTOP, False), (DESKTOP, True), (PHONE, False), (PHONE, True)],
+    ids=["desk-light", "desk-dark", "phone-light", "phone-dark"],
+)
+EVIL = """
+name: evil
+rule:
+  match:
+    - id: a
+      condition: event.EventType == 'Freeze' && event.DurationInSeconds >= 0 && event.DurationInSeconds < 9
+      output: approve
+      explanation: "'</script><img src=\\"http://example.com/\\" onerror=\\"document.title=1\\"><b>x</b>'"
+      prepare: [{run: [/bin/x, "<b>x</b>"]}]
+    - {id: b, condition: "vm.tags['<b>x</b>'] == '<b>y</b>'", output: hold}
+"""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+def verified(directory: Path, *policies: Path) -> Path:
+    page = directory / "page.html"
+    assert main(["policy", "verify", *map(str, policies), "--html", str(page)]) in (0, 1)
+    return page
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return verified(tmp_path_factory.mktemp("web"), POLICIES / "web-tier.yml")
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return verified(tmp_path_factory.mktemp("every"), POLICIES)
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("changed")
+    text = (POLICIES / "web-tier.yml").read_text().replace("default: 9", "default: 15")
+    (directory / "web-tier.yml").write_text(text.replace('"Redeploy", "Terminate"', '"Redeploy"'))
+    arguments = ["policy", "diff", str(POLICIES / "web-tier.yml"), str(directory / "web-tier.yml")]
+    assert main([*arguments, "--html", str(directory / "diff.html")]) == 1
+    return directory / "diff.html"
+
+
+def detail(chromium: Browser) -> str:
+    return chromium.driver.find_element(By.ID, "detail").text
+
+
+def cells(chromium: Browser) -> list[list[str]]:
+    """Return what each cell says of itself, by row."""
+    found: list[list[str]] = chromium.run(
+        """
+        return [...document.querySelectorAll("[role=grid] tbody tr")]
+          .map((row) => [...row.querySelectorAll("[role=gridcell]")].map((one) => one.getAttribute("aria-label")));
+        """
+    )
+    return found
+
+
+def focused(chromium: Browser) -> str:
+    return str(chromium.run("return document.activeElement.getAttribute('aria-label')"))
+
+
+def choose(chromium: Browser, label: str, option: str) -> None:
+    done = chromium.run(
+        """
+        const [label, option] = arguments;
+        const fields = [...document.querySelectorAll("#filters label")];
+        const field = fields.find((one) => one.firstChild.textContent === label);
+        const select = field.querySelector("select");
+        select.value = [...select.options].find((one) => one.textContent === option).value;
+        select.dispatchEvent(new Event("change"));
+        return true;
+        """,
+        label,
+        option,
+    )
+    assert done
+
+
+@SIZES
+@pytest.mark.parametrize("which", ["web", "every", "changed"])
+def test_a_page_fits_and_is_silent(
+    which: str, size: tuple[int, int], dark: bool, chromium: Browser, request: pytest.FixtureRequest
+) -> None:
+    page: Path = request.getfixturevalue(which)
+    chromium.show(page, size, dark=dark)
+    assert cells(chromium)
+    assert chromium.overflow() <= 0
+    assert chromium.too_wide() == []
+    chromium.driver.find_elements(By.CSS_SELECTOR, ".cell")[0].click()
+    assert chromium.overflow() <= 0
+    colour = str(chromium.run("return getComputedStyle(document.body).backgroundColor"))
+    brightness = sum(int(part) for part in colour.strip("rgb()").split(","))
+    assert (brightness < 200) == dark
+    assert chromium.complaints(page) == []
+
+
+def test_the_map_says_what_the_policy_says(web: Path, chromium: Browser) -> None:
+    chromium.show(web)
+    rows = cells(chromium)
+    assert rows[0] == [
+        "Freeze, DurationInSeconds unknown: approve once prepared, web-tier/drain",
+        "Freeze, DurationInSeconds 0..8: approve, web-tier/brief-freeze",
+        "Freeze, DurationInSeconds 9..: approve once prepared, web-tier/drain",
+    ]
+    assert {text.partition(": ")[2] for text in rows[3]} == {"hold, web-tier/preempt"}
+    choose(chromium, "EventStatus", "Started")
+    assert {text.partition(": ")[2] for row in cells(chromium) for text in row} == {"hold, web-tier/under-way"}
+    choose(chromium, "EventStatus", "any")
+    assert cells(chromium)[0][1].endswith(": mixed, approve or hold")
+    chromium.run("document.querySelectorAll('.cell')[1].focus()")
+    assert "It depends on EventStatus." in detail(chromium)
+    assert "web-tier/under-way\nwhen EventStatus = Started" in detail(chromium)
+
+
+def test_arrow_keys_move_and_only_one_cell_is_a_stop(every: Path, chromium: Browser) -> None:
+    chromium.show(every)
+    rows = cells(chromium)
+    width = len(rows[0])
+    chromium.run("document.querySelector('.cell').focus()")
+
+    def press(*keys: str) -> str:
+        ActionChains(chromium.driver).send_keys(*keys).perform()
+        stops = chromium.run("return document.querySelectorAll('.cell[tabindex=\"0\"]').length")
+        assert stops == 1
+        return focused(chromium)
+
+    assert focused(chromium) == rows[0][0]
+    assert press(Keys.ARROW_RIGHT) == rows[0][1]
+    assert press(Keys.ARROW_DOWN) == rows[1][1]
+    assert press(Keys.ARROW_LEFT) == rows[1][0]
+    assert press(Keys.ARROW_LEFT) == rows[1][0]  # the edge
+    assert press(Keys.ARROW_UP) == rows[0][0]
+    assert press(Keys.END) == rows[0][width - 1]
+    height = len(rows) // 2
+    assert press(Keys.ARROW_RIGHT) == rows[height][0]  # into the table beside it
+    assert press(Keys.ARROW_LEFT) == rows[0][width - 1]
+    assert press(Keys.HOME) == rows[0][0]
+    assert "Freeze" in detail(chromium)
+    assert press(Keys.ENTER) == "The chosen cell"
+    assert press(Keys.ESCAPE) == rows[0][0]
+    roles = chromium.run("return [...document.querySelectorAll('[role]')].map((one) => one.getAttribute('role'))")
+    assert {"grid", "row", "gridcell", "rowheader", "columnheader"} <= set(roles)
+
+
+def test_the_example_in_the_page_is_decided_so_by_the_command(
+    web: Path, chromium: Browser, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    chromium.show(web)
+    for row, column in ((0, 0), (0, 1), (3, 2)):
+        chromium.run(
+            "document.querySelectorAll('[role=grid] tbody tr')[arguments[0]].cells[arguments[1] + 1].focus()",
+            row,
+            column,
+        )
+        event = json.loads(chromium.driver.find_element(By.CSS_SELECTOR, "#detail pre").text)
+        (tmp_path / "event.json").write_text(json.dumps(event))
+        arguments = ["--policy", str(POLICIES / "web-tier.yml"), "--event", str(tmp_path / "event.json")]
+        now = ["--now", "2026-01-01T00:00:00Z", "--vm-name", "vm_0", "--json"]
+        assert main(["policy", "explain", *arguments, *now]) == 0
+        (explanation,) = json.loads(capsys.readouterr().out)["explanations"]
+        (decision,) = explanation["policies"]
+        shown = detail(chromium)
+        assert f"by web-tier/{decision['rule']}" in shown
+        assert decision["reason"] in shown
+
+
+def test_a_tap_shows_rule_and_reason_and_can_be_closed(web: Path, chromium: Browser) -> None:
+    chromium.show(web, PHONE)
+    panel = chromium.driver.find_element(By.ID, "detail")
+    assert not panel.is_displayed()
+    chromium.tap(chromium.driver.find_elements(By.CSS_SELECTOR, ".cell")[1])
+    assert panel.is_displayed()
+    assert "web-tier/brief-freeze" in panel.text
+    assert "a freeze of 5 s goes unnoticed" in panel.text
+    covered = chromium.run(
+        """
+        const cell = document.activeElement.getBoundingClientRect();
+        return cell.bottom > document.getElementById("detail").getBoundingClientRect().top;
+        """
+    )
+    assert not covered
+    chromium.tap(panel.find_element(By.CSS_SELECTOR, ".close"))
+    assert not panel.is_displayed()
+
+
+def test_the_mouse_only_looks(web: Path, chromium: Browser) -> None:
+    chromium.show(web)
+    first, second, *_ = chromium.driver.find_elements(By.CSS_SELECTOR, ".cell")
+    first.click()
+    ActionChains(chromium.driver).move_to_element(second).perform()
+    assert "web-tier/brief-freeze" in detail(chromium)
+    ActionChains(chromium.driver).move_to_element(chromium.driver.find_element(By.TAG_NAME, "h1")).perform()
+    assert "web-tier/drain" in detail(chromium)
+
+
+def test_a_mixed_cell_says_what_splits_it(every: Path, chromium: Browser) -> None:
+    chromium.show(every)
+    choose(chromium, "Show", "database-primary")
+    chromium.run("document.querySelectorAll('[role=grid] tbody tr')[2].cells[2].focus()")
+    shown = detail(chromium)
+    assert "It depends on Number of Resources, notice and vm.tags.role." in shown
+    assert "when number of Resources = 1 and vm.tags.role = replica" in shown
+    choose(chromium, "vm.tags.role", "replica")
+    choose(chromium, "Number of Resources", "1")
+    assert cells(chromium)[2][1].endswith(": approve, database-primary/replica")
+
+
+def test_a_link_opens_the_list_its_rule_is_in(every: Path, chromium: Browser) -> None:
+    chromium.show(every)
+    link = chromium.driver.find_element(By.CSS_SELECTOR, "main a[href^='#rule-0-4-']")
+    rule = chromium.driver.find_element(By.ID, str(link.get_dom_attribute("href"))[1:])
+    assert not rule.is_displayed()
+    chromium.run("arguments[0].click()", link)
+    assert wait_for(rule.is_displayed)
+
+
+def wait_for(what: Callable[[], bool]) -> bool:
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        if what():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_difference_begins_at_what_changes(changed: Path, chromium: Browser) -> None:
+    chromium.show(changed)
+    rows = cells(chromium)
+    assert [text.partition(": ")[2].partition(",")[0] for text in rows[0]] == [
+        "no change",
+        "no change",
+        "more permissive",
+        "no change",
+    ]
+    assert {text.partition(": ")[2].partition(",")[0] for text in rows[4]} == {"less permissive"}
+    shown = detail(chromium)
+    assert "Freeze · DurationInSeconds 9..14" in shown
+    assert "drained before the Freeze" in shown
+    assert "a freeze of 9 s goes unnoticed" in shown
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desk", "phone"])
+def test_texts_of_a_policy_stay_texts(size: tuple[int, int], chromium: Browser, tmp_path: Path) -> None:
+    (tmp_path / "evil.yml").write_text(EVIL)
+    page = verified(tmp_path, tmp_path / "evil.yml")
+    chromium.show(page, size)
+    for element in chromium.driver.find_elements(By.CSS_SELECTOR, ".cell"):
+        chromium.run("arguments[0].focus()", element)
+    assert "<img" in chromium.run("return document.body.textContent")
+    assert chromium.run("return document.querySelectorAll('img, #detail b, #panels b').length") == 0
+    assert chromium.overflow() <= 0
+    assert chromium.complaints(page) == []
+    chromium.run(
+        "document.head.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))"
+    )
+    assert chromium.run("return window.ran") is None  # the page's own policy refuses any other script
