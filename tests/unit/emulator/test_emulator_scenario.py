@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -14,8 +15,9 @@ import pytest
 from forewarn.emulator.clock import ManualClock
 from forewarn.emulator.emulation import Emulation
 from forewarn.emulator.faults import Fault
+from forewarn.emulator.model import Model
 from forewarn.emulator.scenario import ScenarioError, load_scenario, parse_scenario
-from forewarn.emulator.spec import NOTICE, RECORDED_GONE_AFTER, parse_duration
+from forewarn.emulator.spec import NOTICE, RECORDED_GONE_AFTER, VmSpec, parse_duration
 from forewarn.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -212,6 +214,25 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.yml").write_bytes(b"name: \xe9")
     with pytest.raises(InputError, match="UTF-8"):
         load_scenario(tmp_path / "latin.yml")
+
+
+def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
+    lists = ["- &l0 [x]", *(f"- &l{number} [{', '.join([f'*l{number - 1}'] * 10)}]" for number in range(1, 30))]
+    (flaw,) = flaws("\n".join(lists))
+    assert flaw.endswith("the file has more than 50000 values, aliases counted in full.")
+
+
+@pytest.mark.parametrize(("module", "package"), [("yaml", "PyYAML"), ("jsonschema", "jsonschema")])
+def test_a_missing_library_is_told(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=f"take the Python package {package}, which is not installed"):
+        parse_scenario("name: x")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "a\n", "x" * 81])
+def test_what_is_no_name_of_a_vm(name: str) -> None:
+    with pytest.raises(InputError, match="is not the name of a VM"):
+        Model(ManualClock(), [VmSpec(name)])
 
 
 @given(st.text(st.sampled_from("abet:-{}[]&*!|>'\"#%@,0.\n \t\x00ü"), max_size=40))

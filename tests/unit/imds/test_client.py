@@ -327,6 +327,7 @@ def test_an_unreadable_answer_is_a_fault_and_never_no_events(name: str) -> None:
         assert isinstance(fault, PassingFault)
         assert fault.kind in (errors.GARBAGE, errors.CONNECTION)
         assert len(str(fault)) < 300
+        assert str(fault).isprintable()
 
 
 @pytest.mark.parametrize("name", UNREADABLE)

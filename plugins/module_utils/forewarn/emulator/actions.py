@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,14 +27,23 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
+def library(module: str, package: str) -> Any:
+    """Import a module that emulating a plain VM does not take. Raises InputError naming its package."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f"scenarios and what is scheduled by hand take the Python package {package}, which is not installed.",
+            f"Install it: {sys.executable} -m pip install {package}",
+        ) from error
+
+
 def check(data: object, definition: str) -> None:
     """Check data against a definition of the schema (``event``, ``fault``, …). Raises InputError for the worst flaw."""
-    # Imported here, as in all of plugins/: a module that cannot be imported must not break those beside it.
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
+    validators, exceptions = library("jsonschema", "jsonschema"), library("jsonschema.exceptions", "jsonschema")
     whole = schema()
-    error = best_match(Draft202012Validator({**whole["$defs"][definition], "$defs": whole["$defs"]}).iter_errors(data))
+    validator = validators.Draft202012Validator({**whole["$defs"][definition], "$defs": whole["$defs"]})
+    error = exceptions.best_match(validator.iter_errors(data))
     if error is not None:
         raise InputError(f"{error.json_path.replace('$', definition)}: {error.message}")
 

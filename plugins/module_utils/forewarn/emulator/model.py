@@ -10,6 +10,7 @@ order in which it fell due. A caller with several threads holds a lock around ea
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -37,6 +38,7 @@ from .spec import NOT_BEFORE_FORMATS, RECORDED_IMPACT, SEEN_BY, START_ON, EventS
 DEFAULT_VM = VmSpec("vm_0")
 _FIRST_INCARNATION = 1
 _HISTORY = 10_000  # transitions kept
+_VM_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}", re.ASCII)  # as in the scenario's schema: it is part of a path
 _ROUNDING = 1e-6  # real seconds; a sum of floats just above a whole second is that second
 
 
@@ -69,6 +71,9 @@ class Model:
         if not vms or len(self._views) != len(vms):
             raise InputError("the VMs must have different names, and there must be at least one.")
         self.default_vm = vms[0].name
+        for vm in vms:
+            if not _VM_NAME.fullmatch(vm.name):
+                raise InputError(f"{vm.name[:90]!r} is not the name of a VM.", "Use letters, digits, '_', '.' and '-'.")
         self._deployments = {vm.deployment: Deployment(vm.deployment) for vm in vms}
         self._agenda: list[tuple[float, int, Callable[[], object]]] = []
         self._planned = 0

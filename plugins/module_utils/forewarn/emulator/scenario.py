@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .actions import SCHEMA_PATH, perform, schema, settings, vm_spec
+from .actions import SCHEMA_PATH, library, perform, schema, settings, vm_spec
 from .clock import ManualClock
 from .emulation import Scenario, Step
 from .faults import Faults
@@ -21,6 +21,7 @@ from .model import DEFAULT_VM, Model
 from .spec import Settings, VmSpec, parse_duration
 
 _Path = tuple[Any, ...]  # of keys and indexes, from the top of the file
+_MOST_VALUES = 50_000
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,8 @@ def _step(data: Mapping[str, Any]) -> Step:
 
 
 def _schema_flaws(tree: _Tree) -> list[Flaw]:
-    from jsonschema import Draft202012Validator
-
     flaws = []
-    for error in Draft202012Validator(schema()).iter_errors(tree.data):
+    for error in library("jsonschema", "jsonschema").Draft202012Validator(schema()).iter_errors(tree.data):
         path = tuple(error.absolute_path)
         if error.validator == "additionalProperties" and isinstance(error.instance, dict):
             known = sorted(error.schema.get("properties", ()))
@@ -156,10 +155,10 @@ class _Tree:
     """A YAML text as data, with the place of everything in it."""
 
     def __init__(self, text: str, source: str) -> None:
-        import yaml
-
+        self._yaml = yaml = library("yaml", "PyYAML")
         self._marks: dict[_Path, tuple[int, int]] = {}
         self._source = source
+        self._values = 0
         try:
             loader = yaml.SafeLoader(text)
             node = loader.get_single_node()
@@ -182,8 +181,10 @@ class _Tree:
         return Flaw(line, column, message)
 
     def _convert(self, node: Any, path: _Path, around: tuple[Any, ...]) -> Any:
-        import yaml
-
+        yaml = self._yaml
+        self._values += 1
+        if self._values > _MOST_VALUES:  # a few aliases of aliases make billions
+            raise self._error(node, f"the file has more than {_MOST_VALUES} values, aliases counted in full")
         self._marks.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
         if any(node is outer for outer in around):
             raise self._error(node, "an alias stands inside what it stands for")

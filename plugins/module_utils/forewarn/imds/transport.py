@@ -180,9 +180,9 @@ class Transport:
         except _EndlessError as error:
             raise self._garbage("is too long: it has no end") from error
         except (http.client.HTTPException, ValueError) as error:  # ValueError: of a chunk of negative size
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]  # of BadStatusLine, with its line break
             raise PassingFault(
-                f"the answer of {self._where} is not HTTP, or is cut short: {type(error).__name__}: {error}",
-                kind=GARBAGE,
+                f"the answer of {self._where} is not HTTP, or is cut short: {said}.", kind=GARBAGE
             ) from error
         except OSError as error:
             raise self._fault(error, "answering", timeout) from error
