@@ -1,0 +1,241 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn run`` is killed, and started again: judged by what its hooks wrote, by the service, and by its history."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from forewarn.errors import InputError
+from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.life import Life
+from tools.runner_process import Process, Start, runners
+
+POLICY = """
+name: drains
+rule:
+  match:
+    - condition: event.EventType == "Reboot" && affects_me
+      output: approve
+      prepare:
+        - {{run: [{hook}], timeout: 1m}}
+      recover:
+        - {{run: [{hook}], timeout: 1m}}
+"""
+# Says what it does, and waits until it may succeed, a file says that; but not for ever, should the test have failed.
+# Nobody reads what it prints once the runner was killed: the shell's word that SIGTERM ended sleep would be its last.
+HOOK = """#!/bin/sh
+exec > {directory}/output 2>&1
+say() {{ echo "$FOREWARN_PHASE $FOREWARN_ATTEMPT $1" >> {directory}/said; }}
+trap 'say ended; exit 1' TERM
+say begins
+for _ in $(/usr/bin/seq 600); do
+  if [ -e {directory}/may-$FOREWARN_PHASE ]; then say succeeds; exit 0; fi
+  /bin/sleep 0.05
+done
+exit 1
+"""
+
+
+class Vm:
+    """A VM on which runners are killed; its service lists one event."""
+
+    def __init__(self, directory: Path, emulator: EmulatorClient, start: Start) -> None:
+        self.emulator = emulator
+        self._directory = directory
+        self._start = start
+        self.state = directory / "state-web_0"
+        hook = directory / "hook"
+        hook.write_text(HOOK.format(directory=directory))
+        hook.chmod(0o755)
+        source = directory / "drains.yml"
+        source.write_text(POLICY.format(hook=hook))
+        self._artifact = directory / "policy.json"
+        self._artifact.write_text(json.dumps(compile_policies([source]).artifact))
+
+    def run(self) -> Process:
+        return self._start("--artifact", str(self._artifact))
+
+    def allow(self, phase: str) -> None:
+        (self._directory / f"may-{phase}").touch()
+
+    def said(self) -> list[str]:
+        file = self._directory / "said"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def posts(self) -> int:
+        return sum(entry["method"] == "POST" for entry in self.emulator.requests())
+
+    def gets(self) -> int:
+        return sum(entry["method"] == "GET" for entry in self.emulator.requests())
+
+    def lives(self) -> list[Life]:
+        """Return what the journal has on the disk now."""
+        try:
+            return [Life.of(row) for row in JournalReader(str(self.state)).lives()]
+        except InputError:  # none is there yet
+            return []
+
+    def runs(self, phase: str) -> bool:
+        """Tell whether a hook's process is in the journal, so that the next runner can end it."""
+        return any(run.pid is not None for life in self.lives() for run in life.plan.of_phase(phase))
+
+    def is_over(self) -> bool:
+        return [life.state in ("done", "cancelled") for life in self.lives()] == [True]
+
+    def history(self) -> dict[str, Any]:
+        """Return what ``forewarn history`` tells of the event."""
+        command = [sys.executable, "-m", "forewarn.cli.main", "history", "--json"]
+        environment = {**os.environ, "STATE_DIRECTORY": str(self.state)}
+        told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
+        (event,) = json.loads(told.stdout)["events"]
+        assert isinstance(event, dict)
+        return event
+
+
+def attempts(history: dict[str, Any], kind: str) -> list[str]:
+    """Return which hooks history tells of, as the hook says it."""
+    fields = [entry["fields"] for entry in history["entries"] if entry["kind"] == kind]
+    return [f"{field['phase']} {field['attempt']}" for field in fields]
+
+
+def until(condition: Callable[[], bool], seconds: float = 30.0, pause: float = 0.02) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to this"
+        time.sleep(pause)
+
+
+def kill(runner: Process) -> None:
+    runner.process.kill()
+    runner.end()
+
+
+@pytest.fixture
+def vm(tmp_path: Path) -> Iterator[Vm]:
+    tmp_path.chmod(0o700)
+    settings = Settings(start_delay=0.2, gone_after=3)
+    with (
+        EmulatorServer(vms=["web_0"], settings=settings) as server,
+        EmulatorClient(server.url) as emulator,
+        runners(server, tmp_path) as start,
+    ):
+        yield Vm(tmp_path, emulator, start)
+
+
+def test_in_the_middle_of_a_drain(vm: Vm) -> None:
+    first = vm.run()
+    vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
+    until(lambda: vm.runs("prepare"))
+    until(lambda: vm.said() == ["prepare 1 begins"])
+    kill(first)
+
+    second = vm.run()
+    until(lambda: "prepare 2 begins" in vm.said())
+    assert vm.said() == ["prepare 1 begins", "prepare 1 ended", "prepare 2 begins"]
+    assert vm.posts() == 0
+    vm.allow("prepare")
+    vm.allow("recover")
+    second.wait_for("approved")
+    until(vm.is_over)
+    assert vm.said()[3:] == ["prepare 2 succeeds", "recover 1 begins", "recover 1 succeeds"]
+    assert vm.posts() == 1
+    history = vm.history()
+    assert (history["outcome"], history["approvals"]) == ("finished", 1)
+    assert attempts(history, "hook-started") == ["prepare 1", "prepare 2", "recover 1"]
+    assert attempts(history, "hook-ended") == ["prepare 2", "recover 1"]
+    assert "hook-left-over" in [entry["kind"] for entry in history["entries"]]
+
+
+@pytest.mark.parametrize("moment", ["the service has it", "the log has it"])
+def test_right_after_the_approval(vm: Vm, moment: str) -> None:
+    vm.allow("prepare")
+    vm.allow("recover")
+    first = vm.run()
+    event = vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, start_delay_seconds=300, impact_seconds=0)
+    if moment == "the log has it":
+        first.wait_for("approved")
+    else:
+        until(lambda: vm.posts() == 1, pause=0.001)
+    kill(first)
+    (life,) = vm.lives()
+
+    vm.run().wait_for("resumed", state="approved" if life.approvals else "prepared")
+    seen = vm.gets()
+    until(lambda: vm.gets() >= seen + 3)
+    assert vm.posts() == (1 if life.approvals else 2), "only what is not known to be taken is sent again"
+    vm.emulator.start(event)
+    until(vm.is_over)
+    assert vm.said() == ["prepare 1 begins", "prepare 1 succeeds", "recover 1 begins", "recover 1 succeeds"]
+    history = vm.history()
+    assert (history["outcome"], history["approvals"]) == ("finished", 1)
+
+
+def test_in_the_middle_of_a_recovery(vm: Vm) -> None:
+    vm.allow("prepare")
+    first = vm.run()
+    vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
+    until(lambda: vm.runs("recover"))
+    until(lambda: "recover 1 begins" in vm.said())
+    kill(first)
+
+    vm.run()
+    until(lambda: "recover 2 begins" in vm.said())
+    vm.allow("recover")
+    until(vm.is_over)
+    assert vm.said() == [
+        "prepare 1 begins",
+        "prepare 1 succeeds",
+        "recover 1 begins",
+        "recover 1 ended",
+        "recover 2 begins",
+        "recover 2 succeeds",
+    ]
+    assert vm.posts() == 1
+    assert attempts(vm.history(), "hook-ended") == ["prepare 1", "recover 2"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_again_and_again_as_soon_as_the_journal_has_grown(vm: Vm, seed: int) -> None:
+    chance = random.Random(seed)
+    vm.allow("prepare")
+    vm.allow("recover")
+    vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
+    for _ in range(7):
+        grown = entries(vm) + chance.randint(2, 7)
+        runner = vm.run()
+        until(lambda enough=grown: entries(vm) >= enough or vm.is_over(), pause=0.002)  # type: ignore[misc]
+        kill(runner)
+    vm.run()
+    until(vm.is_over)
+    history = vm.history()
+    told = [entry["kind"] for entry in history["entries"]]
+    prepared = next(entry for entry in history["entries"] if entry["kind"] == "hook-ended")
+    assert (prepared["fields"]["phase"], prepared["fields"]["result"]) == ("prepare", "succeeded")
+    assert told.index("approval-sending") > told.index("hook-ended")
+    started, ended = attempts(history, "hook-started"), attempts(history, "hook-ended")
+    assert started == sorted(set(started)), "each attempt has a number of its own, and prepare comes before recover"
+    assert [name.split()[0] for name in ended] == ["prepare", "recover"], "what is known to have ended runs no more"
+    assert 1 <= vm.posts() <= told.count("approval-sending")
+
+
+def entries(vm: Vm) -> int:
+    """Return how many entries the journal has."""
+    try:
+        return sum(1 for _ in JournalReader(str(vm.state)).entries())
+    except InputError:
+        return 0
