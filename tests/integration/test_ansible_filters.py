@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,20 +37,45 @@ rule: {match: [{id: mine, condition: event.EventType == "Freeze" && affects_me, 
 """
 
 
-def test_a_playbook_decides_by_filter(tmp_path: Path, collections_path: Path) -> None:
+@pytest.fixture
+def play(tmp_path: Path, collections_path: Path) -> Iterator[Callable[[str], str]]:
+    """Run a playbook on a VM that knows its ``endpoint``, for which a freeze and a reboot are ahead."""
     adhoc = AdHoc(tmp_path, collections_path)
-    (tmp_path / "play.yml").write_text(PLAYBOOK)
-    (tmp_path / "freezes.yml").write_text(POLICY)
-    with EmulatorServer(vms=["web_0"]) as server, EmulatorClient(server.url) as emulator:
-        for type_ in ("Freeze", "Reboot"):
-            emulator.schedule(type_, ["web_0"], notice_seconds=890)
+
+    def run(playbook: str) -> str:
+        (tmp_path / "play.yml").write_text(playbook)
         variables = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
         (tmp_path / "hosts").write_text(f"vm {variables} endpoint={emulator.vm_endpoint('web_0')}\n")
         command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts", "play.yml"]
         process = subprocess.run(
             command, cwd=tmp_path, env=adhoc.environ, capture_output=True, text=True, timeout=120, check=False
         )
-    assert process.returncode == 0, process.stdout + process.stderr
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process.stdout
+
+    with EmulatorServer(vms=["web_0"]) as server, EmulatorClient(server.url) as emulator:
+        for type_ in ("Freeze", "Reboot"):
+            emulator.schedule(type_, ["web_0"], notice_seconds=890, duration_seconds=5)
+        yield run
+
+
+def test_a_playbook_decides_by_filter(play: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "freezes.yml").write_text(POLICY)
+    play(PLAYBOOK)
+
+
+def test_the_playbook_of_the_documentation_works(play: Callable[[str], str], tmp_path: Path, repository: Path) -> None:
+    """With an endpoint for all tasks by the action group; that of docs/adhoc.md is a VM's."""
+    page = (repository / "docs" / "adhoc.md").read_text()
+    (playbook,) = (block.split("```")[0] for block in page.split("```yaml\n")[1:] if "module_defaults" in block)
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "web-tier.yml").write_text(
+        'name: all\nrule: {match: [{condition: event.EventSource == "Platform", output: approve}]}\n'
+    )
+    for old, new in (("hosts: azure", "hosts: vm"), ("{endpoint: auto}", "{endpoint: '{{ endpoint }}'}")):
+        assert old in playbook
+        playbook = playbook.replace(old, new)
+    assert '"msg": true' in play(playbook)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("filter", "decide"), ("filter", "cel"), ("test", "approved")])
