@@ -50,7 +50,12 @@ class Evaluation:
             return Sets(*(everything if term.name == one else 0 for one in ("true", "false", "error")))
         if term.op == "exact" and term.atom is not None:
             return self._exact(term.atom)
-        inner = [self(one) for one in term.terms]
+        inner = []
+        for one in term.terms:
+            sets = self(one)
+            if (sets.false if term.op == "and" else sets.true if term.op == "or" else 0) == everything:
+                return sets  # decides alone, whatever the others are
+            inner.append(sets)
         if term.op == "free":
             valued = inner[0].true
             chosen = self.space.mask(term.name, 0)

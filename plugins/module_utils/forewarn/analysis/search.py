@@ -30,36 +30,68 @@ class Found(NamedTuple):
     cell: Cell
 
 
-def never(decided: Decided) -> Iterator[tuple[int, Finding]]:
-    """Yield the rules that never decide, of policies that are looked at alone, by their number."""
+class Dead(NamedTuple):
+    """A rule that never decides; ``takers`` are the rules that take its events. ``wanted``: it is for some."""
+
+    policy: PolicyDecided
+    match: ReadMatch
+    wanted: bool
+    takers: tuple[str, ...]
+
+    def merged(self, other: Dead) -> Dead:
+        """Return what two slices of the space say together."""
+        takers = tuple(dict.fromkeys((*self.takers, *other.takers)))
+        return self._replace(wanted=self.wanted or other.wanted, takers=takers)
+
+    def finding(self) -> Finding:
+        """Return the finding."""
+        path = self.match.path
+        if not self.wanted:
+            message = f"rule {path} never applies: no event meets its condition"
+            hint = "remove the rule, or see which parts of its condition exclude each other"
+            return _at("unsatisfiable-rule", "warning", self.policy, self.match, message, hint)
+        default = self.match.condition is None and self.match.data.get("output") == HOLD
+        by = f"{_listed(self.takers)} before it" if self.takers else "the conditions around it"
+        verb = "take" if len(self.takers) != 1 else "takes"
+        message = f"rule {path} never decides: {by} {verb} every event that it is for"
+        hint = "" if default else f"move it before {self.takers[0]}, or remove it" if self.takers else "remove it"
+        return _at("shadowed-rule", "note" if default else "error", self.policy, self.match, message, hint)
+
+
+def _listed(names: tuple[str, ...], most: int = 8) -> str:
+    more = f" and {len(names) - most} others" if len(names) > most else ""
+    return ", ".join(names[:most] if more else names) + more
+
+
+def never(decided: Decided) -> dict[int, Dead]:
+    """Return the rules that never decide, of a policy that is looked at alone, by their number."""
+    found: dict[int, Dead] = {}
     for policy in decided.policies:
-        yield from _dead(decided, policy, policy.policy.matches)
+        _look_for_dead(decided, policy, policy.policy.matches, found)
+    return found
 
 
-def _dead(decided: Decided, policy: PolicyDecided, matches: tuple[ReadMatch, ...]) -> Iterator[tuple[int, Finding]]:
-    reachable = decided.space.reachable
+def _look_for_dead(
+    decided: Decided, policy: PolicyDecided, matches: tuple[ReadMatch, ...], found: dict[int, Dead]
+) -> None:
     before: list[MatchSets] = []
     for match in matches:
         sets = policy.matches[match.number]
-        if sets.met:
-            if match.inner is not None:
-                yield from _dead(decided, policy, match.inner)
-            before.append(sets)
-            continue
-        wanted = reachable if match.condition is None else reachable & decided.evaluation.once(match.condition).true
-        if not wanted:
-            message = f"rule {match.path} never applies: no event meets its condition"
-            hint = "remove the rule, or see which parts of its condition exclude each other"
-            yield match.number, _at("unsatisfiable-rule", "warning", policy, match, message, hint)
-        else:
-            takers = [one.match.path for one in before if one.met & wanted or one.failed & wanted]
-            default = match.condition is None and match.data.get("output") == HOLD
-            by = f"{', '.join(takers)} before it" if takers else "the conditions around it"
-            verb = "take" if len(takers) != 1 else "takes"
-            message = f"rule {match.path} never decides: {by} {verb} every event that it is for"
-            hint = "" if default else f"move it before {takers[0]}, or remove it" if takers else "remove it"
-            severity: Severity = "note" if default else "error"
-            yield match.number, _at("shadowed-rule", severity, policy, match, message, hint)
+        if not sets.met:
+            wanted = decided.space.reachable
+            if match.condition is not None:
+                wanted &= decided.evaluation.once(match.condition).true
+            left, takers = wanted, []
+            for one in before:
+                if not left:
+                    break
+                taken = left & (one.met | one.failed if one.failed else one.met)
+                if taken:
+                    takers.append(one.match.path)
+                    left ^= taken
+            found[match.number] = Dead(policy, match, bool(wanted), tuple(takers))
+        elif match.inner is not None:
+            _look_for_dead(decided, policy, match.inner, found)
         before.append(sets)
 
 

@@ -387,6 +387,7 @@ def slices(
     """
     count = math.prod(len(dimension.values) for dimension in dimensions)
     may = [one for one in dimensions if one.name not in _WHOLE and len(one.values) > 1]
+    first = [one for one in may if one.name in ("event.EventType", "event.EventStatus")]  # rules ask for them
     chosen: list[Dimension] = []
     while count > MAX_CLASSES * (parts := math.prod(len(one.values) for one in chosen)):
         left = [one for one in may if one not in chosen]
@@ -399,7 +400,8 @@ def slices(
             )
         fitting = [one for one in left if parts * len(one.values) <= MAX_SLICES]
         enough = [one for one in fitting if count <= MAX_CLASSES * parts * len(one.values)]
-        chosen.append(min(enough, key=_size) if enough else max(fitting, key=_size))
+        preferred = [one for one in first if one in fitting]
+        chosen.append(preferred[0] if preferred else min(enough, key=_size) if enough else max(fitting, key=_size))
     for places in itertools.product(*(range(len(one.values)) for one in chosen)):
         cell = tuple((one.name, place) for one, place in zip(chosen, places))
         space = Space(dimensions, api_version, frees, param_types, cell)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from .decide import Decided
 from .finding import CODES, RANK, Finding
 from .proof import Prover
 from .reading import Reading, read
-from .search import TYPES, WHEN, Found, Search, never
+from .search import TYPES, WHEN, Dead, Found, Search, never
 from .space import CONSTRAINTS, Space
 
 __all__ = ["CODES", "Finding", "Report", "verify"]
@@ -71,23 +71,23 @@ class _Merged:
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], list[Found]] = {}
-        self._dead: dict[int, Finding] | None = None
+        self._dead: dict[int, Dead] | None = None
         self._space: Space | None = None
 
-    def add(self, space: Space, found: Iterator[Found], dead: Iterator[tuple[int, Finding]] | None = None) -> None:
+    def add(self, space: Space, found: Iterator[Found], dead: Mapping[int, Dead] | None = None) -> None:
         """Add what was found in a slice. A rule is dead only if every slice says so."""
         self._space = space
         for one in found:
             key = (one.finding.code, one.finding.policy, one.finding.rule, one.finding.line)
             self._found.setdefault(key, []).append(one)
         if dead is not None:
-            here = dict(dead)
-            known = here if self._dead is None else self._dead
-            self._dead = {key: _weaker(known[key], here[key]) for key in known if key in here}
+            known = dead if self._dead is None else self._dead
+            self._dead = {key: one.merged(dead[key]) for key, one in known.items() if key in dead}
 
     def findings(self) -> list[Finding]:
         """Return all findings, with what their messages lack."""
-        return [*(self._merge(found) for found in self._found.values()), *(self._dead or {}).values()]
+        dead = (one.finding() for one in (self._dead or {}).values())
+        return [*(self._merge(found) for found in self._found.values()), *dead]
 
     def _merge(self, found: list[Found]) -> Finding:
         first = min(found, key=lambda one: RANK[one.finding.severity])
@@ -118,8 +118,3 @@ def _suppressed(reading: Reading, findings: list[Finding]) -> list[Finding]:
                 hint = "remove it from 'suppress'" if code in CODES else f"the codes are {', '.join(CODES)}"
                 result.append(Finding("unused-suppression", "warning", policy.name, rule, source, 1, 1, message, hint))
     return result
-
-
-def _weaker(first: Finding, second: Finding) -> Finding:
-    """Of the same dead rule in two slices: unsatisfiable only if in both."""
-    return first if first.code == "shadowed-rule" else second
