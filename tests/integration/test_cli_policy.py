@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -194,6 +195,34 @@ class TestCompile:
         assert result.returncode == 2
         assert "cannot be written" in result.stderr
 
+    def test_a_link_stays_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "target.json").write_text("old")
+        (tmp_path / "policy.json").symlink_to("target.json")
+        assert policy("compile", written(tmp_path, GOOD), "-o", tmp_path / "policy.json").returncode == 0
+        assert (tmp_path / "policy.json").is_symlink()
+        assert '"format"' in (tmp_path / "target.json").read_text()
+
+    def test_what_is_no_file_is_not_replaced_by_one(self, tmp_path: Path) -> None:
+        """As root, that would be the end of /dev/null."""
+        path = written(tmp_path, GOOD)
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert policy("compile", path, "-o", pipe).returncode == 0
+            assert b'"format"' in os.read(reader, 65536)
+        finally:
+            os.close(reader)
+        assert pipe.is_fifo()
+        result = policy("compile", path, "-o", tmp_path)
+        assert (result.returncode, "Is a directory" in result.stderr) == (2, True)
+
+    def test_the_policy_itself_is_not_overwritten(self, tmp_path: Path) -> None:
+        path = written(tmp_path, GOOD)
+        result = policy("compile", tmp_path, "-o", "p.yml", cwd=tmp_path)
+        assert (result.returncode, path.read_text()) == (2, GOOD)
+        assert "p.yml is a policy: it would be overwritten" in result.stderr
+
 
 TESTS = """\
 section:
@@ -310,6 +339,14 @@ class TestExplain:
         one = json.loads(self.explained(repository, document, "--json", "--event-id", "b").stdout)
         assert [item["event"]["EventId"] for item in one["explanations"]] == ["B"]
 
+    def test_what_forewarn_events_writes(self, repository: Path) -> None:
+        listed = [{"event": EVENT, "problems": []}]
+        for events, code in ((listed, 0), ([], 2), (None, 2), (5, 2), ([5], 2)):
+            given = {"forewarn": {"schema": "events", "version": 1}, "events": events}
+            result = self.explained(repository, given, "--vm-name", "WestNO_0")
+            assert result.returncode == code, result.stderr
+            assert ("decision  approve by azure-sample/brief-freeze" in result.stdout) == (code == 0)
+
     def test_facts_and_parameters(self, repository: Path) -> None:
         arguments = (
             "--policy", "policies/database-primary.yml", "--vm-name", "WestNO_0", "--vm", "tags.role=primary",
@@ -328,6 +365,7 @@ class TestExplain:
             ("nonsense", [], "not JSON"),
             ("5", [], "not a"),
             ("[]", [], "no event"),
+            ("{}", [], "Events[0] has no usable EventId"),
             (EVENT, ["--event-id", "x"], "no event x"),
             (EVENT, ["--now", "today"], "--now today"),
             (EVENT, ["--vm", "nam=x"], "no such fact"),

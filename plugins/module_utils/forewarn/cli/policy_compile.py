@@ -29,6 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Compile the policies; 1, and nothing written, if they have mistakes."""
     compilation = compile_policies(args.paths, args.api_version)
+    if any(_is_same(Path(args.output), Path(file)) for file in compilation.files):
+        raise InputError(f"{args.output} is a policy: it would be overwritten", "Name another file, policy.json say.")
     problems = Console(sys.stderr)
     if compilation.findings:
         show_findings(compilation.findings, problems)
@@ -45,9 +47,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replace(path: Path, content: str) -> None:
-    """Write a file whole or not at all: a runner may read it at any moment."""
+    """Write a file whole or not at all: a runner may read it at any moment. What is no file is written to as it is."""
+    path = Path(os.path.realpath(path))  # a link stays one
     temporary: str | None = None
     try:
+        if path.exists() and not path.is_file():
+            with path.open("w", encoding="utf-8") as stream:
+                stream.write(content)
+            return
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(content)
@@ -59,6 +66,13 @@ def _replace(path: Path, content: str) -> None:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # there is no such file yet
+        return False
 
 
 def _mode_of(path: Path) -> int:

@@ -31,7 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", nargs="+", required=True, type=Path, metavar="PATH", help="policy files, or directories of them"
     )
     parser.add_argument(
-        "--event", required=True, metavar="FILE", help="an event or a document, as the service writes it; '-': stdin"
+        "--event",
+        required=True,
+        metavar="FILE",
+        help="an event or a document, as the service writes it or 'forewarn events --json'; '-': stdin",
     )
     parser.add_argument("--event-id", metavar="ID", help="of a document, explain this event alone")
     add_facts(parser)
@@ -58,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
     if not chosen:
         listed = ", ".join(event.event_id for event in document.events) or "none"
         wanted = f"event {args.event_id}" if args.event_id else "event"
-        raise InputError(f"{args.event}: the document has no {wanted}", f"Its events: {listed}.")
+        doubts = "".join(f"; {problem}" for problem in document.problems)
+        raise InputError(f"{args.event}: the document has no {wanted}{doubts}", f"Its events: {listed}.")
     if args.json:
         write_json("explanation", _as_json(chosen, document, facts))
         return 0
@@ -83,7 +87,7 @@ def _time(option: str, text: str) -> datetime:
 
 
 def _document(source: str, api_version: str) -> Document:
-    """Read an event, a list of events or a document."""
+    """Read an event, a list of events, a document, or what ``forewarn events --json`` wrote."""
     try:
         content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
@@ -94,7 +98,12 @@ def _document(source: str, api_version: str) -> Document:
         raise InputError(
             f"{source}: not JSON: {error}", "Save what 'forewarn events --json' or the service says."
         ) from error
-    if isinstance(data, dict) and "Events" not in data:
+    if isinstance(data, dict) and "forewarn" in data:  # what 'forewarn events --json' wrote
+        items = data.get("events")
+        data = (
+            [item.get("event") if isinstance(item, dict) else item for item in items] if isinstance(items, list) else []
+        )
+    elif isinstance(data, dict) and "Events" not in data:
         data = [data]
     if isinstance(data, list):
         data = {"DocumentIncarnation": 1, "Events": data}
