@@ -1,0 +1,226 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hooks that misbehave, under ``forewarn run``: none keeps it from polling, each comes to an end that is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from forewarn.runner.conductor import GRACE_SECONDS, MOST_RUNNING
+from tools.runner_process import Process, Start, runners
+from tools.timed_runner import memory, wait_for
+
+POLICY = """
+name: hooks
+rule:
+  match:
+    - output: approve
+      prepare: [{{run: [{directory}/drain], timeout: {timeout}}}]
+      recover: [{{run: [{directory}/undrain]}}]
+"""
+SLACK_SECONDS = 6.0  # for a busy machine
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with memory() as directory:
+        yield directory
+
+
+@pytest.fixture
+def server() -> Iterator[EmulatorServer]:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=2.5)) as running:
+        yield running
+
+
+@pytest.fixture
+def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
+    with EmulatorClient(server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def start(server: EmulatorServer, place: Path) -> Iterator[Start]:
+    with runners(server, place) as starter:
+        yield starter
+
+
+@pytest.fixture
+def run(start: Start, place: Path) -> Callable[..., Process]:
+    """Return a function that starts a runner with these hooks, each the text of a shell script."""
+
+    def starter(drain: str, undrain: str = "", timeout: str = "1m") -> Process:
+        for name, text in (("drain", drain), ("undrain", undrain)):
+            (place / name).write_text(f"#!/bin/sh\ncd {place}\n{text}\n")
+            (place / name).chmod(0o755)
+        policy = place / "policy.yml"
+        policy.write_text(POLICY.format(directory=place, timeout=timeout))
+        artifact = place / "policy.json"
+        artifact.write_text(json.dumps(compile_policies([policy]).artifact))
+        runner = start("--artifact", str(artifact))
+        runner.wait_for("document")
+        return runner
+
+    return starter
+
+
+@pytest.fixture
+def pids(place: Path) -> Iterator[Callable[[], list[int]]]:
+    """Return a function that returns what a hook has written into the file pids; what of it still runs is ended."""
+
+    def read() -> list[int]:
+        path = place / "pids"
+        return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+    yield read
+    for pid in read():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def status(process: Process, name: str) -> int:
+    """Return a number of kibibytes that the kernel knows of a process."""
+    found = re.search(rf"^{name}:\s+(\d+) kB$", Path(f"/proc/{process.process.pid}/status").read_text(), re.MULTILINE)
+    assert found
+    return int(found.group(1))
+
+
+def cpu_seconds(process: Process) -> float:
+    """Return the time that a process has computed for."""
+    fields = Path(f"/proc/{process.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def alive(pid: int) -> bool:
+    """Tell whether a process runs: one that has ended and waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def approvals(emulator: EmulatorClient) -> int:
+    return sum(entry["method"] == "POST" for entry in emulator.requests())
+
+
+def ended_in(seconds: float, line: dict[str, Any]) -> bool:
+    """Tell whether a hook's end was no later than that, or little."""
+    return bool(line["seconds"] < seconds + SLACK_SECONDS)
+
+
+def test_one_that_ignores_sigterm_as_does_its_child(
+    run: Callable[..., Process], emulator: EmulatorClient, pids: Callable[[], list[int]]
+) -> None:
+    """Both are killed, the event is held, and what was begun is undone when it has ended."""
+    ignore = "trap '' TERM; echo $$ >> pids; while :; do sleep 0.1; done"
+    runner = run(f"sh -c '{ignore.replace(chr(39), chr(34))}' &\n{ignore}", timeout="1s")
+    event_id = emulator.schedule("Reboot", ["web_0"], start_on="not_before", impact_seconds=0.1)
+    ended = runner.wait_for("hook-ended")
+    assert ended["result"] == "timed-out"
+    assert "SIGTERM was not enough" in ended["reason"]
+    assert ended["seconds"] >= 1.0 + GRACE_SECONDS
+    assert ended_in(1.0 + GRACE_SECONDS, ended)
+    assert len(pids()) == 2
+    wait_for(lambda: not any(alive(pid) for pid in pids()))
+    runner.wait_for("decision", standing="preparation-failed")
+    emulator.start(event_id)
+    runner.wait_for("hook-ended", phase="recover", result="succeeded")
+    assert approvals(emulator) == 0
+    polls = [entry["received"]["monotonic"] for entry in emulator.requests()]
+    assert max(later - sooner for sooner, later in zip(polls, polls[1:])) < 1.0 + SLACK_SECONDS
+
+
+def test_one_that_prints_a_gibibyte(run: Callable[..., Process], emulator: EmulatorClient) -> None:
+    runner = run("echo first; head -c 1G /dev/zero; echo; echo last")
+    before = status(runner, "VmHWM")
+    emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
+    ended = runner.wait_for("hook-ended", timeout=60)
+    assert ended["result"] == "succeeded"
+    assert ended["output"].startswith("first\n")
+    assert ended["output"].endswith("last\n")
+    assert len(ended["output"]) < 20_000
+    runner.wait_for("state", to="done")
+    assert approvals(emulator) == 1
+    assert status(runner, "VmHWM") - before < 8 * 1024
+
+
+def test_one_that_closes_its_output_and_stays(
+    run: Callable[..., Process], emulator: EmulatorClient, place: Path
+) -> None:
+    """It has not ended before it has; nobody waits for it by computing."""
+    runner = run("exec <&- >&- 2>&-; touch closed; while [ ! -e go ]; do sleep 0.1; done")
+    emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
+    wait_for((place / "closed").exists)
+    before, since = cpu_seconds(runner), time.monotonic()
+    time.sleep(2.0)
+    assert (cpu_seconds(runner) - before) / (time.monotonic() - since) < 0.2
+    assert approvals(emulator) == 0
+    (place / "go").touch()
+    runner.wait_for("approved")
+    runner.wait_for("state", to="done")
+
+
+def test_one_that_vanishes_after_the_start(run: Callable[..., Process], emulator: EmulatorClient, place: Path) -> None:
+    runner = run("exit 0")
+    (place / "drain").unlink()
+    event_id = emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
+    ended = runner.wait_for("hook-ended")
+    assert ended["result"] == "not-started"
+    assert str(place / "drain") in ended["reason"]
+    runner.wait_for("decision", standing="preparation-failed")
+    emulator.cancel(event_id)
+    runner.wait_for("hook-ended", phase="recover", result="succeeded")
+    assert approvals(emulator) == 0
+
+
+def test_one_that_leaves_a_child_with_its_output(
+    run: Callable[..., Process], emulator: EmulatorClient, pids: Callable[[], list[int]]
+) -> None:
+    """A daemon that it starts may stay. Who waits for its output to end waits for ever."""
+    runner = run("echo before; (while :; do echo noise; sleep 0.05; done) &\necho $! >> pids\nexit 0")
+    emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
+    ended = runner.wait_for("hook-ended")
+    assert ended["result"] == "succeeded"
+    assert ended_in(0.0, ended)
+    assert ended["output"].startswith("before\n")
+    runner.wait_for("state", to="done")
+    assert approvals(emulator) == 1
+
+
+def test_two_hundred_events_in_one_document(
+    run: Callable[..., Process], server: EmulatorServer, emulator: EmulatorClient, place: Path
+) -> None:
+    """Few hooks run at once. Each event is prepared and approved once; what they all undo, when the last has left."""
+    note = 'echo "{what} $FOREWARN_PHASE $FOREWARN_EVENT_ID" >> hooks'
+    script = f"{note.format(what='begin')}; sleep 0.02; {note.format(what='end')}"
+    runner = run(script, script)
+    with server.emulation.lock:  # in one document
+        events = [server.emulation.perform("schedule", {"type": "Reboot", "impact": 0.1}) or "" for _ in range(200)]
+    wait_for(lambda: sum(line["line"] == "state" and line["to"] == "done" for line in runner.lines) == 200, 120.0)
+    lines = [line.split() for line in (place / "hooks").read_text().splitlines()]
+    running = most = 0
+    for what, _phase, _event in lines:
+        running += 1 if what == "begin" else -1
+        most = max(most, running)
+    assert 2 < most <= MOST_RUNNING
+    began = [(phase, event) for what, phase, event in lines if what == "begin"]
+    assert sorted(event for phase, event in began if phase == "prepare") == sorted(events)
+    recovered = [event for phase, event in began if phase == "recover"]
+    assert 1 <= len(recovered) == len(set(recovered))
+    assert began[-1][0] == "recover"
+    sent = [event for entry in emulator.requests() for event in entry["event_ids"]]
+    assert sorted(sent) == sorted(events)
