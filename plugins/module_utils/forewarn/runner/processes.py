@@ -59,6 +59,7 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
         # A process inherits what its parent's thread does not listen to, and Popen does not undo that.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
+        # pylint: disable-next=ansible-bad-function # a service of its own, no module that has run_command
         return subprocess.Popen(  # noqa: S603 - the program was checked, and no shell has a part in it
             argv,
             bufsize=0,
