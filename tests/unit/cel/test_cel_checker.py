@@ -136,6 +136,8 @@ def test_findings_of_an_expression(source: str, found: list[tuple[str, str]]) ->
     [
         ("evnt.EventType == ''", "did you mean event?"),
         ("affectsme", "did you mean affects_me?"),
+        ("notice < duration('2d')", "there are no days in CEL: write 48h"),
+        ("notice < duration('90')", "say in which unit: 90s"),
         ("event.EventTyp == ''", "did you mean EventType?"),
         ("event.eventtype == ''", "did you mean EventType?"),
         ("event.EventType == 'freeze'", "did you mean Freeze?"),
@@ -305,3 +307,10 @@ def test_cost_counts_loops_in_loops() -> None:
     assert told("[1, 2].all(a, [1, 2].all(b, [1, 2].all(c, [1, 2].all(d, a + b + c + d > 0))))") == []
     assert told("events.all(a, [1, 2].all(b, events.all(c, a.EventId != c.EventId)))") == []
     assert told("events.all(a, a.Resources.all(r, event.Resources.all(s, r != s)))")[0][0] == "too-costly"
+
+
+def test_a_condition_that_is_none_and_a_bad_pattern_say_what_to_do() -> None:
+    (finding,) = check("event.DurationInSeconds", LATEST, t.BOOL).findings
+    assert (finding.code, finding.suggestion) == ("wrong-result-type", "compare it, as in … != 0")
+    (finding,) = check("event.EventId.matches('(')", LATEST).findings
+    assert "backslash before it" in finding.suggestion

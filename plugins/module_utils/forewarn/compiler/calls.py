@@ -17,7 +17,9 @@ from .guards import when_true
 from .overloads import LOOPS, UNSUPPORTED, Overload, find
 from .patterns import PatternError, compile_pattern
 from .syntax import Node
-from .wording import did_you_mean, with_article
+from .wording import did_you_mean, duration_hint, with_article
+
+_PATTERN_HINT = r"a character that stands for itself has a backslash before it, as in r'\('"
 
 
 class CallChecking(Checking):
@@ -62,7 +64,8 @@ class CallChecking(Checking):
             try:
                 value = RUNTIME[overload.name](forms[0][4])
             except EvaluationError as error:
-                self.report(node, "bad-literal", str(error))
+                hint = duration_hint(str(forms[0][4])) if overload.result.kind == "duration" else ""
+                self.report(node, "bad-literal", str(error), hint)
                 return self._unknown(node)
             if overload.result.kind in ("timestamp", "duration"):
                 return self._made("lit", overload.result, node, value)
@@ -100,7 +103,8 @@ class CallChecking(Checking):
         try:
             program = compile_pattern(literal.value)
         except PatternError as error:
-            self.report(literal, "bad-literal", f"bad pattern: {error} (at character {error.position + 1} of it)")
+            message = f"bad pattern: {error} (at character {error.position + 1} of it)"
+            self.report(literal, "bad-literal", message, _PATTERN_HINT)
             return self._unknown(node)[0], t.BOOL
         return self._made("matches", t.BOOL, node, text_form, program)
 

@@ -10,7 +10,7 @@ from typing import Any
 from . import types as t
 from .syntax import Node
 from .types import Declarations, ExpressionFinding, Type
-from .wording import with_article
+from .wording import bool_hint, with_article
 
 Typed = tuple[list[Any], Type]
 Present = frozenset[str]  # the access paths that are known to be there, as ``event.NotBefore``
@@ -47,5 +47,5 @@ class Checking:
 
     def _expect_bool(self, node: Node, type_: Type, where: str) -> None:
         if type_ not in (t.BOOL, t.UNKNOWN):
-            hint = f"compare it, as in … {'!= 0' if type_ == t.INT else '== …'}"
-            self.report(node, "type-mismatch", f"{where} takes bool, and this is {with_article(type_)}", hint)
+            message = f"{where} takes bool, and this is {with_article(type_)}"
+            self.report(node, "type-mismatch", message, bool_hint(type_))

@@ -14,7 +14,8 @@ from ..policy.evaluate import Builder, Scope
 from .checker import Checker
 from .checking import ASSUMED_ELEMENTS, MAX_COST
 from .syntax import CelSyntaxError, parse
-from .types import UNKNOWN, Declarations, ExpressionFinding, Type, join, sorted_findings
+from .types import BOOL, UNKNOWN, Declarations, ExpressionFinding, Type, join, sorted_findings
+from .wording import bool_hint, conversion_hint
 
 # Every code that an expression can be reported with, and what it means.
 CODES = {
@@ -70,7 +71,8 @@ def check(source: str, declarations: Declarations, expect: Type | None = None) -
     findings = checker.findings
     if expect is not None and type_ != UNKNOWN and join(type_, expect) is None:
         message = f"this must be {expect}, and it is {type_}"
-        findings.append(ExpressionFinding("wrong-result-type", message, node.start, node.end))
+        hint = bool_hint(type_) if expect == BOOL else conversion_hint([type_, expect])
+        findings.append(ExpressionFinding("wrong-result-type", message, node.start, node.end, hint))
     if checker.cost > MAX_COST:
         message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
         hint = "nest fewer loops, or compute the inner one in a variable"

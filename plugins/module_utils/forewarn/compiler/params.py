@@ -10,6 +10,7 @@ from typing import Any
 from ..policy.params import check_bounds, convert
 from .syntax import RESERVED
 from .types import UNKNOWN, Type, parse_type
+from .wording import duration_hint
 from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
 
 _ORDERED = ("int", "double", "duration", "timestamp")
@@ -112,6 +113,4 @@ def _suggestion(node: Node, kind: str) -> str:
     written = node.text if isinstance(node, Scalar) else ""
     if kind == "string" and written:
         return f'put it in quotes: "{written}"'
-    if kind == "duration" and written.isdecimal():
-        return f"say in which unit: {written}s"
-    return ""
+    return duration_hint(written) if kind == "duration" else ""

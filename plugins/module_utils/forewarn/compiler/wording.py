@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from .types import Type
@@ -28,6 +29,19 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a suggestion, or nothing where no name is close."""
     meant = closest(name, known)
     return f"did you mean {meant}?" if meant else ""
+
+
+def bool_hint(type_: Type) -> str:
+    """Return how to make a condition of a value of this type."""
+    return f"compare it, as in … {'!= 0' if type_.kind == 'int' else '== …'}"
+
+
+def duration_hint(text: str) -> str:
+    """Return how to write what somebody meant by a duration that is none."""
+    days = re.fullmatch(r"([0-9]{1,5})d", text.strip())
+    if days:
+        return f"there are no days in CEL: write {int(days.group(1)) * 24}h"
+    return f"say in which unit: {text.strip()}s" if re.fullmatch(r"[0-9]{1,18}", text.strip()) else ""
 
 
 def conversion_hint(types: list[Type]) -> str:
