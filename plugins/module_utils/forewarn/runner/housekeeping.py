@@ -181,7 +181,11 @@ class Housekeeping:
     def _tell_journal(self) -> None:
         trouble = self._journal.trouble
         if self._journal.moved_aside is not None:
-            self._log.error("journal-trouble", reason=f"the journal was corrupt; it is now {self._journal.moved_aside}")
+            reason = f"the journal was corrupt; it is now {self._journal.moved_aside}"
+            hint = (
+                "What an earlier run had prepared and not recovered is not known any more: is anything still drained?"
+            )
+            self._log.error("journal-trouble", reason=reason, hint=hint)
             self._journal.moved_aside = None
         if trouble == self._journal_trouble:
             return

@@ -1,0 +1,150 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A journal that cannot be written, or is damaged, while events are under way: what is held, and what goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.runner.journal_reader import JournalReader
+from tools.journals import run_with_own_mounts
+from tools.runner_process import runners
+from tools.timed_runner import Story, TimedRunner, memory
+
+WITH_MOUNTS = """
+import json, sys
+from pathlib import Path
+from tools.journal_trouble import play
+print(json.dumps(play(Path(sys.argv[1]), {kind!r}, {when!r})))
+"""
+ALL_ONCE = {"hooks": ["prepare", "recover"], "approved": True, "standing": "started"}
+UNTOUCHED = {"hooks": [], "approved": False, "standing": "journal-trouble"}
+PLAIN = {"hooks": [], "approved": True, "standing": "started"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "when", "told"),
+    [
+        ("too-large", "middle", "the disk cannot be read or written"),
+        ("too-large", "start", "the disk cannot be read or written"),
+        ("full", "middle", "the disk is full"),
+        ("full", "start", "the disk is full"),
+        ("read-only", "start", "Read-only file system"),
+    ],
+)
+def test_events_with_hooks_are_held_until_it_can_be_written_again(
+    kind: str, when: str, told: str, package: Path
+) -> None:
+    """Others are approved meanwhile. A drain that ran goes on and counts, and what is due is recovered."""
+    with memory() as directory:
+        if kind == "too-large":
+            seen = in_a_process(directory, kind, when)
+        else:
+            seen = run_with_own_mounts(WITH_MOUNTS.format(kind=kind, when=when), package, directory)
+    (reason,) = seen["told"]
+    assert told in reason
+    trouble = seen["in trouble"]
+    assert (trouble["new"], trouble["plain"]) == (UNTOUCHED, PLAIN)
+    if when == "middle":
+        assert trouble["draining"] == {"hooks": ["prepare"], "approved": False, "standing": "journal-trouble"}
+        # Where no file may grow, a hook that writes down what it does fails as well.
+        assert trouble["leaving"] == (ALL_ONCE if kind == "full" else {**ALL_ONCE, "hooks": ["prepare"]})
+    events = seen["in the end"]
+    assert events == {name: PLAIN if name == "plain" else ALL_ONCE for name in events}
+    assert seen["posts"] == len(events)
+
+
+def in_a_process(directory: Path, *arguments: str) -> dict[str, Any]:
+    """Run ``tools.journal_trouble``; return what it prints."""
+    run = [sys.executable, "-m", "tools.journal_trouble", str(directory), *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def overwrite(path: Path) -> None:
+    """Damage the files where they are, as a disk does."""
+    for file in (path, path.with_name(path.name + "-wal")):
+        size = file.stat().st_size
+        with file.open("r+b") as stream:
+            stream.write(b"\xa5" * size)
+
+
+def replace(path: Path) -> None:
+    """Put a file of something else in its place."""
+    path.unlink()
+    path.write_bytes(b"this is no database " * 1000)
+
+
+def remove(path: Path) -> None:
+    """Remove it with what belongs to it."""
+    for file in path.parent.glob(path.name + "*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize("damage", [overwrite, replace, remove])
+def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) -> None:
+    """The runner has the open lives, so nothing is lost but history. The next one can work, too."""
+
+    def story() -> Story:
+        world.long_hooks = 1
+        yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"])
+        damage(world.state / "journal.db")
+        yield from world.wait(5.0)
+        world.let_go()
+        yield from world.until(lambda: world.over(event_id))
+
+    def another() -> Story:
+        event_id = world.emulator.schedule("Reboot", ["web_0"])
+        yield from world.until(lambda: world.over(event_id))
+
+    with memory() as directory, TimedRunner(directory) as world:
+        event_id = world.emulator.schedule("Reboot", ["web_0"], description="long")
+        world.play(story())
+        assert world.hooks() == {f"prepare {event_id} 1": 1, f"recover {event_id} 1": 1}
+        assert world.posts() == 1
+        world.play(another())
+        assert (world.hooks().total(), world.posts()) == (4, 2)
+        assert JournalReader(str(world.state)).lives(open_only=True) == []
+        # Overwritten pages are noticed when they are read, which may be at the next start.
+        aside = [path for path in world.state.glob("journal.db.corrupt-*") if path.suffix not in ("-wal", "-shm")]
+        assert len(aside) == (damage is overwrite)
+        for path in aside:
+            (told,) = world.lines("journal-trouble")
+            assert str(path) in told["reason"]
+            assert "still drained" in told["hint"]
+
+
+def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
+    """That is said, the file is kept, and the runner does its work."""
+    (tmp_path / "policy.yml").write_text(
+        "name: drains\nrule:\n  match:\n    - {output: approve, prepare: [{run: [/bin/true]}]}\n"
+    )
+    state = tmp_path / "state-web_0"
+    state.mkdir(mode=0o700)
+    (state / "journal.db").write_bytes(b"this is no database " * 1000)
+    with (
+        EmulatorServer(vms=["web_0"]) as server,
+        EmulatorClient(server.url) as emulator,
+        runners(server, tmp_path) as start,
+    ):
+        event_id = emulator.schedule("Reboot", ["web_0"])
+        runner = start("--policy", str(tmp_path / "policy.yml"))
+        told = runner.wait_for("journal-trouble", level="error")
+        (aside,) = state.glob("journal.db.corrupt-*")
+        assert str(aside) in told["reason"]
+        assert runner.wait_for("approved")["event_ids"] == [event_id]
+    assert [life.key for life in JournalReader(str(state)).lives()] == [event_id.lower()]
