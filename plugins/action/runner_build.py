@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``runner_build``: makes on the control node what a VM gets. Options and results are documented in the module.
 
+What it made is kept below Ansible's home directory: the next run that wants the same of the same files has it at once.
 What is compiled, tested and proven is left to the command ``forewarn`` of this collection, in a process of its own: an
 operator sees the same text here as there. Only the parameters of each host are checked in this process.
 """
@@ -24,12 +25,14 @@ from ansible import constants as C  # noqa: N812 - its usual name
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
+from ansible_collections.forewarn.azure.plugins.module_utils import forewarn as package
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn import __version__
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.cli.main import POLICY_COMMANDS
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import LATEST_API_VERSION
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
+from ansible_collections.forewarn.azure.plugins.plugin_utils import _policies as kept_policies
 
 _OPTIONS = {
     "policies": {"type": "list", "elements": "str", "default": []},
@@ -42,6 +45,7 @@ _OPTIONS = {
 _PACKAGE_PARENT = Path(__file__).resolve().parent.parent / "module_utils"
 _PATIENCE_SECONDS = 600
 _DIGITS = 16  # of a digest, in a file's name
+_KEPT = 16  # of what was built in earlier runs, the ones used last
 
 
 class BuildError(Exception):
@@ -116,8 +120,10 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
             paths = [_inside(home, path) for path in paths or ["."]]
         else:
             home = directory
-        pyz, artifact = _bundle(), directory / "policy.json"
-        objections, remarks = _policies(home, artifact, paths, api_version)
+        artifact = directory / "policy.json"
+        with Keep() as keep:
+            pyz = _bundle(keep)
+            objections, remarks = _kept_policies(keep, home, artifact, paths, api_version)
     except BuildError as error:
         return {"refused": str(error)}
     return {
@@ -130,14 +136,107 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
     }
 
 
-def _bundle() -> Path:
-    """Build the runner, or return what was built in this run: it is the same whatever the policies."""
+def _bundle(keep: Keep) -> Path:
+    """Build the runner, or return what was built: it is the same whatever the policies."""
     directory = _run_directory("runner")
     pyz = directory / "forewarn.pyz"
     with _locked(directory / "lock"):
         if not pyz.exists():
-            _forewarn(directory, "bundle", "--output", str(pyz))
+            content = keep.find("runner")
+            if content is None:
+                _forewarn(directory, "bundle", "--output", str(pyz))
+                keep.store("runner", pyz.read_bytes())
+            else:
+                pyz.write_bytes(content)
     return pyz
+
+
+def _kept_policies(
+    keep: Keep, home: Path, artifact: Path, paths: Sequence[str], api_version: str
+) -> tuple[list[str], list[str]]:
+    """Do what ``_policies`` does, unless an earlier run has done it with the same files."""
+    # What is said names the files by their paths, so these count too; in a checkout they are relative ones.
+    name = json.dumps([api_version, list(paths), _contents(home, paths)])
+    known = keep.find(name)
+    if known is not None:
+        found = json.loads(known)
+        artifact.write_text(found["artifact"], encoding="utf-8")
+        return found["objections"], found["remarks"]
+    objections, remarks = _policies(home, artifact, paths, api_version)
+    if _contents(home, paths) == json.loads(name)[2]:  # nobody has changed a file meanwhile
+        content = {"artifact": artifact.read_text(encoding="utf-8"), "objections": objections, "remarks": remarks}
+        keep.store(name, json.dumps(content).encode())
+    return objections, remarks
+
+
+def _contents(home: Path, paths: Sequence[str]) -> list[list[str]]:
+    """Return name and digest of every file that policies at these paths, and their tests, may be in."""
+    files: list[Path] = []
+    for path in paths:
+        whole = home / path
+        if whole.is_dir():
+            files += (file for file in whole.rglob("*") if ".git" not in file.relative_to(whole).parts)
+        else:  # its tests lie beside it, or in a directory beside it
+            files += [whole, *whole.parent.glob("*.y*ml"), *whole.parent.glob("tests/*.y*ml")]
+    try:
+        return [
+            [
+                str(file.relative_to(home) if file.is_relative_to(home) else file),
+                hashlib.sha256(file.read_bytes()).hexdigest(),
+            ]
+            for file in sorted(set(files))
+            if file.is_file()
+        ]
+    except OSError as error:
+        raise BuildError(f"{error.filename}: {error.strerror}. Nothing was rolled out.") from error
+
+
+class Keep:
+    """What earlier runs of this very version have built, below Ansible's home directory. A name says what it is of."""
+
+    def __init__(self) -> None:
+        self._directory = kept_policies._home() / "built"
+        self._sources = _package_state()
+
+    def __enter__(self) -> Keep:
+        with contextlib.suppress(OSError):  # what cannot be kept is built again
+            self._directory.mkdir(mode=0o700, exist_ok=True)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        with contextlib.suppress(OSError):
+            known = sorted(self._directory.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
+            for old in known[_KEPT:]:
+                old.unlink(missing_ok=True)
+
+    def find(self, name: str) -> bytes | None:
+        """Return what is kept under a name, None if there is nothing."""
+        try:
+            path = self._path(name)
+            content = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            return None
+        return content
+
+    def store(self, name: str, content: bytes) -> None:
+        """Keep something, if that can be done."""
+        path = self._path(name)
+        part = path.with_suffix(f".{os.getpid()}")
+        with contextlib.suppress(OSError):
+            part.write_bytes(content)
+            part.replace(path)
+
+    def _path(self, name: str) -> Path:
+        return self._directory / hashlib.sha256(json.dumps([self._sources, name]).encode()).hexdigest()
+
+
+def _package_state() -> list[Any]:
+    """Return what changes when anything of the package does."""
+    root = Path(package.__file__).parent
+    files = sorted(file for file in root.rglob("*") if file.suffix in (".py", ".json"))
+    states = [(str(file.relative_to(root)), file.stat()) for file in files]
+    return [__version__, sys.version, [(name, state.st_mtime_ns, state.st_size) for name, state in states]]
 
 
 def _run_directory(name: str) -> Path:

@@ -133,6 +133,10 @@ class Place:
                 found += map(int, Path(directory, "cgroup.procs").read_text().split())
         return sorted(found)
 
+    def sent(self) -> int:
+        """Return how many bytes were sent to the host through its cable so far, all protocols included."""
+        return int(Path(f"/sys/class/net/{self._link}/statistics/tx_bytes").read_text())
+
     def stand_still(self, still: bool) -> None:
         """Let the host's processes stand still, or go on; return once all of them do. Raises LabError."""
         (self.group / "cgroup.freeze").write_text("1" if still else "0")

@@ -55,6 +55,12 @@ class Playbooks:
             "ANSIBLE_PIPELINING": "1",
         }
 
+    def variables(self, name: str, values: Mapping[str, Any]) -> None:
+        """Set variables of a host, or with ``all`` of all, as an operator does: in a file beside the inventory."""
+        directory = self.directory / ("group_vars" if name == "all" else "host_vars")
+        directory.mkdir(exist_ok=True)
+        (directory / f"{name}.yml").write_text(json.dumps(values))
+
     def play(self, name: str, variables: Mapping[str, Any], *options: str, timeout: float = 240) -> Played:
         """Run a playbook: a path in the directory, or a name such as ``forewarn.azure.rollout``."""
         command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.json"]

@@ -45,7 +45,7 @@ def test_every_variable_that_is_used_is_one_and_every_one_is_used(
 ) -> None:
     files = [path for name in ("tasks", "templates", "vars") for path in (role / name).iterdir()]
     used = {name for path in files for name in re.findall(r"(?<!_)\brunner_[a-z_]+", path.read_text())}
-    assert used - {"runner_build"} == options.keys()
+    assert used - {"runner_build", "runner_install"} == options.keys()
 
 
 def test_the_readme_names_no_variable_that_is_none(role: Path, repository: Path, options: dict[str, Any]) -> None:
