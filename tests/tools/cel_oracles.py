@@ -9,6 +9,7 @@ Values go in and come out as the evaluator has them: timestamps and durations ar
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -281,11 +282,15 @@ class CelPython:
     def __init__(self, declarations: Declarations) -> None:
         self.declarations = declarations
         self._env = celpy.Environment(runner_class=celpy.InterpretedRunner)
+        self._program = functools.lru_cache(maxsize=64)(self._compile)  # it is slow
+
+    def _compile(self, source: str) -> Any:
+        return self._env.program(self._env.compile(source))
 
     def run(self, source: str, values: Mapping[str, Any], type_: Type | None = None) -> Outcome:
         """Compile and evaluate; what it raises beside its own errors is an error, too."""
         try:
-            program = self._env.program(self._env.compile(source))
+            program = self._program(source)
         except CELParseError as error:
             return Outcome("refused", str(error))
         given = {

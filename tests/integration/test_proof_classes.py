@@ -1,0 +1,80 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every class of the shipped policies, decided by the engine and by two other CEL engines, is what the analysis says.
+
+Run with ``-rP`` to see the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from forewarn.analysis.decide import Decided
+from forewarn.analysis.proof import Prover, agrees
+from forewarn.analysis.reading import Reading, read
+from forewarn.compiler.policyfile import load_policies
+from tools.cel_oracles import CelPython, Google
+from tools.policy_oracle import Answer, Oracle
+
+POLICIES = sorted(
+    path for path in (Path(__file__).parents[2] / "policies").glob("*.yml") if not path.stem.endswith(".test")
+)
+ENGINES: dict[str, type[CelPython] | type[Google]] = {"cel-python": CelPython, "cel-expr-python": Google}
+
+
+def decided_spaces(reading: Reading) -> Iterator[Decided]:
+    for space in reading.spaces():
+        yield Decided(reading, space)
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+def test_every_class_of_a_shipped_policy(path: Path) -> None:
+    reading = read(load_policies([path]))
+    prover = Prover(reading)
+    oracles = {name: Oracle(path, engine) for name, engine in ENGINES.items()}
+    classes, seen = 0, set()
+    for decided in decided_spaces(reading):
+        regions = decided.policies[0].regions
+        told = {number: region for region in regions for number in decided.space.members(region.classes)}
+        assert len(told) == decided.space.reachable.bit_count()
+        for number, region in told.items():
+            witness = decided.space.witness(number)
+            decision = prover.decide(witness)
+            assert agrees(decided.outcome(number), decision), decided.space.describe(number)
+            expected = Answer(region.output, region.rule, region.how)
+            for name, oracle in oracles.items():
+                assert oracle.decide(witness.as_dict()) == expected, (name, decided.space.describe(number))
+            seen.add(expected)
+        classes += len(told)
+    evaluated = ", ".join(f"{oracle.evaluations:,} by {name}" for name, oracle in oracles.items())
+    print(f"{path.stem}: {classes:,} classes, {len(seen)} ways to decide; different evaluations: {evaluated}")
+    assert classes > 50
+    assert len({answer.how for answer in seen}) >= 3
+
+
+def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
+    """All shipped policies at once have five million classes: one is looked at of every combination of what each
+    policy says, of every event type and status.
+    """
+    reading = read(load_policies(POLICIES))
+    prover = Prover(reading)
+    oracles = {policy.name: Oracle(path, CelPython) for path, policy in zip(POLICIES, reading.policies, strict=True)}
+    ways = classes = 0
+    for decided in decided_spaces(reading):
+        classes += decided.space.reachable.bit_count()
+        for regions, found in decided.regions():
+            ways += 1
+            number = decided.space.first(found)
+            witness = decided.space.witness(number)
+            assert agrees(decided.outcome(number), prover.decide(witness)), decided.space.describe(number)
+            case = witness.as_dict()
+            for region in regions:
+                own = {k: v for k, v in case["params"].items() if k in oracles[region.policy].params}
+                answer = oracles[region.policy].decide({**case, "params": own})
+                assert answer == Answer(region.output, region.rule, region.how), decided.space.describe(number)
+    print(f"all together: {classes:,} classes; {ways:,} combinations of a type, a status and what each policy says")
+    assert classes > 1_000_000
+    assert ways > 100

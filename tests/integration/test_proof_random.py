@@ -1,0 +1,46 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A hundred thousand random events are decided as the analysis says of their class. Counts: ``-rP``."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from forewarn.analysis.concrete import Witness
+from forewarn.analysis.decide import Decided
+from forewarn.analysis.proof import Prover, agrees
+from forewarn.analysis.reading import read
+from forewarn.compiler.policyfile import load_policies
+from forewarn.policy.timevalues import format_duration
+from tools.random_events import case
+
+POLICIES = sorted(
+    path for path in (Path(__file__).parents[2] / "policies").glob("*.yml") if not path.stem.endswith(".test")
+)
+EVENTS = 100_000
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+def test_random_events_are_decided_as_their_class(path: Path) -> None:
+    reading = read(load_policies([path]))
+    (space,) = reading.spaces()
+    decided, prover, chance = Decided(reading, space), Prover(reading), random.Random(20_26)
+    types = {name: entry["type"] for name, entry in reading.vocabulary.params.items()}
+    outcomes: Counter[int] = Counter()
+    answers: Counter[tuple[str, str | None]] = Counter()
+    for _ in range(EVENTS // len(POLICIES)):
+        event, document, facts, params = case(space, types, chance)
+        number = space.locate(event, facts, params, ())
+        assert number is not None, (event, facts, params)
+        given = {k: format_duration(v) if types[k] == "duration" else v for k, v in params.items()}
+        decision = prover.decide(Witness(event.as_dict(), document, facts, given))
+        assert agrees(decided.outcome(number), decision), (space.describe(number), event, decision)
+        outcomes[number] += 1
+        answers[decision.output, decision.rule] += 1
+    print(f"{path.stem}: {sum(outcomes.values()):,} events of {len(outcomes):,} classes, {len(answers)} decisions")
+    assert len(outcomes) > 50
+    assert len(answers) >= 3
