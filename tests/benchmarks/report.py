@@ -58,14 +58,14 @@ class Report:
     def write(self, line: Callable[[str], None]) -> None:
         """Write the report for people, a line at a time."""
         line(self.title)
-        width = max(len(quantity.name) for quantity in self.quantities)
+        width = max((len(quantity.name) for quantity in self.quantities), default=0)  # none if it was skipped
         for quantity in self.quantities:
             line(f"  {quantity.name:<{width}}  {_number(quantity.value):>9} {quantity.unit}")
         rows = [
             (goal.name, f"{_number(goal.value)} x {goal.baseline}", f"goal {goal.relation} {goal.limit:g} x", goal)
             for goal in self.goals
         ]
-        widths = [max(len(str(row[column])) for row in rows) for column in range(3)]
+        widths = [max((len(str(row[column])) for row in rows), default=0) for column in range(3)]
         for name, measured, wanted, goal in rows:
             verdict = "PASS" if goal.met else "MISS"
             line(f"  {verdict}  {name:<{widths[0]}}  {measured:<{widths[1]}}  {wanted}")
