@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 _MODULE = "ansible_collections.forewarn.azure.plugins.plugin_utils._fleet"
+FIELDS = ("EventType", "NotBefore", "EventSource", "Description")
+AT = "2026-05-04T12:05:00Z"
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +26,12 @@ def fleet(collections_path: Path) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(collections_path))
         yield importlib.import_module(_MODULE)
+
+
+@pytest.fixture(scope="module")
+def page(fleet: Any) -> Callable[..., str]:
+    function: Callable[..., str] = importlib.import_module(_MODULE + "_page").page
+    return function
 
 
 def answer(*events: dict[str, Any], problems: tuple[str, ...] = (), **runner: Any) -> dict[str, Any]:
@@ -61,9 +72,9 @@ def test_trouble_comes_first_and_silence_is_trouble(fleet: Any) -> None:
 
 
 @pytest.mark.parametrize("stdout", ["", "[]", "null", '{"runner": 1}', '{"runner": {}, "service": {}}', "\x00", "5"])
-def test_whatever_a_host_says_is_a_row(fleet: Any, stdout: str) -> None:
+def test_whatever_a_host_says_is_a_row(fleet: Any, page: Callable[..., str], stdout: str) -> None:
     assert fleet.table({"a": {"stdout": stdout}})[-1] == "1 host, 1 with trouble; 0 events pending"
-    assert "unknown" in fleet.page({"a": {"stdout": stdout}}, {"a": {"stdout": stdout}}, "now", "7d")
+    assert "unknown" in page({"a": {"stdout": stdout}}, {"a": {"stdout": stdout}}, "now", "7d")
 
 
 def test_a_terminal_is_not_told_what_to_do(fleet: Any) -> None:
@@ -72,20 +83,70 @@ def test_a_terminal_is_not_told_what_to_do(fleet: Any) -> None:
     assert r"\x1b[2J\nReboot held" in "\n".join(lines)
 
 
-def test_the_page_has_no_markup_but_its_own_and_asks_nobody(fleet: Any) -> None:
+def test_the_page_has_no_markup_but_its_own_and_asks_nobody(page: Callable[..., str]) -> None:
     bad = '<img src="http://example.com/x">'
-    decision = {"output": "hold", "policy": bad, "rule": bad, "reason": bad}
-    its = event(event_id=bad, event={"EventType": bad, "Resources": [bad]}, decision=decision, waits_for=bad)
+    decision = {"output": bad, "policy": bad, "rule": bad, "reason": bad}
+    its = event(
+        event_id=bad, event=dict.fromkeys(FIELDS, bad), decision=decision, waits_for=bad, failure=bad, starts=bad
+    )
+    its |= {"hooks": [dict.fromkeys(("phase", "hook", "status"), bad)], "state": bad}
     past = {"stdout": json.dumps({"events": [{**its, "life_id": 9, "outcome": bad, "gone_at": bad}]})}
-    page = fleet.page({bad: answer(its, problems=(bad,), vm=bad)}, {bad: past}, bad, bad)
-    assert "<img" not in page
-    assert "&lt;img src=&quot;http://example.com/x&quot;&gt;" in page
-    assert not re.search(r"<(?:script|link|iframe|a)\b|url\(|@import", page)
-    assert "default-src 'none'" in page
-    assert 'name="viewport"' in page
-    assert "1 earlier event<" in page
+    runner = {"vm": bad, "text": bad, "version": bad}
+    for made_at in (bad, AT):
+        made = page({bad: answer(its, problems=(bad,), **runner)}, {bad: past}, made_at, bad)
+        assert "<img" not in made
+        assert "&lt;img src=&quot;http://example.com/x&quot;&gt;" in made
+        assert not re.search(r"<(?:script|link|iframe|a)\b|url\(|@import|\bstyle=", made)
+        assert "default-src 'none'; style-src 'sha256-" in made
+        assert 'name="viewport"' in made
+        assert "1 earlier event<" in made
 
 
-def test_the_timeline_is_in_order(fleet: Any) -> None:
-    page = fleet.page({"a": answer(event(approved_at="2026-05-04T12:00:09.000Z"))}, {}, "now", "7d")
-    assert re.search(r"12:00:00.000Z</time> seen</li><li><time>2026-05-04T12:00:09.000Z</time> approved", page)
+def test_the_page_admits_its_own_style_alone(page: Callable[..., str]) -> None:
+    made = page({"a": answer(event())}, {}, AT, "7d")
+    (style,) = re.findall(r"<style>(.*?)</style>", made, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in made
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), 1e308, [], {}, True, "x", None, "9999-12-31T23:59:59-23:59"])
+def test_whatever_stands_in_an_event_is_on_the_page(page: Callable[..., str], value: object) -> None:
+    names = ("life_id", "event_id", "event", "state", "starts", "waits_for", "first_seen", "approved_at", "started_at")
+    others = (
+        "gone_at",
+        "last_seen",
+        "outcome",
+        "decision",
+        "hooks",
+        "impact",
+        "seconds_to_not_before",
+        "drill",
+        "open",
+    )
+    for name in (*names, *others):
+        its = {**event(), name: value}
+        past = {"stdout": json.dumps({"events": [{**its, "impact": {"paused_seconds": value}}]})}
+        assert page({"a": answer(its), "b": answer()}, {"a": past, "b": past}, AT, "7d").endswith("</html>\n")
+
+
+def test_the_timeline_is_in_order(page: Callable[..., str]) -> None:
+    made = page({"a": answer(event(approved_at="2026-05-04T12:00:09.000Z"))}, {}, "now", "7d")
+    assert re.search(r"05-04 12:00:00</time> seen</li><li><time>2026-05-04 12:00:09</time> approved", made)
+
+
+def test_time_left_is_told_and_drawn(page: Callable[..., str]) -> None:
+    near = event(event_id="A2", seconds_to_not_before=100.0)
+    far = event(seconds_to_not_before=900.0, event={"EventType": "Redeploy", "Resources": ["web_0", "web_1"]})
+    made = page({"a": answer(far, near), "b": answer(far)}, {}, AT, "7d")
+    assert "<b>1 min 40 s</b> until the next one starts" in made
+    assert made.index("<h3>Reboot</h3>") < made.index("<h3>Redeploy</h3>")
+    assert made.count("<h3>Redeploy</h3>") == 1  # of both hosts
+    assert '<rect class="gone" width="75.0%"' in made  # 300 s of 400
+    assert made.count('class="ahead"') == 3
+
+
+def test_an_event_that_was_called_off_is_drawn_as_such(page: Callable[..., str]) -> None:
+    gone = event(outcome="cancelled", open=False, gone_at="2026-05-04T12:04:00.000Z", life_id=3)
+    made = page({"a": answer()}, {"a": {"stdout": json.dumps({"events": [gone]})}}, AT, "7d")
+    assert "Reboot cancelled: seen 2026-05-04 12:00:00, gone 2026-05-04 12:04:00" in made
+    assert '<line class="m-calm" x1="0.00%" x2="80.00%"' in made

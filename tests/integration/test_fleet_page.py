@@ -1,0 +1,143 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of a fleet in a real browser: on a desk and a phone, light and dark, with hostile texts, and silent."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.by import By
+from tools.browser import DESKTOP, PHONE, Browser, browser
+
+AT = "2026-11-21T16:10:00.000Z"
+EVIL = "</style><script>document.title = 'ran'</script><img src='http://example.com/' onerror='document.title = 1'>"
+LONG = "a-name-without-any-place-to-break-" * 6
+FAILED = "prepare hook run /usr/local/bin/failover failed: it ended with exit code 1: db_1 is 214 s behind"
+
+
+def status(*events: dict[str, Any], problems: tuple[str, ...] = (), text: str = "running since 15:39:54Z") -> Any:
+    runner = {"condition": "running", "text": text, "policy": "sha256:4558453758da1f54", "vm": "vm_0", "version": "1"}
+    service = {"state": "ok", "text": "ok, last good poll at most 2.5 s ago"}
+    report = {"at": AT, "runner": runner, "service": service, "events": events, "problems": problems}
+    return {"stdout": json.dumps(report)}
+
+
+def event(event_id: str, state: str, left: float, **fields: Any) -> dict[str, Any]:
+    its = {"EventType": "Reboot", "Resources": ["web_0", "web_1"], "NotBefore": "Sat, 21 Nov 2026 16:19:56 GMT"}
+    decision = {"output": "approve", "policy": "web-tier", "rule": "drain", "reason": "drained before the Reboot"}
+    return {
+        "life_id": event_id,
+        "event_id": event_id,
+        "state": state,
+        "event": its,
+        "decision": decision,
+        "first_seen": "2026-11-21T16:04:56.000Z",
+        "starts": "in a while",
+        "seconds_to_not_before": left,
+        "waits_for": "prepare hook run /usr/local/bin/drain --wait, for 9 s, at most 5 min",
+        "hooks": [{"phase": "prepare", "hook": "run /usr/local/bin/drain --wait", "status": "running"}],
+        **fields,
+    }
+
+
+def history(*events: dict[str, Any]) -> Any:
+    return {"stdout": json.dumps({"events": events})}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def report(collections_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a fleet that has everything: trouble, pending events, a drill, a past, and hostile texts."""
+    reboot = "68DAE20B-44AC-437A-AB2C-A28033A908A7"
+    answers = {
+        "web_0": status(event(reboot, "preparing", 596.0)),
+        "web_1": status(event(reboot, "prepared", 596.0)),
+        "db_0": status(event("D2", "failed", 250.0, failure=FAILED, drill=True), problems=(f"Redeploy D2: {FAILED}",)),
+        "quiet": status(),
+        "unreachable": {"unreachable": True, "msg": "No route to host"},
+        LONG: status(event(LONG, LONG, 7000.0, starts=LONG, waits_for=LONG), problems=(LONG,), text=LONG),
+        EVIL: status(event(EVIL, EVIL, 8000.0, waits_for=EVIL, event={"EventType": EVIL}), problems=(EVIL,), text=EVIL),
+    }
+    steps = {"approved_at": "2026-11-21T15:02:01.000Z", "started_at": "2026-11-21T15:05:00.000Z"}
+    times = {"first_seen": "2026-11-21T15:02:00.000Z", "gone_at": "2026-11-21T15:15:00.000Z", "open": False}
+    past = event("P1", "done", 0.0, outcome="finished", impact={"paused_seconds": 4.8}, **{**steps, **times})
+    off = event("P2", "done", 0.0, outcome="cancelled", **times)
+    histories = {
+        "web_0": history(past, off),
+        "quiet": history(past),
+        EVIL: history({**off, "event": {"EventType": EVIL}}),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(collections_path))
+        module = importlib.import_module("ansible_collections.forewarn.azure.plugins.filter.fleet_page")
+        filters = module.FilterModule().filters()
+    page = tmp_path_factory.mktemp("fleet") / "fleet.html"
+    page.write_text(filters["fleet_page"](answers, histories, AT, "7d"))
+    return page
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desk", "phone"])
+def test_the_report_fits_and_is_silent(report: Path, size: tuple[int, int], dark: bool, chromium: Browser) -> None:
+    chromium.show(report, size, dark=dark)
+    chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert chromium.overflow() <= 0
+    assert chromium.too_wide() == []
+    colour = str(chromium.run("return getComputedStyle(document.body).backgroundColor"))
+    assert (sum(int(part) for part in colour.strip("rgb()").split(",")) < 200) == dark
+    assert chromium.complaints(report) == []
+    assert chromium.driver.title.startswith("Forewarn: 7 hosts, 4 with trouble; 4 events pending")
+    assert chromium.run("return document.querySelectorAll('script, img').length") == 0
+
+
+def test_the_report_answers_what_an_operator_asks(report: Path, chromium: Browser) -> None:
+    chromium.show(report, PHONE)
+    text = chromium.driver.find_element(By.TAG_NAME, "body").text
+    assert "4 min 10 s until the next one starts" in text.replace("\n", " ")
+    assert text.index("Trouble") < text.index("Pending") < text.index("Timeline") < text.index("Hosts")
+    assert f"db_0: Redeploy D2: {FAILED}" in text
+    assert "unreachable: not reached: No route to host" in text
+    assert "approve by web-tier, drain" in text
+    assert "drained before the Reboot" in text
+    assert "ok, last good poll at most 2.5 s ago" in text
+    # One card for the event of two hosts, the event that starts first above it.
+    cards = [card.text for card in chromium.driver.find_elements(By.CSS_SELECTOR, "article.pending h3")]
+    assert cards[:2] == ["Reboot", "Reboot"]
+    first, second = chromium.driver.find_elements(By.CSS_SELECTOR, "article.pending")[:2]
+    assert "db_0" in first.text
+    assert "drill" in first.text
+    assert "web_0" in second.text
+    assert "web_1" in second.text
+
+
+def test_the_timeline_is_to_scale(report: Path, chromium: Browser) -> None:
+    for size in (DESKTOP, PHONE):
+        chromium.show(report, size)
+        lane, *_ = chromium.driver.find_elements(By.CSS_SELECTOR, ".lane:has(.m-bad) svg")
+        boxes = chromium.run(
+            """
+            const lane = arguments[0].getBoundingClientRect();
+            return ["m-good", "m-bad", "now"].map((name) => {
+              const box = arguments[0].querySelector("." + name).getBoundingClientRect();
+              return [(box.left - lane.left) / lane.width, (box.right - lane.left) / lane.width];
+            });
+            """,
+            lane,
+        )
+        whole = 68 * 60 + 8000.0  # from 15:02 to the last NotBefore, 8000 s after 16:10
+        approved, under_way, now = boxes
+        assert under_way[0] == pytest.approx(180 / whole, abs=0.01)
+        assert under_way[1] == pytest.approx(780 / whole, abs=0.01)
+        assert approved[0] < under_way[0] < under_way[1] < now[0]
+        assert now[0] == pytest.approx(68 * 60 / whole, abs=0.01)
