@@ -13,8 +13,8 @@ from ..errors import InputError
 from ..policy.evaluate import Builder, Scope
 from .checker import Checker
 from .checking import ASSUMED_ELEMENTS, MAX_COST
-from .syntax import CelSyntaxError, parse
-from .types import BOOL, UNKNOWN, Declarations, ExpressionFinding, Type, join, sorted_findings
+from .syntax import parse
+from .types import BOOL, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Type, join, sorted_findings
 from .wording import bool_hint, conversion_hint
 
 # Every code that an expression can be reported with, and what it means.

@@ -17,21 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .libraries import MissingLibraryError, require_libraries
-from .types import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT, ExpressionFinding, Type
+from .literals import disagreement, read_number, read_text, scan
+from .types import BOOL, NULL, CelSyntaxError, Type
 
 MAX_SOURCE = 10_000  # characters
 MAX_DEPTH = 64  # of nested operators, calls, brackets
-_INT64 = (-(2**63), 2**63 - 1)
 
 RESERVED = frozenset(
     "as,break,const,continue,else,for,function,if,import,let,loop,package,namespace,return,var,void,while".split(",")  # noqa: SIM905  # one line
 )
-_LITERAL = re.compile(r"[rR]?[bB]?[rR]?('''|\"\"\"|'|\")")
-_ESCAPE = re.compile(
-    r"\\(?:([abfnrtv\\?\"'`])|[xX]([0-9a-fA-F]{2})|([0-3][0-7]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8}))"
-)
-_SIMPLE_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_DOUBLE = re.compile(r"-?(?:\d*\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)", re.ASCII)
 _OPERATORS = {
     "relation_lt": "<",
     "relation_le": "<=",
@@ -63,14 +57,6 @@ class Node:
     type: Type | None = None
 
 
-class CelSyntaxError(Exception):
-    """The source cannot be read at all; ``finding`` says where and why."""
-
-    def __init__(self, code: str, message: str, start: int, end: int, suggestion: str = "") -> None:
-        super().__init__(message)
-        self.finding = ExpressionFinding(code, message, start, end, suggestion)
-
-
 def parse(source: str) -> Node:
     """Return the syntax tree of an expression. Raises CelSyntaxError."""
     if len(source) > MAX_SOURCE:
@@ -83,13 +69,13 @@ def parse(source: str) -> Node:
         )
     if not source.strip():
         raise CelSyntaxError("syntax", "the expression is empty", 0, 0, "write true or false")
-    literals = _scan(source)
+    literals = scan(source)
     tree = _grammar_tree(source)
     converter = _Converter(source, literals)
     node = converter.convert(tree, 0)
     if converter.literals_left:
         start = min(converter.literals_left)
-        raise _disagreement(start, literals[start])
+        raise disagreement(start, literals[start])
     return node
 
 
@@ -155,60 +141,6 @@ def _syntax_hint(source: str, start: int, text: str) -> str:
     if text == "`":
         return 'write x["name"] instead of x.`name`'
     return ""
-
-
-def _scan(source: str) -> dict[int, int]:
-    """Return start -> end of each string and bytes literal, by the rules of the language definition."""
-    literals: dict[int, int] = {}
-    position = 0
-    while position < len(source):
-        if source.startswith("//", position):
-            newline = source.find("\n", position)
-            position = len(source) if newline < 0 else newline
-            continue
-        match = _LITERAL.match(source, position)
-        if match:
-            end = _literal_end(source, match)
-            literals[position] = end
-            position = end
-            continue
-        word = re.compile(r"\w+").match(source, position)
-        position = word.end() if word else position + 1
-    return literals
-
-
-def _literal_end(source: str, opening: re.Match[str]) -> int:
-    quote, raw = opening.group(1), "r" in opening.group().lower()
-    position = opening.end()
-    while position < len(source):
-        if source.startswith(quote, position):
-            return position + len(quote)
-        if source[position] in "\r\n":
-            raise CelSyntaxError(
-                "literal-newline",
-                "a line break inside a text literal is read in different ways by CEL engines",
-                position,
-                position + 1,
-                "write \\n, or join two literals with +",
-            )
-        position += 2 if source[position] == "\\" and not raw else 1
-    raise CelSyntaxError(
-        "syntax", "this text literal is not closed", opening.start(), len(source), f"end it with {quote}"
-    )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else text[:40] + "…"
-
-
-def _disagreement(start: int, end: int) -> CelSyntaxError:
-    return CelSyntaxError(
-        "engines-disagree",
-        "CEL engines do not agree where this literal ends",
-        start,
-        end,
-        "avoid a backslash before a quote in a raw literal; use a normal one with \\\\ and \\' escapes",
-    )
 
 
 class _Converter:
@@ -319,98 +251,16 @@ class _Converter:
         text, kind = str(token), token.type
         if kind in ("STRING_LIT", "MLSTRING_LIT", "BYTES_LIT"):
             if self.literals.get(start) != end:
-                raise _disagreement(start, end)
+                raise disagreement(start, end)
             self.literals_left.discard(start)
-            return self._text(text, start, end)
+            value, type_ = read_text(text, start, end)
+            return Node("literal", start, end, value, type=type_)
         if kind == "BOOL_LIT":
             return Node("literal", start, end, text == "true", type=BOOL)
         if kind == "NULL_LIT":
             return Node("literal", start, end, None, type=NULL)
-        return self._number(text, kind, start, end)
-
-    def _number(self, text: str, kind: str, start: int, end: int) -> Node:
-        if kind == "FLOAT_LIT":
-            value = float(text)
-            if not _DOUBLE.fullmatch(text) or value in (float("inf"), float("-inf")):
-                raise CelSyntaxError(
-                    "bad-number", f"{_shortened(text)} is not a double of CEL", start, end, "write 1.0, say"
-                )
-            return Node("literal", start, end, value, type=DOUBLE)
-        unsigned = kind == "UINT_LIT"
-        low, high = (0, 2**64 - 1) if unsigned else _INT64
-        digits = text.rstrip("uU").lstrip("-0x") or "0"
-        # Python refuses to read thousands of digits; no number that fits has more than 20, of either sign.
-        number = int(digits, 16 if "x" in text else 10) if len(digits) <= 20 else 2**64
-        if text.startswith("-"):
-            number = -number
-        if not low <= number <= high or (unsigned and text.startswith("-")):
-            raise CelSyntaxError(
-                "bad-number", f"{_shortened(text)} does not fit {'a uint' if unsigned else 'an int'}", start, end
-            )
-        return Node("literal", start, end, number, type=UINT if unsigned else INT)
-
-    def _text(self, text: str, start: int, end: int) -> Node:
-        opening = _LITERAL.match(text)
-        if opening is None:
-            raise _disagreement(start, end)
-        prefix = opening.group()[: opening.start(1)].lower()
-        body = text[opening.end() : -len(opening.group(1))]
-        if "b" in prefix and len(opening.group(1)) == 3 and "?" in body:
-            raise CelSyntaxError(
-                "engines-disagree",
-                "CEL's conformance suite and its engines differ on ? in a triple-quoted bytes literal",
-                start,
-                end,
-                "use single quotes",
-            )
-        if "r" in prefix:
-            if body.endswith("\\"):
-                raise _disagreement(start, end)
-            data = body.encode()
-        elif "b" in prefix:
-            data = self._unescape(body, start + opening.end(), for_bytes=True).encode("utf-8", "surrogateescape")
-        else:
-            return Node("literal", start, end, self._unescape(body, start + opening.end()), type=STRING)
-        if "b" in prefix:
-            return Node("literal", start, end, data, type=BYTES)
-        return Node("literal", start, end, body, type=STRING)
-
-    def _unescape(self, body: str, offset: int, for_bytes: bool = False) -> str:
-        """Replace escapes. Bytes above 127 are returned as lone surrogates, to be encoded back."""
-        parts, position = [], 0
-        while position < len(body):
-            if body[position] != "\\":
-                parts.append(body[position])
-                position += 1
-                continue
-            match = _ESCAPE.match(body, position)
-            if match is None:
-                raise CelSyntaxError(
-                    "bad-escape",
-                    f"{body[position : position + 2]} is not an escape of CEL",
-                    offset + position,
-                    offset + position + 2,
-                    "write \\\\ for a backslash",
-                )
-            parts.append(self._escaped(match, offset, for_bytes))
-            position = match.end()
-        return "".join(parts)
-
-    def _escaped(self, match: re.Match[str], offset: int, for_bytes: bool) -> str:
-        simple, hexadecimal, octal, short, long = match.groups()
-        if simple:
-            return _SIMPLE_ESCAPES.get(simple, simple)
-        point = int(octal, 8) if octal else int(hexadecimal or short or long, 16)
-        if for_bytes and not (short or long):
-            return chr(point) if point < 128 else chr(0xDC00 + point)
-        if for_bytes or point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
-            raise CelSyntaxError(
-                "bad-escape",
-                f"{match.group()} is not {'a byte' if for_bytes else 'a character'}",
-                offset + match.start(),
-                offset + match.end(),
-            )
-        return chr(point)
+        number, type_ = read_number(text, kind, start, end)
+        return Node("literal", start, end, number, type=type_)
 
 
 # Rules that mean something even around a single subtree.

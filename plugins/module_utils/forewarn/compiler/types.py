@@ -115,6 +115,14 @@ class ExpressionFinding:
     severity: str = "error"
 
 
+class CelSyntaxError(Exception):
+    """The source cannot be read at all; ``finding`` says where and why."""
+
+    def __init__(self, code: str, message: str, start: int, end: int, suggestion: str = "") -> None:
+        super().__init__(message)
+        self.finding = ExpressionFinding(code, message, start, end, suggestion)
+
+
 def sorted_findings(findings: Sequence[ExpressionFinding]) -> list[ExpressionFinding]:
     """Return findings in the order of the source, each once."""
     return sorted(dict.fromkeys(findings), key=lambda finding: (finding.start, finding.end, finding.code))
