@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -27,23 +26,25 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
-def library(module: str, package: str) -> Any:
-    """Import a module that emulating a plain VM does not take. Raises InputError naming its package."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise InputError(
-            f"scenarios and what is scheduled by hand take the Python package {package}, which is not installed.",
-            f"Install it: {sys.executable} -m pip install {package}",
-        ) from error
+def missing(package: str) -> InputError:
+    """Return the error of a library that is not installed; emulating a plain VM takes none."""
+    return InputError(
+        f"scenarios and what is scheduled by hand take the Python package {package}, which is not installed.",
+        f"Install it: {sys.executable} -m pip install {package}",
+    )
 
 
 def check(data: object, definition: str) -> None:
     """Check data against a definition of the schema (``event``, ``fault``, …). Raises InputError for the worst flaw."""
-    validators, exceptions = library("jsonschema", "jsonschema"), library("jsonschema.exceptions", "jsonschema")
+    try:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import best_match
+    except ImportError as absent:
+        raise missing("jsonschema") from absent
+
     whole = schema()
-    validator = validators.Draft202012Validator({**whole["$defs"][definition], "$defs": whole["$defs"]})
-    error = exceptions.best_match(validator.iter_errors(data))
+    validator = Draft202012Validator({**whole["$defs"][definition], "$defs": whole["$defs"]})
+    error = best_match(validator.iter_errors(data))
     if error is not None:
         raise InputError(f"{error.json_path.replace('$', definition)}: {error.message}")
 

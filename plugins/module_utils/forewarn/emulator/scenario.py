@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .actions import SCHEMA_PATH, library, perform, schema, settings, vm_spec
+from .actions import SCHEMA_PATH, missing, perform, schema, settings, vm_spec
 from .clock import ManualClock
 from .emulation import Scenario, Step
 from .faults import Faults
@@ -84,8 +84,13 @@ def _step(data: Mapping[str, Any]) -> Step:
 
 
 def _schema_flaws(tree: _Tree) -> list[Flaw]:
+    try:
+        from jsonschema import Draft202012Validator
+    except ImportError as absent:
+        raise missing("jsonschema") from absent
+
     flaws = []
-    for error in library("jsonschema", "jsonschema").Draft202012Validator(schema()).iter_errors(tree.data):
+    for error in Draft202012Validator(schema()).iter_errors(tree.data):
         path = tuple(error.absolute_path)
         if error.validator == "additionalProperties" and isinstance(error.instance, dict):
             known = sorted(error.schema.get("properties", ()))
@@ -155,7 +160,11 @@ class _Tree:
     """A YAML text as data, with the place of everything in it."""
 
     def __init__(self, text: str, source: str) -> None:
-        self._yaml = yaml = library("yaml", "PyYAML")
+        try:
+            import yaml
+        except ImportError as absent:
+            raise missing("PyYAML") from absent
+
         self._marks: dict[_Path, tuple[int, int]] = {}
         self._source = source
         self._values = 0
@@ -181,7 +190,8 @@ class _Tree:
         return Flaw(line, column, message)
 
     def _convert(self, node: Any, path: _Path, around: tuple[Any, ...]) -> Any:
-        yaml = self._yaml
+        import yaml
+
         self._values += 1
         if self._values > _MOST_VALUES:  # a few aliases of aliases make billions
             raise self._error(node, f"the file has more than {_MOST_VALUES} values, aliases counted in full")
