@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # make demo    a tour on this machine, no Azure needed      make lint    every static check
+# make demo-fleet   its second act: Ansible and three real hosts, as root
 # make test    every test                                   make bench   how long things take
 # make lab     those on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
-# Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS.
+# make soak    kills the runner for SECONDS, 600 if not said otherwise, in scenarios that no run before has tried
+# Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, SECONDS.
 
 PY := .venv/bin/python
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
+SECONDS ?= 600
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The first of these that is there and is one of the versions we test with.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -16,10 +19,13 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither is in the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo test lab lint bench runner venv format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet test lab soak lint bench runner venv format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
+
+demo-fleet: .venv/.installed
+	@$(PY) demo/fleet_demo.py
 
 test: .venv/.installed-all
 	$(heading) 'pytest'
@@ -28,6 +34,9 @@ test: .venv/.installed-all
 lab: .venv/.installed-all
 	$(heading) 'lab'
 	FOREWARN_LAB=required $(PY) -m pytest $(PYTEST_ARGS) tests/lab
+
+soak: .venv/.installed-all
+	cd tests && ../$(PY) -m tools.soak $(SECONDS)
 
 bench: .venv/.installed-all
 	$(PY) tests/benchmarks/run.py

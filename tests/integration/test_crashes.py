@@ -22,13 +22,12 @@ from forewarn.runner.life import Life
 from forewarn.runner.plan import RECOVER, SKIPPED, Plan, Run
 from forewarn.runner.tracker import Tracker
 from tools.crash_scripts import make_script
-from tools.crashes import Kill, Played, all_kills, play
+from tools.crashes import EACH, Kill, Played, play, some_kills
 from tools.promises import BrokenPromise
 from tools.runner_profiles import policies
 from tools.runner_world import World
 
 CRASHES = int(os.environ.get("FOREWARN_CRASHES", "216"))
-EACH = 12  # of one scenario
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -36,18 +35,10 @@ def compiled() -> None:
     policies()  # so that no runner has to
 
 
-def chosen(seed: int, points: int) -> list[list[Kill]]:
-    """Return some of all ways to kill a scenario, spread over all of it."""
-    every = list(all_kills(seed, points))
-    count = min(EACH, len(every))
-    first = random.Random(seed).random()
-    return [every[int((number + first) * len(every) / count)] for number in range(count)]
-
-
 @pytest.mark.parametrize("seed", range(1, CRASHES // EACH + 1))
 def test_killed_at_some_of_its_points_once_or_twice_or_with_a_reboot(seed: int) -> None:
     script = make_script(seed)
-    for kills in chosen(seed, play(script).points):
+    for kills in some_kills(seed, play(script).points, EACH):
         assert play(script, kills).killed >= 1
 
 

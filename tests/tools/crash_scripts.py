@@ -129,7 +129,7 @@ def world_of(script: Script, ledger: list[Entry], keep: Callable[[Entry], None])
         world.model.at(silence.at + silence.seconds, partial(setattr, world, "post_fault", None))
     world.model.request(script.vm)
     for entry in ledger:
-        world.clock.advance(entry.at - world.now)
+        world.clock.advance(max(0.0, entry.at - world.now))  # sums of floats may be off a little
         _replay(world, script, entry)
     world.ledger = list(ledger)
     return world

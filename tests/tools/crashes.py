@@ -11,7 +11,7 @@ on with the state directory and the ledger as they are.
     python -m tools.crashes --seed 7 --kill 12:0.5 3:40:reboot
                                                            at the 12th point, and after half a second the next runner
                                                            at its 3rd; then the machine boots, which takes 40 s
-    python -m tools.crashes --seconds 60                   other scenarios each time, for as long
+    python -m tools.crashes --seconds 60                   at some points of other scenarios each time, for as long
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from tools.runner_world import Entry, Instance, World, leftovers_in, new_runner
 from tools.watched_journals import WatchedJournal
 
 LONGEST_SECONDS = 1200.0
+EACH = 12  # ways to kill one scenario, before the next
 MOST_BROKEN = 5  # then there is enough to look at
 _TELL_SECONDS = 10.0
 _NOT_ENDED = 3  # exit code of a runner that has not come to rest
@@ -245,6 +246,14 @@ def all_kills(seed: int, points: int) -> Iterator[list[Kill]]:
             yield [boot] if point % 8 < 4 else [boot, second]
 
 
+def some_kills(seed: int, points: int, count: int) -> list[list[Kill]]:
+    """Return some of ``all_kills``, spread over the whole scenario."""
+    every = list(all_kills(seed, points))
+    count = min(count, len(every))
+    first = random.Random(seed).random()
+    return [every[int((number + first) * len(every) / count)] for number in range(count)]
+
+
 class Tally:
     """What was tried, and what was broken. ``tell`` is told of the progress from time to time."""
 
@@ -255,14 +264,13 @@ class Tally:
         self._tell = tell
         self._began = self._told = time.monotonic()
 
-    def try_all(self, seed: int, enough: Callable[[], bool] = lambda: False) -> None:
-        """Kill one scenario at each of its points, until ``enough`` says so; a promise that it breaks ends it too."""
+    def try_one(self, seed: int, count: int | None = None) -> None:
+        """Kill a scenario at each of its points, or at some, until a promise is broken."""
         script = make_script(seed)
         self.scenarios += 1
         try:
-            for kills in all_kills(seed, play(script).points):
-                if enough():
-                    break
+            points = play(script).points
+            for kills in all_kills(seed, points) if count is None else some_kills(seed, points, count):
                 self.crashes += 1
                 play(script, kills)
                 if time.monotonic() > self._told + _TELL_SECONDS:
@@ -294,14 +302,14 @@ def main(arguments: list[str]) -> int:
             tally.crashes = len(args.kill)
         elif args.seed:
             for seed in args.seed:
-                tally.try_all(seed)
+                tally.try_one(seed)
         else:
             end = time.monotonic() + args.seconds
             first = random.SystemRandom().randrange(2**30)
             for seed in range(first, first + 2**30):
                 if time.monotonic() > end or len(tally.broken) >= MOST_BROKEN:
                     break
-                tally.try_all(seed, lambda: time.monotonic() > end)
+                tally.try_one(seed, EACH)
     except BrokenPromise as error:
         tally.broken.append(str(error))
         print(error, file=sys.stderr)

@@ -45,7 +45,9 @@ class Listing:
     seen_at: float
     place: int | None
     hardware: bool
+    kept: bool = False  # that it is listed is in the journal
     started: bool = False
+    start_known: bool = False  # that it has started is in the journal
     not_before: float | None = None
     gone_at: float | None = None
     gone_index: int | None = None

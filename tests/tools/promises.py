@@ -76,6 +76,7 @@ class Judge:
         self.kills += 1
         for listing in self.everything():
             listing.taken = [(when, known) for when, known in listing.taken if known]
+            listing.started = listing.start_known or (listing.drill and listing.started)  # drills do not come back
             for attempt in listing.every():
                 if attempt.result is not None and not attempt.known:
                     attempt.result, attempt.dead = None, True
@@ -87,6 +88,8 @@ class Judge:
                 self.ended.remove(listing)
                 listing.gone_at = listing.gone_index = None
                 self.listed[key] = listing
+        # A drill may be overtaken before anybody is shown it again.
+        self.listed = {key: listing for key, listing in self.listed.items() if listing.kept or not listing.drill}
 
     def _step(self, at: float, seconds: float) -> None:
         self.wall_stepped = True
@@ -121,6 +124,7 @@ class Judge:
         self._just_gone.clear()
         for listing in self.everything():
             listing.taken = [(when, True) for when, _known in listing.taken]
+            listing.start_known, listing.kept = listing.started, True
             for attempt in listing.every():
                 if not attempt.interrupted:
                     attempt.journaled = attempt.pid_kept = True
@@ -367,8 +371,7 @@ class Judge:
 
     def over(self) -> None:
         """Judge the whole: nothing is listed any longer, and whatever was to be tried again had the time for it."""
-        for listing in self.listed.values():  # a drill that was forgotten before anything was done for it is not shown
-            self.demand(listing.drill and not listing.begun, "the test lets every event end", listing.event_id)
+        self.demand(not self.listed, "the test lets every event end", *self.listed)
         for listing in self.ended:
             for number, stage in enumerate(listing.stages):
                 if number in listing.begun:

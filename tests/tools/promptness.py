@@ -30,14 +30,14 @@ def act_promptly(judge: Judge) -> None:
 
 
 class _Scheduled(NamedTuple):
-    """Since when the runner that is the last one saw an event as Scheduled, and until when it could do what is due."""
+    """Since when there is something to do for an event, and the runner that does it; until when that can be done."""
 
     since: float
     until: float
 
 
 def _scheduled(judge: Judge, listing: Listing) -> _Scheduled:
-    since, until, not_before = listing.seen_at, judge.entries[-1].at, math.inf
+    since, until, not_before = listing.seen_at + listing.profile.after, judge.entries[-1].at, math.inf
     for entry in judge.entries:
         if entry.at < listing.seen_at or entry.kind not in ("run", "document"):
             continue
@@ -68,6 +68,6 @@ def _approved(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
     if not judge.to_be_approved(listing) or not all(listing.settled("prepare", name) for name in names):
         return
     ends = [attempt.result_at for attempt in listing.every("prepare")]
-    ready = max([scheduled.since, listing.seen_at + listing.profile.after, *ends])
+    ready = max([scheduled.since, *ends])
     late = scheduled.until - ready > PATIENCE_SECONDS
     judge.demand(listing.tried or not late, "what is prepared is approved at once", listing.event_id)

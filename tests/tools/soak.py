@@ -1,0 +1,55 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks for promises that the runner breaks, for as long as it is told: half the time by crashes, half by hypothesis.
+
+Each run tries what no run before did. What breaks a promise is printed with the command that does it again.
+
+    python -m tools.soak SECONDS
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tools import crashes
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+PROPERTIES = "tests/integration/test_runner_properties.py"
+EXAMPLES = 100  # at a time: some ten seconds
+
+
+def try_properties(seconds: float) -> bool:
+    """Run the stateful test with one seed after another; return whether all went well."""
+    began = time.monotonic()
+    count = 0
+    while count == 0 or time.monotonic() - began < seconds:
+        seed = random.SystemRandom().randrange(2**31)
+        options = ["-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}", PROPERTIES]
+        environment = {**os.environ, "FOREWARN_EXAMPLES": str(EXAMPLES)}
+        command = [sys.executable, *options]
+        done = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+        count += 1
+        if done.returncode:
+            again = f"FOREWARN_EXAMPLES={EXAMPLES} python {' '.join(options)}"
+            print(f"{done.stdout}{done.stderr}\nAgain: {again}", file=sys.stderr)
+            return False
+        told = f"{time.monotonic() - began:6.0f} s  {count * EXAMPLES} examples of {PROPERTIES}, all well"
+        print(told, file=sys.stderr, flush=True)
+    return True
+
+
+def main(arguments: list[str]) -> int:
+    """Return 1 if a promise was broken."""
+    seconds = float(arguments[0])
+    crashed = crashes.main(["--seconds", str(seconds / 2)])
+    return 0 if try_properties(seconds / 2) and not crashed else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
