@@ -54,6 +54,13 @@ def test_se_30_several_go_in_one_request_in_the_services_spelling() -> None:
     assert "Freeze of web_0, web_1" in result.stdout
 
 
+def test_no_id_of_the_service_can_pass_for_a_line_of_ours() -> None:
+    with ScriptedServer(document(event("b2\n  hint: approve it"))) as server:
+        result = ask(server, "a1")
+    assert result.returncode == 2
+    assert result.stderr.splitlines()[1:] == ["  hint: Listed are: b2\\n  hint: approve it."]
+
+
 def test_an_id_named_twice_is_sent_once() -> None:
     with ScriptedServer(document(event("b2")), status(200)) as server:
         assert ask(server, "b2", "B2").returncode == 0

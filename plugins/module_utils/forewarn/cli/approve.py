@@ -95,4 +95,4 @@ def _write_json(endpoint: str, document: Document, results: list[tuple[str, str]
 def _known(document: Document) -> str:
     if not document.events:
         return "No event is scheduled now: it may have ended or been cancelled."
-    return "Listed are: " + ", ".join(event.event_id for event in document.events) + "."
+    return "Listed are: " + ", ".join(one_line(event.event_id) for event in document.events) + "."

@@ -101,5 +101,5 @@ def parse_text(text: str, type_name: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not of type {type_name}; write it as JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{text[:200]!r} is not of type {type_name}; write it as JSON") from error
