@@ -105,9 +105,13 @@ class RunnerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), description=DESCRIPTIONS, notice=NOTICES)
     def use_an_id_again(self, data: st.DataObject, description: str, notice: float) -> None:
         life = data.draw(st.sampled_from([life for life in self.events() if not life.listed]))
-        del self.world.model.events[life.event_id.lower()]
-        spec = EventSpec("Redeploy", (self.vm,), notice=notice, description=description, event_id=life.event_id.lower())
-        self.world.model.schedule(spec)
+        key, resources = life.event_id.lower(), (self.vm,)
+        if not self.judge.over_for_good(key):  # to the runner it is the same event, however long nobody asked
+            description, resources = str(life.spec.description), life.spec.resources
+        del self.world.model.events[key]
+        self.world.model.schedule(
+            EventSpec("Redeploy", resources, notice=notice, description=description, event_id=key)
+        )
 
     @rule()
     def switch_the_service_off(self) -> None:
