@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,9 +41,12 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
     """
     # Not at the top: it imports the CEL library, and this file is imported for every filter of the collection.
     from ..module_utils.forewarn.compiler.expression import ExpressionError, check
-    from ..module_utils.forewarn.compiler.libraries import require_libraries
 
-    require_libraries()
+    if importlib.util.find_spec("celpy") is None:
+        raise InputError(
+            f"expressions of CEL need cel-python, not installed for {sys.executable}.",
+            f"Install it: {sys.executable} -m pip install cel-python",
+        )
     if not isinstance(values, Mapping):
         raise InputError("the values are no mapping of names.")
     names = [name for name in dict.fromkeys(_WORD.findall(source)) if name in values or name in types]

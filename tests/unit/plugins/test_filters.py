@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -147,3 +148,14 @@ def test_mistakes_of_expressions_are_told(
     with pytest.raises(AnsibleError) as caught:
         plugins.cel(values, expression, types)
     assert text in str(caught.value)
+
+
+def test_an_expression_asks_for_the_library_that_it_needs(
+    plugins: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are for policies, and so is the way out of an artifact."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, package=None: None)
+    with pytest.raises(AnsibleError, match="expressions of CEL need cel-python, not installed for ") as caught:
+        plugins.cel({"n": 1}, "n + 1")
+    assert "-m pip install cel-python" in str(caught.value)
+    assert "polic" not in str(caught.value)
