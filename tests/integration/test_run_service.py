@@ -11,7 +11,7 @@ import re
 import signal
 import socket
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,10 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
+from forewarn.runner import heartbeat
 from forewarn.runner.journal_reader import JournalReader
 from tools.runner_process import Process, Start, runners
+from tools.timed_runner import wait_for
 
 FREEZE = """
 name: freezes
@@ -70,6 +72,16 @@ def reload(runner: Process, name: str, count: int = 1) -> dict[str, Any]:
     return runner.wait_for(name, count=count)
 
 
+def told(directory: Path) -> Mapping[str, Any]:
+    """Return what the runner says of itself, next time."""
+    path = str(directory / "state-web_0")
+    before = heartbeat.read(path)
+    wait_for(lambda: heartbeat.read(path) != before)
+    beat = heartbeat.read(path)
+    assert beat
+    return beat.fields
+
+
 def approvals(emulator: EmulatorClient) -> list[list[str]]:
     return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
 
@@ -90,13 +102,15 @@ def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
     failed = reload(runner, "reload-failed")
     assert "digest" in failed["reason"]
     assert "goes on with what it had" in failed["hint"]
+    assert "digest" in told(tmp_path)["reload_problem"]
     config.write_text('{"artifact": "policy.json",')
     assert "config.json:1" in reload(runner, "reload-failed", 2)["reason"]
     assert approvals(emulator) == []
 
     compiled(artifact, FREEZE)
-    config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 5}}))
+    config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 5}, "interval": 1.5}))
     reload(runner, "reloaded")
+    assert told(tmp_path).items() >= {"reload_problem": None, "interval_seconds": 1.5}.items()
     assert "no rule" in runner.wait_for("decision", count=2)["reason"]
     assert approvals(emulator) == [], "a freeze of 5 s is not shorter than 5 s"
     config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 6}}))

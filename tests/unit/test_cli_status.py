@@ -186,6 +186,16 @@ def test_journal_trouble_is_told(recorded: Recorded, status: Status) -> None:
     assert "journal  nothing can be kept: STATE/journal.db cannot be used: the disk is full" in shown.lines
 
 
+def test_a_refused_reload_is_told(recorded: Recorded, status: Status) -> None:
+    recorded.beat(reload_problem="config.json:1: bad JSON")
+    shown = status()
+    assert shown.code == 1
+    assert (
+        "reload   the last reload was refused, and it goes on with what it had: config.json:1: bad JSON" in shown.lines
+    )
+    assert "the last reload was refused: config.json:1: bad JSON" in json.loads(status("--json").out)["problems"]
+
+
 def test_without_a_journal_the_runner_is_shown_all_the_same(recorded: Recorded, status: Status) -> None:
     recorded.beat()
     recorded.journal.close()
@@ -263,6 +273,14 @@ WAITING: list[tuple[dict[str, Any], str]] = [
     (
         {"state": "preparing", "plan": [planned("prepare", DRAIN, attempts=1)]},
         "prepare hook run /usr/local/bin/drain --wait to be tried again; attempt 1 was interrupted",
+    ),
+    (  # between the end of its last hook and the next document
+        {
+            "state": "prepared",
+            "plan": [planned("prepare", DRAIN, "succeeded")],
+            "decision": decided("preparing", "waits for run /usr/local/bin/drain --wait"),
+        },
+        "its approval, with the next document",
     ),
     ({"state": "started"}, "the event to end"),
     (

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import __version__
@@ -54,9 +55,6 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
             identity = Identity(asking, args.vm_name, log, clocks.monotonic)
             parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
             parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
-            _introduce(parts, setup, client.endpoint.url, directory)
-            for text in absent:
-                log.error("hook-missing", reason=text, hint="Events that need it will be held.")
             runner = Runner(
                 parts,
                 stop,
@@ -64,19 +62,26 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
                 last_poll=_last_poll(beat),
                 down_seconds=None if beat is None else downtime(beat, clocks),
             )
-            if mode.once:
-                runner.run_once()
-            elif args.metrics_listen is None:
-                runner.run(setup.interval)
-            else:
-                _run_with_listener(runner, parts, setup)
+            with _listening(parts, None if mode.once else args.metrics_listen):
+                _introduce(parts, setup, client.endpoint.url, directory)
+                for text in absent:
+                    log.error("hook-missing", reason=text, hint="Events that need it will be held.")
+                if mode.once:
+                    runner.run_once()
+                else:
+                    runner.run(setup.interval)
 
 
-def _run_with_listener(runner: Runner, parts: Parts, setup: Setup) -> None:
-    server = MetricsServer(setup.args.metrics_listen, parts.metrics.render, parts.housekeeping.health)
+@contextmanager
+def _listening(parts: Parts, address: str | None) -> Iterator[None]:
+    """Serve metrics, if that is asked for. Raises InputError where that is not possible, before anything is begun."""
+    if address is None:
+        yield
+        return
+    server = MetricsServer(address, parts.metrics.render, parts.housekeeping.health)
     server.start()
     try:
-        runner.run(setup.interval)
+        yield
     finally:
         server.close()
 

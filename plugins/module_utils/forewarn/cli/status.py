@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
-        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, or a "
-        "preparation or a recovery has failed; 2 for bad usage, or where no runner has worked."
+        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, or a reload was "
+        "refused, or a preparation or a recovery has failed; 2 for bad usage, or where no runner has worked."
     )
 
 
@@ -104,6 +104,8 @@ def examine(state: State, clocks: Clocks) -> dict[str, Any]:
         problems.append(f"the runner is {runner['text']}")
     elif service["state"] != "ok":
         problems.append(f"the service {service['text']}")
+    if runner["condition"] == RUNNING and runner["reload_problem"]:
+        problems.append(f"the last reload was refused: {runner['reload_problem']}")
     if trouble:
         problems.append(f"the journal: {trouble}")
     problems += [f"{_name(event)}: {event['failure']}" for event in (*events, *failed) if event["failure"]]
@@ -138,6 +140,7 @@ def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
         "dry_run": fields.get("dry_run") is True,
         "vm": text_of(fields, "vm") or None,
         "interval_seconds": number_of(fields, "interval_seconds"),
+        "reload_problem": text_of(fields, "reload_problem") or None,
         "started_at": None if started is None else iso(started.wall, "milliseconds"),
         "last_alive_at": None if last is None else iso(last.wall, "milliseconds"),
         "silent_seconds": None if last is None else round(clocks.since(last), 3),
@@ -275,6 +278,9 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
     page.hanging(_label("service"), service["text"] if running else f"not asked; {service['answered']}", style)
     if runner["policy"]:
         page.hanging(_label("policy"), runner["policy"])
+    if running and runner["reload_problem"]:
+        text = f"the last reload was refused, and it goes on with what it had: {runner['reload_problem']}"
+        page.hanging(_label("reload"), text, "yellow")
     trouble = report["journal"]["trouble"]
     if trouble:
         page.hanging(_label("journal"), trouble, "bold", "red")

@@ -66,7 +66,8 @@ class Waiting:
         if standing == approval.SEND:
             return self._approval(life)
         if standing == "preparing":  # nothing is under way: too much else is, or what is undone is what this one does
-            return self._hooks(life, "prepare") or why
+            following = "its approval, with the next document" if life.state == "prepared" else why
+            return self._hooks(life, "prepare") or following
         return f"{standing or 'the runner'}: {why}" if why else standing or "the runner"
 
     def _leader(self, life: LifeRow, decision: Mapping[str, Any]) -> str:

@@ -44,18 +44,18 @@ def load(source: bytes | str | Mapping[str, Any]) -> Artifact:
     """
     data = source if isinstance(source, Mapping) else _decode(source)
     if data.get("format") != FORMAT:
-        raise InputError("this is not a compiled policy", "compile it: forewarn policy compile POLICY -o policy.json")
+        raise InputError("this is not a compiled policy", "Compile it: forewarn policy compile POLICY -o policy.json")
     version = data.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version != FORMAT_VERSION:
         raise InputError(
             f"the artifact has format version {version!r}, and this forewarn reads {FORMAT_VERSION}",
-            "compile the policies again with the forewarn that runs them",
+            "Compile the policies again with the forewarn that runs them.",
         )
     digest = digest_of(data)
     if data.get("digest") != digest:
         raise InputError(
             "the artifact's digest does not match its content: it was changed or damaged",
-            "compile the policies again; an artifact is never edited",
+            "Compile the policies again; an artifact is never edited.",
         )
     if data.get("api_version") not in API_VERSIONS:
         raise InputError(f"the artifact is for api-version {data.get('api_version')!r}, which is not known")
@@ -72,7 +72,7 @@ def _decode(source: bytes | str) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"the artifact is not JSON: {error}",
-            "a policy file has to be compiled first: forewarn policy compile POLICY -o policy.json",
+            "A policy file has to be compiled first: forewarn policy compile POLICY -o policy.json",
         ) from error
     if not isinstance(data, dict):
         raise InputError("the artifact is not a JSON object")
@@ -86,5 +86,5 @@ def _try_expressions(data: Mapping[str, Any]) -> None:
             Program(policy)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"the artifact is damaged ({type(error).__name__}: {error})", "compile the policies again"
+            f"the artifact is damaged ({type(error).__name__}: {error})", "Compile the policies again."
         ) from error

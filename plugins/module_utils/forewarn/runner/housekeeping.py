@@ -116,9 +116,10 @@ class Housekeeping:
         """Say that the configuration is read again."""
         self._notifier.reloading()
 
-    def reloaded(self, taken: bool) -> None:
-        """Say that this is done, and whether what was read is used now."""
-        self._metrics.set("forewarn_last_reload_successful", 1.0 if taken else 0.0)
+    def reloaded(self, problem: str | None) -> None:
+        """Say that this is done; ``problem`` is why what was read is not used now, None if it is."""
+        self.facts["reload_problem"] = problem
+        self._metrics.set("forewarn_last_reload_successful", 1.0 if problem is None else 0.0)
         self._notifier.ready(self.status(self._conductor.lives))
 
     def stopping(self) -> None:
@@ -142,6 +143,8 @@ class Housekeeping:
         drills = len(lives) - len(ours)
         if drills:
             parts.append(f"{drills} {'drill' if drills == 1 else 'drills'} under way")
+        if self.facts.get("reload_problem"):
+            parts.append(f"the last reload was refused: {self.facts['reload_problem']}")
         text = "; ".join(parts)
         return text[:1].upper() + text[1:]
 

@@ -233,10 +233,11 @@ class Runner:
             return
         parts = self._parts
         parts.housekeeping.reloading()
-        taken = False
+        problem = None
         try:
             reloaded = self._reload_configuration()
         except InputError as error:
+            problem = error.message
             hint = "The runner goes on with what it had. " + error.hint
             parts.log.error("reload-failed", reason=error.message, hint=hint.strip())
             parts.journal.note("reload-failed", None, reason=error.message)
@@ -250,6 +251,6 @@ class Runner:
                 parts.log.error("hook-missing", reason=text, hint="Events that need it will be held.")
             parts.journal.note("reloaded", None, policy=reloaded.policies.digest, before=before)
             parts.housekeeping.decided_by(reloaded.policies)
+            parts.housekeeping.facts["interval_seconds"] = reloaded.interval_seconds
             self._ticks = self._new_ticks(reloaded.interval_seconds)
-            taken = True
-        parts.housekeeping.reloaded(taken)
+        parts.housekeeping.reloaded(problem)
