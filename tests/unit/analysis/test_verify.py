@@ -118,6 +118,25 @@ def test_rules_that_can_fail(tmp_path: Path) -> None:
     assert "DurationInSeconds is missing" in told.message
 
 
+def test_a_dead_rule_within_one_that_a_slice_never_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HEAD + (
+        "    - id: outer\n      condition: event.EventType == 'Freeze'\n      rule:\n        match:\n"
+        "          - {id: first, condition: leader, output: hold}\n"
+        "          - {id: again, condition: leader, output: approve}\n    - {output: hold}\n"
+    )
+    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 30)
+    finding = of(found(tmp_path, text), "shadowed-rule")
+    assert finding.message == "rule outer.again never decides: outer.first before it takes every event that it is for"
+
+
+def test_what_only_unknown_types_meet_no_event_meets(tmp_path: Path) -> None:
+    known = "['Freeze', 'Reboot', 'Redeploy', 'Preempt', 'Terminate']"
+    text = (
+        HEAD + f'    - {{id: new, condition: "!(event.EventType in {known})", output: hold}}\n    - {{output: hold}}\n'
+    )
+    assert of(found(tmp_path, text), "unsatisfiable-rule").rule == "new"
+
+
 def test_slices_of_a_large_space_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = CLASSIC.replace("    - id: rest\n      output: hold\n", "") + (
         "    - {id: user, condition: event.EventSource == 'User' && notice > age, output: approve, approver: any}\n"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..policy.decision import HOLD
 from .boxes import describe
-from .decide import Decided, MatchSets, PolicyDecided
+from .decide import DOUBT, Decided, MatchSets, PolicyDecided
 from .domains import MISSING
 from .finding import Finding, Severity
 from .proof import Prover
@@ -67,18 +67,20 @@ def never(decided: Decided) -> dict[int, Dead]:
     """Return the rules that never decide, of a policy that is looked at alone, by their number."""
     found: dict[int, Dead] = {}
     for policy in decided.policies:
-        _look_for_dead(decided, policy, policy.policy.matches, found)
+        doubtful = sum(region.classes for region in policy.regions if region.how == DOUBT)  # no rule is asked of them
+        among = decided.space.reachable ^ doubtful
+        _look_for_dead(decided, policy, policy.policy.matches, among, found)
     return found
 
 
 def _look_for_dead(
-    decided: Decided, policy: PolicyDecided, matches: tuple[ReadMatch, ...], found: dict[int, Dead]
+    decided: Decided, policy: PolicyDecided, matches: tuple[ReadMatch, ...], among: int, found: dict[int, Dead]
 ) -> None:
     before: list[MatchSets] = []
     for match in matches:
         sets = policy.matches[match.number]
         if not sets.met:
-            wanted = decided.space.reachable
+            wanted = among
             if match.condition is not None:
                 wanted &= decided.evaluation.once(match.condition).true
             left, takers = wanted, []
@@ -90,8 +92,8 @@ def _look_for_dead(
                     takers.append(one.match.path)
                     left ^= taken
             found[match.number] = Dead(policy, match, bool(wanted), tuple(takers))
-        elif match.inner is not None:
-            _look_for_dead(decided, policy, match.inner, found)
+        if match.inner is not None:  # also of a dead one: it may be alive in another slice
+            _look_for_dead(decided, policy, match.inner, among, found)
         before.append(sets)
 
 

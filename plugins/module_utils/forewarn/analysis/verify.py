@@ -86,8 +86,9 @@ class _Merged:
 
     def findings(self) -> list[Finding]:
         """Return all findings, with what their messages lack."""
-        dead = (one.finding() for one in (self._dead or {}).values())
-        return [*(self._merge(found) for found in self._found.values()), *dead]
+        dead = {one.match.path: one for one in (self._dead or {}).values()}
+        outermost = [one for path, one in dead.items() if not any(path.startswith(other + ".") for other in dead)]
+        return [*(self._merge(found) for found in self._found.values()), *(one.finding() for one in outermost)]
 
     def _merge(self, found: list[Found]) -> Finding:
         first = min(found, key=lambda one: RANK[one.finding.severity])
