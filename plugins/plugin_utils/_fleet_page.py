@@ -67,14 +67,14 @@ dt{padding-top:.1rem}dd{margin:0}
 .on{border-top:1px solid var(--line);margin-top:.6rem;padding-top:.6rem}
 .steps{list-style:none;padding:0;margin:.4rem 0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.875rem}
 .past{border-top:1px solid var(--line);padding:.5rem 0}summary{cursor:pointer;padding:.3rem 0}
-.lane{display:grid;grid-template-columns:10rem minmax(0,1fr);gap:.2rem 1rem;align-items:center;
+.lane{display:grid;grid-template-columns:12rem minmax(0,1fr);gap:.2rem 1rem;align-items:center;
 border-top:1px solid var(--line);padding:.3rem 0}.lane svg{display:block;width:100%;overflow:visible}
 .chart{border-left-width:1px}
 line{stroke-linecap:round}line.now{stroke:var(--dim);stroke-width:1.5;stroke-dasharray:2 3}
 line.m-wait{stroke:var(--m-wait);stroke-width:5}line.m-good{stroke:var(--m-good);stroke-width:8}
 line.m-bad{stroke:var(--m-bad);stroke-width:11}line.m-calm{stroke:var(--m-calm);stroke-width:3}
 line.ahead{stroke:var(--m-wait);stroke-width:2;stroke-dasharray:1 5}
-.axis{display:flex;justify-content:space-between;font-size:.8125rem;color:var(--dim);margin-left:11rem}
+.axis{display:flex;justify-content:space-between;font-size:.8125rem;color:var(--dim);margin-left:13rem}
 .key{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0;margin:.6rem 0 0;font-size:.8125rem}
 .key svg{width:1.6rem;height:.7rem;margin-right:.35rem}
 @media (max-width:36rem){body{padding:.8rem .7rem 2rem}.lane{grid-template-columns:minmax(0,1fr)}.axis{margin-left:0}

@@ -133,6 +133,7 @@ def test_the_map_says_what_the_policy_says(web: Path, chromium: Browser) -> None
     assert {text.partition(": ")[2] for text in rows[3]} == {"hold, web-tier/preempt"}
     choose(chromium, "EventStatus", "Started")
     assert {text.partition(": ")[2] for row in cells(chromium) for text in row} == {"hold, web-tier/under-way"}
+    assert cells(chromium)[0][1].startswith("Freeze, DurationInSeconds 0..: ")  # what makes no difference is one
     choose(chromium, "EventStatus", "any")
     assert cells(chromium)[0][1].endswith(": mixed, approve or hold")
     chromium.run("document.querySelectorAll('.cell')[1].focus()")
@@ -265,6 +266,38 @@ def test_a_difference_begins_at_what_changes(changed: Path, chromium: Browser) -
     assert "Freeze · DurationInSeconds 9..14" in shown
     assert "drained before the Freeze" in shown
     assert "a freeze of 9 s goes unnoticed" in shown
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desk", "phone"])
+def test_a_wide_table_scrolls_by_itself(size: tuple[int, int], chromium: Browser, tmp_path: Path) -> None:
+    rules = "".join(
+        f"    - {{id: r{seconds}, condition: event.DurationInSeconds == {seconds}, output: {output}}}\n"
+        for seconds, output in zip(range(0, 90, 3), ["approve", "hold"] * 15, strict=True)
+    )
+    (tmp_path / "wide.yml").write_text(f"name: wide\nrule:\n  match:\n{rules}")
+    page = verified(tmp_path, tmp_path / "wide.yml")
+    chromium.show(page, size)
+    assert len(cells(chromium)[0]) == 61
+    assert chromium.overflow() <= 0
+    assert chromium.too_wide() == []
+    chromium.run("document.querySelector('.cell').focus()")
+    ActionChains(chromium.driver).send_keys(Keys.END).perform()
+    seen = chromium.run(
+        """
+        const cell = document.activeElement.getBoundingClientRect();
+        const head = document.activeElement.parentElement.cells[0].getBoundingClientRect();
+        return [cell.left >= head.right, cell.right <= window.innerWidth];
+        """
+    )
+    assert seen == [True, True]
+    ActionChains(chromium.driver).send_keys(*[Keys.ARROW_LEFT] * 40).perform()
+    assert chromium.run(
+        """
+        const cell = document.activeElement.getBoundingClientRect();
+        return cell.left >= document.activeElement.parentElement.cells[0].getBoundingClientRect().right - 4;
+        """
+    )
+    assert chromium.complaints(page) == []
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desk", "phone"])

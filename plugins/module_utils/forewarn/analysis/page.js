@@ -71,7 +71,7 @@
   }
 
   function allowing(chosen) {
-    return (dim) => (chosen.has(dim) ? [chosen.get(dim)] : everywhere(dim));
+    return (dim) => (chosen.has(dim) ? [chosen.get(dim)].flat() : everywhere(dim));
   }
 
   function leaves(view, chosen) {
@@ -320,25 +320,54 @@
     return everywhere(dim).filter((place) => leaves(state.view, new Map([...chosen, [dim, place]])).length);
   }
 
+  function withPlaces(chosen, ...more) {
+    return new Map([...chosen, ...more.filter(([dim]) => dim !== null)]);
+  }
+
+  // Of two choices with the same one, the same is decided for the same reasons
+  function signature(chosen) {
+    const { made, keys, root } = new Simple(state.view, chosen, (leaf, number) => number);
+    return JSON.stringify([made, keys, root]);
+  }
+
+  // Adjacent numbers that make no difference are one column
+  function merged(places, told) {
+    const columns = [];
+    for (const place of places) {
+      const label = place === null ? "any" : dims[state.across].values[place].label;
+      const [, low, high] = /^(\d+)(?:\.\.(\d*))?$/.exec(label) || [];
+      const key = low === undefined ? null : told(place);
+      const last = columns.at(-1);
+      if (last && key !== null && last.key === key) {
+        last.places.push(place);
+        last.label = `${last.low}..${high ?? low}`;
+      } else columns.push({ places: place === null ? null : [place], label, low, key });
+    }
+    return columns;
+  }
+
   function drawMap() {
     const holder = document.getElementById("panels");
     const chosen = new Map([...state.chosen].filter(([dim]) => dim !== state.across && dim !== state.panels));
-    const across = shownPlaces(state.across, chosen);
     const down = shownPlaces(rows, chosen);
     const found = shownPlaces(state.panels, chosen);
+    const across = merged(shownPlaces(state.across, chosen), (column) => down.flatMap((row) => found.map((panel) =>
+      signature(withPlaces(chosen, [rows, row], [state.across, column], [state.panels, panel])))).join());
     panels = [];
     holder.replaceChildren();
     for (const place of found) {
       const title = place === null ? "" : dims[state.panels].title + ": " + dims[state.panels].values[place].label;
       const body = make("tbody", { role: "rowgroup" });
       const table = make("table", { role: "grid", "aria-label": title || "Decisions" },
-        title ? make("caption", { text: title }) : null, head(across), body);
+        head(across), body);
+      table.style.setProperty("--columns", across.length);
       const cells = down.map((row) => across.map((column) => cell(row, column, place, chosen)));
       cells.forEach((line, index) => body.append(make("tr", { role: "row" },
         rowHead(dims[rows].values[down[index]].label),
         ...line.map((one) => one.element))));
       panels.push(cells);
-      holder.append(make("div", { class: "panel" }, table));
+      holder.append(make("div", { class: across.length > 6 ? "panel wide" : "panel" },
+        title ? make("h3", { text: title }) : null, make("div", { class: "scroll" }, table)));
     }
     if (!panels.length || !panels[0].length) {
       panels = [];
@@ -356,31 +385,27 @@
     return make("th", { scope: "row", role: "rowheader", class: name.length > 16 ? "long" : "" }, ...breakable(name));
   }
 
-  // Names such as SpotRebalanceRecommendation may break where a word begins
+  // Names such as SpotRebalanceRecommendation may break where a word begins, and ranges before their end
   function breakable(name) {
-    return printable(name).split(/(?=[A-Z][a-z])/).flatMap((part, index) => (index ? [make("wbr"), part] : [part]));
+    return printable(name).split(/(?=[A-Z][a-z])|(?<=\.\.)/).flatMap((part, index) => (index ? [make("wbr"), part] : [part]));
   }
 
   function head(across) {
-    const names = across.map((place) => (place === null ? "any" : dims[state.across].values[place].label));
+    const names = across.map((column) => column.label);
     const top = state.across === null ? null : make("tr", { role: "row" },
       make("td", { role: "presentation" }),
       make("th", { class: "axis", colspan: across.length, text: dims[state.across].title, scope: "colgroup",
         role: "columnheader" }));
     return make("thead", { role: "rowgroup" }, top, make("tr", { role: "row" },
       make("th", { class: "axis", scope: "col", role: "columnheader", text: dims[rows].title }),
-      ...names.map((text) => make("th", { scope: "col", role: "columnheader", text }))));
+      ...names.map((text) => make("th", { scope: "col", role: "columnheader" }, ...breakable(text)))));
   }
 
   function cell(row, column, panel, base) {
-    const chosen = new Map(base);
+    const chosen = withPlaces(base, [rows, row], [state.across, column.places], [state.panels, panel]);
     const told = [dims[rows].values[row].label];
-    chosen.set(rows, row);
-    for (const [dim, place] of [[state.across, column], [state.panels, panel]]) {
-      if (dim === null) continue;
-      chosen.set(dim, place);
-      told.push(dims[dim].title + " " + dims[dim].values[place].label);
-    }
+    if (state.across !== null) told.push(dims[state.across].title + " " + column.label);
+    if (state.panels !== null) told.push(dims[state.panels].title + " " + dims[state.panels].values[panel].label);
     const found = leaves(state.view, chosen);
     const kinds = categories(state.view, found);
     const category = !kinds.length ? "none" : kinds.length > 1 ? "mixed" : kinds[0];
@@ -390,7 +415,7 @@
     if (category === "mixed") element.append(make("span", { class: "parts" }, ...kinds.map((one) =>
       make("span", { class: "part c-" + one }, icon(one)))));
     else element.append(icon(category), make("span", { class: "name", text: shortWord(category) }));
-    const one = { id: JSON.stringify([row, column, panel]), element, chosen, found, category, told };
+    const one = { id: JSON.stringify([row, column.label, panel]), element, chosen, found, category, told };
     element.addEventListener("focus", () => select(one, true));
     element.addEventListener("click", () => element.focus());
     element.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && describe(one));
