@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
-        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, or a reload was "
-        "refused, or a preparation or a recovery has failed; 2 for bad usage, or where no runner has worked."
+        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, a reload "
+        "was refused, or a preparation or a recovery has failed; 2 for bad usage, or where no runner has worked."
     )
 
 
