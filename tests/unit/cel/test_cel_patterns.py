@@ -49,6 +49,7 @@ QUANTIFIERS = [
 TEXTS = [
     *("", "a", "b", "ab", "aab", "ba\nb", "kK\u212a", "s\u017f", "1-2", "é", "É"),
     *("aaaa bbb", "x.y", "-", "AB", "]", "\n"),
+    *("aéa", "a\U0001f600_"),
     *("\x0b", "\r\n", "_", "a_b", "\u2028", "\U0001f600", "web_0", "\x85", "\xa0", "٣", "A", "S", "\ufffd"),
 ]  # fmt: skip
 
@@ -196,6 +197,7 @@ def test_no_pattern_is_slow_on_a_hostile_text(pattern: str) -> None:
         ("[[:^alpha:]]", "class"),
         ("(?i)é", "ASCII"),
         ("(?i)\\w", "agree"),
+        ("\\B", "agree"),
         ("(?i)[[:alpha:]]", "agree"),
         ("(?P<1>a)", "flag"),
     ],

@@ -171,7 +171,9 @@ class _Parser:
 
     def escape(self, start: int) -> Any:
         character = self.peek()
-        if character in ("A", "z", "b", "B") and character:
+        if character == "B":  # RE2 takes the middle of a character of several bytes for such a place
+            raise PatternError("engines do not agree on \\B beside characters beyond ASCII", start)
+        if character in ("A", "z", "b") and character:
             self.position += 1
             return ["a", {"A": "^", "z": "$"}.get(character, character)]
         return self.characters(self.escaped_set(start))

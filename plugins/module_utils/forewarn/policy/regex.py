@@ -7,7 +7,7 @@ The compiler turns a pattern into a program of states; here all states are follo
 backtrack and no pattern that a hostile text can make slow. A program is JSON: a list of instructions
 
 ``["c", ranges]`` one character of the ranges ``[low, high, low, high, …]`` (code points), then the next instruction;
-``["a", kind]`` an assertion: ``^`` ``$`` (text), ``b`` ``B`` (ASCII word boundary), then the next;
+``["a", kind]`` an assertion: ``^`` ``$`` (text), ``b`` (ASCII word boundary), then the next;
 ``["s", x, y]`` go on at both; ``["j", x]`` go on there, counted from the instruction; ``["m"]`` matched.
 """
 
@@ -79,7 +79,7 @@ def _check(program: list[Any]) -> None:
             (bounds,) = operands
             right = len(bounds) % 2 == 0 and all(map(_is_int, bounds)) and bounds == sorted(bounds)
         else:
-            right = instruction == ["m"] or instruction in (["a", "^"], ["a", "$"], ["a", "b"], ["a", "B"])
+            right = instruction == ["m"] or instruction in (["a", "^"], ["a", "$"], ["a", "b"])
         if not right:
             raise ValueError(f"instruction {at} of a pattern is damaged")
 
@@ -91,7 +91,7 @@ def _holds(kind: str, text: str, position: int) -> bool:
         return position == len(text)
     before = position > 0 and text[position - 1] in _WORD
     after = position < len(text) and text[position] in _WORD
-    return (before != after) == (kind == "b")
+    return before != after
 
 
 def _is_int(value: object) -> bool:
