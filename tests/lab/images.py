@@ -34,6 +34,11 @@ def root_file_systems(suites: Iterable[str]) -> dict[str, Path]:
         return dict(zip(names, pool.map(_root_file_system, names), strict=True))
 
 
+def absent(suites: Iterable[str] = SUITES) -> bool:
+    """Return whether one of them has to be built first, which takes minutes and a network."""
+    return any(not (CACHE / f"{suite}-{_RECIPE}").exists() for suite in suites)
+
+
 def key() -> Path:
     """Return the private key that every host lets in; its public half lies beside it."""
     path = CACHE / "key"

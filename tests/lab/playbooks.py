@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .lab import Lab
+from .machine import LabError
 
 _RECAP = re.compile(r"^(\S+)\s*: (ok=.*)$", re.MULTILINE)
 # The hosts' boot id is a mount of systemd-nspawn's, which older systemds lose when they protect /proc in this way; a
@@ -61,22 +64,57 @@ class Playbooks:
         directory.mkdir(exist_ok=True)
         (directory / f"{name}.yml").write_text(json.dumps(values))
 
-    def play(self, name: str, variables: Mapping[str, Any], *options: str, timeout: float = 240) -> Played:
+    def play(
+        self,
+        name: str,
+        variables: Mapping[str, Any],
+        *options: str,
+        timeout: float = 240,
+        heard: Callable[[str], None] | None = None,
+    ) -> Played:
         """Run a playbook: a path in the directory, or a name such as ``forewarn.azure.rollout``."""
-        command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.json"]
-        process = subprocess.run(
-            [*command, "-e", json.dumps(variables), *options, name],
+        code, text = self.run(
+            "ansible-playbook", "-e", json.dumps(variables), *options, name, timeout=timeout, heard=heard
+        )
+        recap = {
+            host: {key: int(number) for key, number in re.findall(r"(\w+)=(\d+)", counts)}
+            for host, counts in _RECAP.findall(text)
+        }
+        return Played(code, recap, text)
+
+    def run(
+        self, program: str, *arguments: str, timeout: float = 240, heard: Callable[[str], None] | None = None
+    ) -> tuple[int, str]:
+        """Run a program of Ansible's with the inventory; return its exit code and what it wrote.
+
+        ``heard`` is called with each line as it comes. LabError if it does not end in time.
+        """
+        command = [str(Path(sys.executable).parent / program), "-i", "inventory.json", *arguments]
+        lines = []
+        with subprocess.Popen(
+            command,
             cwd=self.directory,
             env=self._environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=timeout,
-            check=False,
-        )
-        recap = {
-            host: {key: int(number) for key, number in re.findall(r"(\w+)=(\d+)", counts)}
-            for host, counts in _RECAP.findall(process.stdout)
-        }
-        return Played(process.returncode, recap, process.stdout)
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            watchdog = threading.Timer(timeout, process.kill)
+            watchdog.start()
+            try:
+                for line in process.stdout:
+                    lines.append(line)
+                    if heard is not None:
+                        heard(line)
+            except BaseException:
+                process.terminate()
+                raise
+            finally:
+                watchdog.cancel()
+        text = "".join(lines)
+        if process.returncode == -signal.SIGKILL:
+            raise LabError(f"{program} has not ended within {timeout:g} s:\n{text[-6000:]}")
+        return process.returncode, text

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The demo's second act: it shows what it promises on real hosts, and says why where it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROWS = {
+    "rollout": "running, ok",
+    "rollout again": "0 changes",
+    "freeze of 5 s": "approved by brief-freeze",
+    "ad-hoc question": "hold",
+    "freeze, no duration": "held by otherwise",
+    "web server, before": "inactive",
+    "reboot": "approved by reboot",
+    "web server, after": "active",
+    "a broken policy": "refused, untouched",
+}
+
+
+@pytest.mark.lab
+def test_the_demo_of_a_fleet_shows_every_act_and_finds_all_as_it_should_be(lab_machine: None, repository: Path) -> None:
+    process = subprocess.run(
+        [sys.executable, "demo/fleet_demo.py"], cwd=repository, capture_output=True, text=True, timeout=400, check=False
+    )
+    assert process.returncode == 0, process.stdout[-6000:] + process.stderr
+    lines = process.stdout[process.stdout.index("\nWHAT ") :].strip().split("\n\n")[0].splitlines()[1:]
+    rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
+    assert list(dict.fromkeys(row[0] for row in rows)) == list(ROWS)
+    assert [row[2:] for row in rows] == [[ROWS[row[0]], ROWS[row[0]], "yes"] for row in rows]
+    assert "\x1b" not in process.stdout  # plain in a pipe
+
+
+def test_where_there_can_be_no_hosts_it_says_why_and_what_to_install(repository: Path) -> None:
+    script = "from lab import machine; machine.missing = lambda: {reason!r}; import fleet_demo; exit(fleet_demo.main())"
+    reason = "the lab needs more programs: apt-get install systemd-container"
+    process = subprocess.run(
+        [sys.executable, "-c", script.format(reason=reason)],
+        env={**os.environ, "PYTHONPATH": f"{repository}/demo:{repository}/tests"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 3
+    assert process.stdout + process.stderr == f"error: The demo of a fleet cannot run here: {reason}.\n"
+
+
+def test_a_row_that_differs_is_a_failure(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(repository / "demo"))
+    import fleet_demo
+
+    demo = fleet_demo.Demo.__new__(fleet_demo.Demo)
+    demo.rows = []
+
+    class SomeHost:
+        name = "web_0"
+
+    for found in ("approved by reboot", "held by otherwise"):
+        demo._judge("reboot", SomeHost(), "approved by reboot", found)  # type: ignore[arg-type]  # its name is all of it
+    assert [row[-1] for row in demo.rows] == ["yes", "no"]
+    assert fleet_demo.verdict(demo.rows) == ["reboot, web_0: held by otherwise, not approved by reboot"]
