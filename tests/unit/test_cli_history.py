@@ -252,6 +252,22 @@ def test_marks(recorded: Recorded, history: History) -> None:
     assert any(line.endswith("  drill-1 ended: rehearsed") for line in lines)
 
 
+def test_how_a_drill_ended_is_told_with_that_drill(recorded: Recorded, history: History) -> None:
+    for drill in ("drill-1", "drill-2"):
+        life = recorded.life(drill, drill=True)
+        recorded.note("would-approve", life, event_ids=[drill])
+    event = recorded.life("REAL")
+    recorded.note("event-gone", event, outcome="cancelled", listed_seconds=3.0)
+    for drill in ("drill-1", "drill-2", "drill-unseen"):
+        recorded.note("drill", event_id=drill, result="overtaken", reason="")
+    parts = "\n".join(history()).split("\n\n")
+    assert [sorted(re.findall(r"(\S+) ended: overtaken", part)) for part in parts] == [
+        ["drill-1", "drill-unseen"],
+        ["drill-2", "drill-unseen"],
+        ["drill-unseen"],
+    ]
+
+
 def test_documents_are_shown_if_asked_for(recorded: Recorded, history: History) -> None:
     event = {"EventId": "A1", "EventType": "Freeze", "EventStatus": "Scheduled"}
     recorded.note("document", incarnation=3, document={"DocumentIncarnation": 3, "Events": [event]}, problems=["odd"])

@@ -33,7 +33,7 @@ from .state import (
     stamp_of,
     text_of,
 )
-from .timeline import DECISION, DOCUMENT, OF_THE_RUNNER, OUTCOMES, tell
+from .timeline import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, tell
 from .waiting import failure
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     before: list[JournalEntry] = []
     if since is not None:
         before.extend(journal.entries(kinds=RUNS, until_wall=since, newest_first=True, limit=1))
-    story = _Story(Page(Console(sys.stdout)), others, before=before, whole=args.event is not None)
+    story = _Story(Page(Console(sys.stdout)), lives, others, before=before, whole=args.event is not None)
     for life in lives:
         story.tell(life, list(journal.entries(life_id=life.id)))
     story.end()
@@ -183,15 +183,26 @@ def _between(first: Stamp, second: Stamp) -> float:
 class _Story:
     """Tells events one after another, and between and within them what concerned the runner as a whole.
 
+    ``others`` are the entries of no event; how a drill ended is told with its event, if that is one of ``lives``.
     ``before`` has the last start or end of a runner before all of them. ``whole``: nothing is shortened.
     """
 
     def __init__(
-        self, page: Page, others: Sequence[JournalEntry], *, before: Sequence[JournalEntry], whole: bool
+        self,
+        page: Page,
+        lives: Sequence[LifeRow],
+        others: Sequence[JournalEntry],
+        *,
+        before: Sequence[JournalEntry],
+        whole: bool,
     ) -> None:
         self.page = page
-        self._others = others
-        self._ids = [entry.id for entry in others]
+        self._drills: dict[str, list[JournalEntry]] = {_event_id(life): [] for life in lives}  # how each ended
+        self._others: list[JournalEntry] = []
+        for entry in others:
+            of_a_drill = entry.kind == DRILL and text_of(entry.fields, "event_id") in self._drills
+            (self._drills[text_of(entry.fields, "event_id")] if of_a_drill else self._others).append(entry)
+        self._ids = [entry.id for entry in self._others]
         self._whole = whole
         runs = [entry for entry in others if entry.kind in RUNS]
         runs = [*before, *runs]
@@ -206,7 +217,7 @@ class _Story:
             last = sys.maxsize if life.open else entries[-1].id
             self._last_id = max(self._last_id, last)
             among = self._others[bisect_left(self._ids, entries[0].id) : bisect_right(self._ids, last)]
-            entries = sorted((*entries, *among))
+            entries = sorted((*entries, *among, *self._drills[_event_id(life)]))
         self._head(life)
         seen = stamp_of(life.data, "first_seen")
         before: Stamp | None = None
@@ -239,7 +250,7 @@ class _Story:
         event = object_of(life.data, "event")
         self.page.segments(
             (text_of(event, "EventType") or "event", ("bold",)),
-            (text_of(event, "EventId") or life.key, ("bold",)),
+            (_event_id(life), ("bold",)),
             *([("DRILL", ("bold", "yellow"))] if life.data.get("drill") is True else []),
             _ending(life),
         )
@@ -297,6 +308,10 @@ class _Story:
         if self._whole or surplus <= 1:
             return lines
         return [*lines[:_FIRST_LINES], f"... {surplus} more lines: see --event", *lines[-_LAST_LINES:]]
+
+
+def _event_id(life: LifeRow) -> str:
+    return text_of(object_of(life.data, "event"), "EventId") or life.key
 
 
 def _ending(life: LifeRow) -> tuple[str, tuple[str, ...]]:

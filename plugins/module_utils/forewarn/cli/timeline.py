@@ -15,11 +15,11 @@ from .state import duration_text, exact_text, list_of, number_of, object_of, rea
 if TYPE_CHECKING:
     from ..runner.journal_reader import JournalEntry
 
-DECISION, DOCUMENT = "decision", "document"
+DECISION, DOCUMENT, DRILL = "decision", "document", "drill"
 # What concerns all events that are listed at the time.
 OF_THE_RUNNER = (
     *("runner-started", "runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered"),
-    *("journal-trouble", "journal-recovered", "drill", "impact"),
+    *("journal-trouble", "journal-recovered", DRILL, "impact"),
 )
 
 _FAILED, _WARNED, _GOOD = ("red",), ("yellow",), ("green",)
@@ -253,7 +253,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Told | None]] = {
     "event-gone": _gone,
     "impact": _impact,
     "shadow": _shadow,
-    "drill": _drill,
+    DRILL: _drill,
     "runner-started": _runner_started,
     "runner-stopped": _runner_stopped,
     "reloaded": _reloaded,

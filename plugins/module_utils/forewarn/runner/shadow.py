@@ -155,7 +155,11 @@ def _hooks(found: Iterable[tuple[Any, ...]]) -> str:
 
 
 def _answer(decision: Decision) -> str:
-    why = decision.reason if decision.rule is None else f"{_rule(decision)}: {decision.reason}"
+    why = decision.reason
+    if decision.rule is not None:
+        applies = f"rule {decision.rule} applies"  # the rule is named already
+        why = why[len(applies) :].lstrip(": ") if why.startswith(applies) else why
+        why = f"{_rule(decision)}: {why}" if why else _rule(decision)
     return f"{_VERBS.get(decision.output, decision.output)} ({why})"
 
 
