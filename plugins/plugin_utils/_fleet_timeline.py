@@ -38,13 +38,13 @@ def timeline(events: Mapping[str, Sequence[Event]], made_at: str) -> str:
     if now is None:
         return ""
     lanes = {
-        host: [bar for event in found if (bar := _bar_of(event, now)) is not None] for host, found in events.items()
+        host: [span for event in found if (span := _bar_of(event, now)) is not None] for host, found in events.items()
     }
-    bars = [bar for lane in lanes.values() for bar in lane]
+    bars = [span for lane in lanes.values() for span in lane]
     if not bars:
         return ""
-    begin = min(bar.begin for bar in bars)
-    end = max([now, *(bar.until for bar in bars if bar.until is not None)])
+    begin = min(span.begin for span in bars)
+    end = max([now, *(span.until for span in bars if span.until is not None)])
     whole = max((end - begin).total_seconds(), 60.0)
 
     def at(moment: datetime) -> str:
@@ -81,38 +81,38 @@ def _bar_of(event: Event, now: datetime) -> _Bar | None:
 def _lane(lane: Sequence[_Bar], at: Callable[[datetime], str], now: datetime) -> str:
     rows: list[datetime] = []  # until when each row is taken
     marks = []
-    for bar in sorted(lane, key=lambda one: one.begin):
-        free = (place for place, taken in enumerate(rows) if taken <= bar.begin)
+    for span in sorted(lane, key=lambda one: one.begin):
+        free = (place for place, taken in enumerate(rows) if taken <= span.begin)
         row = next(free, len(rows) if len(rows) < _MOST_ROWS else _MOST_ROWS - 1)
         if row == len(rows):
             rows.append(_EPOCH)
-        rows[row] = bar.until or bar.end
-        marks.append(f"<g><title>{as_text(_bar_text(bar))}</title>{''.join(_lines(bar, at, row * _ROW + 8))}</g>")
+        rows[row] = span.until or span.end
+        marks.append(f"<g><title>{as_text(_bar_text(span))}</title>{''.join(_lines(span, at, row * _ROW + 8))}</g>")
     height = len(rows) * _ROW + 2
     marks.append(f'<line class="now" x1="{at(now)}" x2="{at(now)}" y1="0" y2="{height}"/>')
-    told = "; ".join(_bar_text(bar) for bar in lane)
+    told = "; ".join(_bar_text(span) for span in lane)
     return f'<svg height="{height}" role="img" aria-label="{as_text(told)}">{"".join(marks)}</svg>'
 
 
-def _lines(bar: _Bar, at: Callable[[datetime], str], height: int) -> Iterator[str]:
-    started, approved = (moment_of(bar.event.get(name)) for name in ("started_at", "approved_at"))
-    waited = min(started or bar.end, bar.end)
-    off = bar.event.get("outcome") not in (None, "finished") and started is None
-    spans = [(bar.begin, waited, "m-calm" if off else "m-wait")]
-    if approved is not None and bar.begin <= approved <= waited:
-        spans = [(bar.begin, approved, "m-wait"), (approved, waited, "m-good")]
+def _lines(span: _Bar, at: Callable[[datetime], str], height: int) -> Iterator[str]:
+    started, approved = (moment_of(span.event.get(name)) for name in ("started_at", "approved_at"))
+    waited = min(started or span.end, span.end)
+    off = span.event.get("outcome") not in (None, "finished") and started is None
+    spans = [(span.begin, waited, "m-calm" if off else "m-wait")]
+    if approved is not None and span.begin <= approved <= waited:
+        spans = [(span.begin, approved, "m-wait"), (approved, waited, "m-good")]
     if started is not None:
-        spans.append((waited, bar.end, "m-bad"))
-    if bar.until is not None:
-        spans.append((bar.end, bar.until, "ahead"))
+        spans.append((waited, span.end, "m-bad"))
+    if span.until is not None:
+        spans.append((span.end, span.until, "ahead"))
     for begin, end, mark in spans:
         yield f'<line class="{mark}" x1="{at(begin)}" x2="{at(end)}" y1="{height}" y2="{height}"/>'
 
 
-def _bar_text(bar: _Bar) -> str:
-    kind = mapping(bar.event.get("event")).get("EventType") or "event"
-    steps = ", ".join(f"{word} {clock(bar.event[name])}" for name, word in STEPS if bar.event.get(name))
-    return f"{kind} {bar.event.get('outcome') or bar.event.get('state')}: {steps}"
+def _bar_text(span: _Bar) -> str:
+    kind = mapping(span.event.get("event")).get("EventType") or "event"
+    steps = ", ".join(f"{word} {clock(span.event[name])}" for name, word in STEPS if span.event.get(name))
+    return f"{kind} {span.event.get('outcome') or span.event.get('state')}: {steps}"
 
 
 def moment_of(value: object) -> datetime | None:

@@ -87,7 +87,7 @@ class _Planting:
         self.forest = forest
         self.levels = levels
         self.counts = [count]  # classes below each level
-        for size, _ in levels:
+        for size, _places in levels:
             self.counts.append(self.counts[-1] // size)
         self.known: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
 
@@ -102,7 +102,7 @@ class _Planting:
         return found
 
     def _split(self, level: int, sets: tuple[tuple[int, int], ...]) -> int:
-        _, places = self.levels[level]
+        _size, places = self.levels[level]
         width = self.counts[level + 1]
         mask = (1 << width) - 1
         children = [NOWHERE] * len(self.forest.dimensions[level].values)

@@ -60,7 +60,7 @@ class Reads:
     def _dimensions(self, reads: set[str]) -> set[str]:
         wanted: set[str] = set()
         for read in reads:
-            root, _, field = read.partition(".")
+            root, _dot, field = read.partition(".")
             if root not in ROOTS:
                 continue  # of a loop over something that is read itself
             if read in ("notice", "event.NotBefore"):

@@ -205,7 +205,7 @@ class Space:
 
     def members(self, classes: int) -> Iterator[int]:
         """Yield the classes of a set in ascending order."""
-        for _ in range(4):  # often nobody wants more
+        for _turn in range(4):  # often nobody wants more
             if not classes:
                 return
             lowest = classes & -classes

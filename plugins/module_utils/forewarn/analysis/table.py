@@ -177,7 +177,7 @@ class _Making:
         self.forest = Forest(self.dimensions)
         self._provers = [Prover(reading) for reading in readings]
         self._reads = [[Reads(policy.data, self.dimensions) for policy in reading.policies] for reading in readings]
-        self._regions: list[list[dict[Key, _Region]]] = [[{} for _ in reading.policies] for reading in readings]
+        self._regions: list[list[dict[Key, _Region]]] = [[{} for _policy in reading.policies] for reading in readings]
         self._roots = [[0] * len(reading.policies) for reading in readings]
 
     def spaces(self) -> Iterator[Space]:
@@ -242,8 +242,8 @@ class _Making:
             leaf["by"] = [self._place(0, what[1])]
             return leaf
         _effect, text, *sides = what
-        leaf["by"] = [self._place(side, by) for side, (_, by) in enumerate(sides)]
-        leaf["decisions"] = [category for category, _ in sides]
+        leaf["by"] = [self._place(side, by) for side, (_category, by) in enumerate(sides)]
+        leaf["decisions"] = [category for category, _by in sides]
         leaf["what"] = text
         return leaf
 
