@@ -1,0 +1,107 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each single-token change of the shipped policies is refused, found, or of no effect on any class of events.
+
+Counts: ``-rP``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from forewarn.analysis.decide import Decided
+from forewarn.analysis.diff import NO_CHANGE, compare
+from forewarn.analysis.proof import Prover
+from forewarn.analysis.reading import make_spaces, read, read_together
+from forewarn.analysis.verify import verify
+from forewarn.compiler.policyfile import compile_policies, load_policies
+from forewarn.compiler.policytest import run_tests
+from forewarn.policy.artifact import Artifact, load
+from tools.mutations import mutants
+
+POLICIES = sorted(
+    path for path in (Path(__file__).parents[2] / "policies").glob("*.yml") if not path.stem.endswith(".test")
+)
+
+
+def findings(artifact: Artifact) -> set[tuple[str, str | None]]:
+    return {(one.code, one.rule) for one in verify(read(artifact)).findings if one.severity != "note"}
+
+
+def differing_classes(old: Artifact, new: Artifact) -> int:
+    """Ask the engine about every class, whatever the analysis thinks of it."""
+    before, after = read_together([old, new])
+    provers, differing = (Prover(before), Prover(after)), 0
+    for space in make_spaces([before, after]):
+        for number in space.members(space.reachable):
+            witness = space.witness(number)
+            first, second = (prover.decide(witness)._replace(values=(), verdicts=()) for prover in provers)
+            differing += first != second
+    return differing
+
+
+@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+def test_every_mutant_is_accounted_for(path: Path, tmp_path: Path) -> None:
+    original = load_policies([path])
+    known = findings(original)
+    place, tests = tmp_path / path.name, tmp_path / f"{path.stem}.test.yml"
+    tests.write_text(path.with_name(tests.name).read_text())
+    counts: Counter[str] = Counter()
+    without_effect, untested = [], []
+    for mutant in mutants(path.read_text()):
+        counts["mutants"] += 1
+        place.write_text(mutant.text)
+        compilation = compile_policies([place])
+        if compilation.artifact is None:
+            counts["refused by check"] += 1
+            continue
+        artifact = load(compilation.artifact)
+        changed = compare(original, artifact).verdict != NO_CHANGE
+        failed = bool(run_tests([tests]).failed)
+        assert changed or not failed, f"tests fail, but diff sees no change: {mutant}"
+        counts["found by diff"] += changed
+        counts["found by the policy's tests"] += failed
+        if changed and not failed:
+            untested.append(str(mutant))
+        counts["found by verify or a warning of check"] += bool(findings(artifact) - known or compilation.findings)
+        if not changed:
+            assert differing_classes(original, artifact) == 0, f"neither found nor without effect: {mutant}"
+            without_effect.append(str(mutant))
+    print(f"{path.stem}: " + ", ".join(f"{count} {name}" for name, count in counts.items()), end="")
+    print(f", {len(without_effect)} without effect on any class: " + "; ".join(without_effect))
+    print("found by diff alone: " + "; ".join(untested))
+    assert counts["mutants"] == counts["refused by check"] + counts["found by diff"] + len(without_effect)
+    assert counts["mutants"] > 10
+    assert not untested, "the shipped tests miss it"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("azure-sample", "event.DurationInSeconds < 9", "!(event.DurationInSeconds > 8)"),
+        ("azure-sample", 'event.EventStatus == "Started"', 'event.EventStatus != "Scheduled"'),
+        ("spot", 'event.EventType == "Preempt"', "event.EventType.startsWith('Pre')"),
+        ("web-tier", '["Freeze", "Reboot", "Redeploy", "Terminate"]', '["Terminate", "Reboot", "Freeze", "Redeploy"]'),
+        ("web-tier", '"!affects_me"', '"affects_me ? leader && !leader : true"'),
+    ],
+)
+def test_other_words_for_the_same_are_no_change(name: str, old: str, new: str, tmp_path: Path) -> None:
+    (path,) = (path for path in POLICIES if path.stem == name)
+    text = path.read_text()
+    assert text.count(old) >= 1
+    (tmp_path / path.name).write_text(text.replace(old, new, 1))
+    before, after = load_policies([path]), load_policies([tmp_path / path.name])
+    assert compare(before, after).verdict == NO_CHANGE
+    assert differing_classes(before, after) == 0
+
+
+def test_decided_is_what_is_compared() -> None:
+    """Guards the brute force: a changed rule must show there, too."""
+    first, second = (load_policies([path]) for path in POLICIES[2:4])
+    assert differing_classes(first, second) > 100
+    before, after = read_together([first, second])
+    (space,) = make_spaces([before, after])
+    assert Decided(before, space).approve != Decided(after, space).approve
