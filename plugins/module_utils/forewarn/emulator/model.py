@@ -10,7 +10,6 @@ order in which it fell due. A caller with several threads holds a lock around ea
 from __future__ import annotations
 
 import math
-import re
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -33,12 +32,11 @@ from .lifecycle import (
     View,
     WrongStateError,
 )
-from .spec import NOT_BEFORE_FORMATS, RECORDED_IMPACT, SEEN_BY, START_ON, EventSpec, Settings, VmSpec, is_guid
+from .spec import RECORDED_IMPACT, EventSpec, Settings, VmSpec, check_event, check_settings, check_vms, is_guid
 
 DEFAULT_VM = VmSpec("vm_0")
 _FIRST_INCARNATION = 1
 _HISTORY = 10_000  # transitions kept
-_VM_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}", re.ASCII)  # as in the scenario's schema: it is part of a path
 _ROUNDING = 1e-6  # real seconds; a sum of floats just above a whole second is that second
 
 
@@ -64,16 +62,12 @@ class Model:
     ) -> None:
         self.clock = clock
         self.settings = settings or Settings()
-        _check_settings(self.settings)
+        check_settings(self.settings)
+        check_vms(vms)
         self.events: dict[str, EventLife] = {}  # by EventId in lower case, in order of creation
         self.transitions: deque[Transition] = deque(maxlen=_HISTORY)
         self._views = {vm.name.lower(): View(vm, _FIRST_INCARNATION) for vm in vms}
-        if not vms or len(self._views) != len(vms):
-            raise InputError("the VMs must have different names, and there must be at least one.")
         self.default_vm = vms[0].name
-        for vm in vms:
-            if not _VM_NAME.fullmatch(vm.name):
-                raise InputError(f"{vm.name[:90]!r} is not the name of a VM.", "Use letters, digits, '_', '.' and '-'.")
         self._deployments = {vm.deployment: Deployment(vm.deployment) for vm in vms}
         self._agenda: list[tuple[float, int, Callable[[], object]]] = []
         self._planned = 0
@@ -298,6 +292,7 @@ class Model:
 
     def _checked(self, spec: EventSpec) -> EventSpec:
         """Return the spec with VM names as they are spelled, or raise InputError."""
+        check_event(spec)
         names = tuple(self.vm(name).name for name in spec.resources)
         if not names or len(set(names)) != len(names):
             raise InputError("an event needs at least one VM in its resources, and each of them once.")
@@ -305,18 +300,10 @@ class Model:
             raise InputError(
                 f"no single event affects {', '.join(names)}: they are not of one group.", "Schedule one for each."
             )
-        if spec.event_type == "Terminate" and len(names) > 1:
-            raise InputError("Terminate is an event of one VM.", "Schedule one for each VM.")
-        if spec.start_on not in START_ON or spec.audience not in SEEN_BY:
-            raise InputError(f"start_on is one of {', '.join(START_ON)}; seen_by is one of {', '.join(SEEN_BY)}.")
         if spec.event_id is not None and (not is_guid(spec.event_id) or spec.event_id.lower() in self.events):
             raise InputError(f"the EventId {spec.event_id} is not a GUID, or is taken.")
         if spec.name is not None and any(life.spec.name == spec.name for life in self.events.values()):
             raise InputError(f"an event named {spec.name!r} exists already.")
-        for what in ("notice", "impact", "gone_after", "start_delay"):
-            seconds = getattr(spec, what)
-            if seconds is not None and not 0 <= seconds < math.inf:
-                raise InputError(f"{what} is {seconds}: give seconds, 0 or more.")
         return replace(spec, resources=names)
 
     def _step_of(self, life: EventLife) -> Callable[[], None]:
@@ -417,10 +404,3 @@ def _sees(vm: VmSpec, life: EventLife, find: Callable[[str], VmSpec]) -> bool:
     if vm.name in life.spec.resources:
         return True
     return life.spec.audience == "group" and find(life.spec.resources[0]).deployment == vm.deployment
-
-
-def _check_settings(settings: Settings) -> None:
-    if settings.incarnation_step < 1:
-        raise InputError("incarnation_step is a whole number from 1 up.")
-    if settings.not_before_format not in NOT_BEFORE_FORMATS:
-        raise InputError(f"not_before_format is one of {', '.join(NOT_BEFORE_FORMATS)}.")

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -29,6 +30,7 @@ NOT_BEFORE_FORMATS = ("rfc1123", "iso8601")
 
 _DURATION = re.compile(r"(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _LONGEST = 10 * 365 * 86400.0
+_VM_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}", re.ASCII)  # as in the scenario's schema: it is part of a path
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 
 _DESCRIPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
@@ -173,3 +175,32 @@ def parse_duration(value: object, what: str = "duration") -> float:
 def is_guid(text: str) -> bool:
     """Tell whether a text has the form of an EventId (SE-11)."""
     return _GUID.fullmatch(text) is not None
+
+
+def check_vms(vms: Sequence[VmSpec]) -> None:
+    """Raise InputError for VMs that cannot be told apart."""
+    for vm in vms:
+        if not _VM_NAME.fullmatch(vm.name):
+            raise InputError(f"{vm.name[:90]!r} is not the name of a VM.", "Use letters, digits, '_', '.' and '-'.")
+    if not vms or len({vm.name.lower() for vm in vms}) != len(vms):
+        raise InputError("the VMs must have different names, and there must be at least one.")
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise InputError for settings that cannot be."""
+    if settings.incarnation_step < 1:
+        raise InputError("incarnation_step is a whole number from 1 up.")
+    if settings.not_before_format not in NOT_BEFORE_FORMATS:
+        raise InputError(f"not_before_format is one of {', '.join(NOT_BEFORE_FORMATS)}.")
+
+
+def check_event(spec: EventSpec) -> None:
+    """Raise InputError for an event that cannot be, whatever VMs and events there are."""
+    if spec.event_type == "Terminate" and len(spec.resources) > 1:
+        raise InputError("Terminate is an event of one VM.", "Schedule one for each VM.")
+    if spec.start_on not in START_ON or spec.audience not in SEEN_BY:
+        raise InputError(f"start_on is one of {', '.join(START_ON)}; seen_by is one of {', '.join(SEEN_BY)}.")
+    for what in ("notice", "impact", "gone_after", "start_delay"):
+        seconds = getattr(spec, what)
+        if seconds is not None and not 0 <= seconds < math.inf:
+            raise InputError(f"{what} is {seconds}: give seconds, 0 or more.")
