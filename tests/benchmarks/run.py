@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import adhoc, footprint, journal, latency, replay, rules, startup
+from benchmarks import adhoc, footprint, journal, latency, proving, replay, role, rules, startup
 
 BENCHMARKS = {
     "rules": rules.run,
@@ -29,6 +29,8 @@ BENCHMARKS = {
     "journal": journal.run,
     "adhoc": adhoc.run,
     "replay": replay.run,
+    "proving": proving.run,
+    "role": role.run,
 }
 
 
