@@ -1,0 +1,78 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A newer ansible-core than the one that everything else is tested with, and a control node without our libraries.
+
+``make lint-sanity-next`` makes its environment, in which there is nothing but ansible-core.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from adhoc import AdHoc
+from forewarn.compiler.policyfile import load_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+
+VERSION = "2.21"
+POLICY = """\
+name: freezes
+rule: {match: [{id: freeze, condition: event.EventType == "Freeze", output: approve}, {id: rest, output: hold}]}
+"""
+PLAYBOOK = """\
+- hosts: all
+  gather_facts: false
+  module_defaults:
+    group/forewarn.azure.service: {endpoint: "{{ endpoint }}"}
+  tasks:
+    - forewarn.azure.scheduled_events: {}
+      register: ahead
+    - ansible.builtin.assert:
+        that:
+          - decisions | map(attribute='rule') == ['rest', 'freeze']
+          - decisions[0] is not forewarn.azure.approved
+      vars:
+        decisions: "{{ ahead | forewarn.azure.decide(playbook_dir ~ '/policy.json') }}"
+    - forewarn.azure.scheduled_events: {policies: "{{ playbook_dir }}/policy.json", apply: true}
+      register: done
+    - ansible.builtin.debug: {msg: "{{ done.msg }}"}
+    - name: The library is missing
+      forewarn.azure.scheduled_events: {policies: "{{ playbook_dir }}/freezes.yml"}
+      register: refused
+      failed_when: "'-m pip install cel-python' not in refused.msg"
+"""
+
+
+def test_a_playbook_with_all_plugins(repository: Path, tmp_path: Path, collections_path: Path) -> None:
+    command = repository / ".cache" / f"ansible-core-{VERSION}" / "bin" / "ansible-playbook"
+    if not command.exists():
+        pytest.skip(f"ansible-core {VERSION} is not there: make lint-sanity-next")
+    (tmp_path / "freezes.yml").write_text(POLICY)
+    (tmp_path / "policy.json").write_text(json.dumps(load_policies([tmp_path / "freezes.yml"]).data))
+    (tmp_path / "play.yml").write_text(PLAYBOOK)
+    adhoc = AdHoc(tmp_path, collections_path)
+    with EmulatorServer(vms=["web_0"]) as server, EmulatorClient(server.url) as emulator:
+        for type_ in ("Reboot", "Freeze"):
+            event_id = emulator.schedule(type_, ["web_0"])
+        variables: dict[str, Any] = {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": "{{ ansible_playbook_python }}",
+            "endpoint": emulator.vm_endpoint("web_0"),
+        }
+        (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"vm": variables}}}))
+        process = subprocess.run(
+            [str(command), "-i", "hosts.json", "play.yml"],
+            cwd=tmp_path,
+            env=adhoc.environ,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert f"Freeze {event_id}: approved by freezes, rule freeze" in process.stdout
