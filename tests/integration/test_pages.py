@@ -131,6 +131,7 @@ def test_the_map_says_what_the_policy_says(web: Path, chromium: Browser) -> None
         "Freeze, DurationInSeconds 9..: approve once prepared, web-tier/drain",
     ]
     assert {text.partition(": ")[2] for text in rows[3]} == {"hold, web-tier/preempt"}
+    assert "What is shown: EventStatus Scheduled; This VM leads" in chromium.driver.find_element(By.ID, "controls").text
     choose(chromium, "EventStatus", "Started")
     assert {text.partition(": ")[2] for row in cells(chromium) for text in row} == {"hold, web-tier/under-way"}
     assert cells(chromium)[0][1].startswith("Freeze, DurationInSeconds 0..: ")  # what makes no difference is one
@@ -266,6 +267,27 @@ def test_a_difference_begins_at_what_changes(changed: Path, chromium: Browser) -
     assert "Freeze · DurationInSeconds 9..14" in shown
     assert "drained before the Freeze" in shown
     assert "a freeze of 9 s goes unnoticed" in shown
+
+
+def test_what_is_not_understood_is_said(chromium: Browser, tmp_path: Path) -> None:
+    names = [f"'vm{number}' in event.Resources" for number in range(9)]
+    listed = " || ".join(["size(event.Resources) > 20", *names])
+    (tmp_path / "odd.yml").write_text(
+        "name: odd\nrule:\n  match:\n"
+        f'    - {{id: many, condition: "{listed}", output: hold}}\n'
+        "    - {id: odd, condition: \"event.EventId.matches('^A')\", output: approve}\n"
+        "    - {id: rest, output: hold}\n"
+    )
+    page = verified(tmp_path, tmp_path / "odd.yml")
+    chromium.show(page)
+    choose(chromium, "Columns", "—")
+    chromium.run("document.querySelector('.cell').focus()")
+    shown = detail(chromium)
+    assert "It depends on" in shown
+    assert "(event.EventId.matches('^A')) is true" in shown
+    assert "Not understood, so it may be either: event.EventId.matches('^A')" in shown
+    assert "Example event" not in shown  # of so many names there are too many
+    assert chromium.complaints(page) == []
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desk", "phone"])

@@ -307,7 +307,7 @@
   function axes(view) {
     const named = (name) => used(view).filter((index) => dims[index].name === name);
     const rest = used(view).filter((dim) => dim !== rows);
-    const open = rest.filter((dim) => dims[dim].start === undefined);
+    const open = rest.filter((dim) => dims[dim].start === undefined && !dims[dim].free);
     const [first] = [...named("event.DurationInSeconds"), ...open, ...rest];
     const [second] = named("event.EventSource").filter((dim) => dim !== first);
     return { across: first ?? null, panels: second ?? null };
@@ -353,6 +353,10 @@
     const found = shownPlaces(state.panels, chosen);
     const across = merged(shownPlaces(state.across, chosen), (column) => down.flatMap((row) => found.map((panel) =>
       signature(withPlaces(chosen, [rows, row], [state.across, column], [state.panels, panel])))).join());
+    const told = used(state.view).filter((dim) => chosen.has(dim)).map((dim) =>
+      `${dims[dim].title} ${dims[dim].values[chosen.get(dim)].label}`);
+    const whole = [...(views.length > 1 ? [state.view.title] : []), ...told].join("; ");
+    document.getElementById("chosen").textContent = printable(whole && ": " + whole);
     panels = [];
     holder.replaceChildren();
     for (const place of found) {

@@ -134,7 +134,7 @@ def _map(table: Table) -> str:
     return (
         '<section class="card"><div class="noscript"><h2>Decisions</h2><p>The map of decisions needs JavaScript. '
         'What is below does not.</p></div><div class="map"><h2>Decisions</h2><details class="controls" id="controls">'
-        '<summary>What to show</summary><div id="filters" role="group" aria-label="What to show"></div></details>'
+        '<summary>What is shown<span id="chosen"></span></summary><div id="filters" role="group" aria-label="What to show"></div></details>'
         f"{note}"
         '<div class="sheet"><ul id="legend" aria-label="Legend"></ul><div id="panels"></div></div>'
         '<aside id="detail" tabindex="-1" aria-label="The chosen cell"></aside></div></section>'
@@ -176,7 +176,7 @@ def _part(part: Part) -> str:
 
 def _because(one: Mapping[str, Any]) -> str:
     by = f" by {one['policy']}/{one['rule']}" if one["rule"] else ""
-    return by + (f", “{one['reason']}”" if one["reason"] else "")
+    return by + (f", \u201c{one['reason']}\u201d" if one["reason"] else "")
 
 
 def _notes(notes: Sequence[str]) -> str:
