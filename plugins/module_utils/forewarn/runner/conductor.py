@@ -14,14 +14,14 @@ The promises, in the order in which they are kept:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import InputError
 from ..events import Event
 from ..policy.decision import Verdict
-from . import hooks
+from . import hooks, notices
 from . import life as states
 from . import plan as plans
 from .clocks import Clocks
@@ -30,6 +30,7 @@ from .journal import Journal, LifeRow
 from .life import Life
 from .log import Logger
 from .metrics import Metrics
+from .notices import Notice, Notices
 from .plan import Run
 
 # A prepare hook is told to end this long before NotBefore, so that it has ended by then: the executor's grace fits in.
@@ -39,18 +40,8 @@ GRACE_SECONDS = 2.0
 SHORTEST_SECONDS = 1.0
 # Of prepare and recover hooks together; 200 events in one document must not start 200 processes.
 MOST_RUNNING = 16
-MOST_NOTIFYING = 4
-MOST_WAITING_NOTICES = 1000
 DEFAULT_TIMEOUT_SECONDS = 60.0  # of a hook, as in the policy language
 SHORTEST_PAUSE_SECONDS = 0.1  # between two looks at what waits for the time: it may have to wait for room as well
-
-DECIDED, BEGAN, ENDED, CALLED_OFF = "decided", "started", "ended", "cancelled"  # occasions of notify hooks
-
-
-class _Notice(NamedTuple):
-    life: Life
-    hook: Any
-    occasion: str
 
 
 class Conductor:
@@ -75,11 +66,9 @@ class Conductor:
         self._clocks = clocks
         self._settings = settings
         self._now = now
-        self._running: dict[int, tuple[Life, Run]] = {}  # by the executor's token
-        self._notices: list[_Notice] = []
-        self._notifying: dict[int, _Notice] = {}
+        self._running: dict[Hashable, tuple[Life, Run]] = {}  # by the executor's token
         self._next_token = 0
-        self._dropped_notices = 0
+        self._notices = Notices(executor, self._telling, self._told)
 
     # What the loop asks for
 
@@ -163,25 +152,19 @@ class Conductor:
             self.step(life, states.LEAVE, f"no longer listed: {outcome}")
         else:
             self._close(life, f"no longer listed: {outcome}")
-        self.notify(life, CALLED_OFF if outcome == states.CALLED_OFF else ENDED)
+        self.notify(life, notices.CALLED_OFF if outcome == states.CALLED_OFF else notices.ENDED)
 
     def notify(self, life: Life, occasion: str) -> None:
         """Queue the event's notify hooks: they run when there is room, and nothing waits for them."""
-        for hook in life.notify:
-            if len(self._notices) >= MOST_WAITING_NOTICES:
-                self._notices.pop(0)
-                self._dropped_notices += 1
-            self._notices.append(_Notice(life, hook, occasion))
+        self._notices.add(life, occasion)
 
     def collect(self) -> bool:
         """Take in the hooks that have ended; return whether an event is now prepared, or can no longer be."""
         news = False
         for token, outcome in self._executor.finished():
-            notice = self._notifying.pop(token, None)  # type: ignore[call-overload]  # tokens are our own numbers
-            if notice is not None:
-                self._notified(notice, outcome)
+            if self._notices.collect(token, outcome):
                 continue
-            life, run = self._running.pop(token)  # type: ignore[call-overload]  # as above
+            life, run = self._running.pop(token)
             self._hook_ended(life, run, outcome)
             if run.phase == plans.PREPARE and life.state == states.PREPARING:
                 news = self._look_at_preparation(life) or news
@@ -195,8 +178,7 @@ class Conductor:
         for life in list(self.lives):
             if life.state == states.RECOVERING:
                 self._recover(life)
-        while self._notices and len(self._notifying) < MOST_NOTIFYING:
-            self._start_notice(self._notices.pop(0))
+        self._notices.advance()
 
     def next_in(self) -> float | None:
         """Return the seconds until a hook is to be tried again, None if nothing waits for the time."""
@@ -206,7 +188,7 @@ class Conductor:
 
     def idle(self) -> bool:
         """Tell whether no hook runs or waits."""
-        return not self._running and not self._notifying and not self._notices
+        return not self._running and self._notices.idle()
 
     # Preparing
 
@@ -300,7 +282,8 @@ class Conductor:
             self._journal.note("hook-ended", life.identifier, **fields, result="not-started", reason=reason)
             self._journal.save(life.as_row())
             return
-        token = self._token()
+        self._next_token += 1
+        token = self._next_token
         self._running[token] = (life, run)
         try:
             command = hooks.command(run.hook, self._occasion(life, run.phase, run.attempts), self._settings, timeout)
@@ -340,29 +323,20 @@ class Conductor:
         self._count(run.phase, run.hook, outcome, life)
         self._journal.commit()
 
-    def _start_notice(self, notice: _Notice) -> None:
+    def _telling(self, notice: Notice) -> hooks.Command:
+        occasion = self._occasion(notice.life, "notify", 1, notice.occasion)
         timeout = float(notice.hook.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS))
-        token = self._token()
-        self._notifying[token] = notice
-        try:
-            occasion = self._occasion(notice.life, "notify", 1, notice.occasion)
-            command = hooks.command(notice.hook, occasion, self._settings, timeout)
-        except InputError as error:
-            del self._notifying[token]
-            self._notified(notice, Outcome("not-started", None, 0.0, "", error.message))
-            return
-        self._executor.start(token, command)
+        return hooks.command(notice.hook, occasion, self._settings, timeout)
 
-    def _notified(self, notice: _Notice, outcome: Outcome) -> None:
+    def _told(self, notice: Notice, outcome: Outcome, dropped: int) -> None:
         fields = {
             "hook": hooks.describe(notice.hook),
             "occasion": notice.occasion,
             "result": outcome.result,
             "seconds": round(outcome.seconds, 3),
             "reason": outcome.reason or None,
-            "dropped": self._dropped_notices or None,
+            "dropped": dropped or None,
         }
-        self._dropped_notices = 0
         self._record("notified", notice.life, fields, failed=outcome.result != "succeeded")
         self._count("notify", notice.hook, outcome, notice.life)
 
@@ -392,10 +366,6 @@ class Conductor:
             deadline_seconds=left,
             others=others,
         )
-
-    def _token(self) -> int:
-        self._next_token += 1
-        return self._next_token
 
     def _record(self, line: str, life: Life, fields: dict[str, Any], failed: bool = False) -> None:
         """Write a line to the log and an entry to the journal, and the life as it now is."""

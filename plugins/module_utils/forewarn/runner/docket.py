@@ -19,11 +19,12 @@ from . import hooks
 from . import life as states
 from . import plan as plans
 from .clocks import Clocks, Stamp
-from .conductor import BEGAN, DECIDED, Conductor
+from .conductor import Conductor
 from .journal import Journal
 from .life import Life
 from .log import Logger
 from .metrics import Metrics
+from .notices import BEGAN, DECIDED
 from .tracker import Tracked, Tracker
 
 if TYPE_CHECKING:
