@@ -247,12 +247,27 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert main(["policy", "verify", str(path)]) == 1
     out = capsys.readouterr().out
     assert f"{path}:4:7: error unknown-duration-approved" in out
-    event = out.partition("  event: ")[2].partition("\n")[0]
-    repeat = shlex.split(out.partition("  repeat: ")[2].partition("\n")[0])
+    echo, event, pipe, *repeat = shlex.split(out.partition("  repeat: ")[2].partition("\n")[0])
+    assert (echo, pipe) == ("echo", "|")
+    assert event == out.partition("  event: ")[2].partition("\n")[0]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(event.encode())))
     assert main([*repeat[1:], "--json"]) == 0
     (explained,) = json.loads(capsys.readouterr().out)["explanations"]
     assert (explained["decision"]["output"], explained["decision"]["rule"]) == ("approve", "brief")
+
+
+def test_cases_are_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "p.yml"
+    text = CLASSIC + "    - {id: tag, condition: \"vm.tags['x'] == 'y' && notice < age\", output: approve}\n"
+    path.write_text(text.replace("    - id: rest\n      output: hold\n", ""))
+    main(["policy", "verify", str(path), "--json"])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    tests = [one["case"]["test"] for one in findings if one["case"]]
+    assert len(tests) >= 3
+    for number, test in enumerate(tests):
+        test["name"] += f" {number}"
+    (tmp_path / "p.test.yml").write_text(json.dumps({"section": [{"name": "found", "tests": tests}]}))
+    assert main(["policy", "test", str(path)]) == 0, capsys.readouterr().out
 
 
 def test_json_strict_and_invariants_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,6 +165,12 @@ class Search:
                 "rule": decision.rule,
                 "reason": decision.reason,
             },
+            "test": {
+                "name": f"an event of {finding.code}",
+                "input": example.witness.as_test_input(),
+                "output": decision.output,
+                **({"rule": decision.rule} if decision.rule else {}),
+            },
         }
         yield found._replace(finding=replace(finding, case=case, explain=tuple(example.witness.explain)))
 

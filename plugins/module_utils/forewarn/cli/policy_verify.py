@@ -160,7 +160,7 @@ def _show_finding(finding: Finding, paths: Sequence[Path], console: Console) -> 
         console.line("  " + console.style("decided:", "cyan") + " " + console.style(f"{decision['output']}{by}"))
         policies = " ".join(shlex.quote(str(path)) for path in ([finding.source] if finding.alone else paths))
         options = " ".join(shlex.quote(part) for part in finding.explain)
-        command = f"forewarn policy explain --policy {policies} --event - {options}"
+        command = f"echo {shlex.quote(event)} | forewarn policy explain --policy {policies} --event - {options}"
         console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
     if finding.suggestion:
         console.line("  " + console.style("hint:", "cyan") + " " + console.style(finding.suggestion))
