@@ -61,6 +61,13 @@ def test_no_id_of_the_service_can_pass_for_a_line_of_ours() -> None:
     assert result.stderr.splitlines()[1:] == ["  hint: Listed are: b2\\n  hint: approve it."]
 
 
+def test_an_empty_id_is_told_before_anything_is_asked() -> None:
+    with ScriptedServer(document(event())) as server:
+        result = ask(server, UPPER, " ")
+        assert (result.returncode, result.stdout, server.requests) == (2, "", [])
+    assert "an EVENT_ID is empty" in result.stderr
+
+
 def test_an_id_named_twice_is_sent_once() -> None:
     with ScriptedServer(document(event("b2")), status(200)) as server:
         assert ask(server, "b2", "B2").returncode == 0

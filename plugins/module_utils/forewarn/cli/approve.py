@@ -28,6 +28,8 @@ def run(args: argparse.Namespace) -> int:
     """Approve what is listed and has not started; nothing at all if an id is not listed."""
     problems = Console(sys.stderr)
     wanted = {event_id.strip().lower(): event_id.strip() for event_id in args.event_ids}
+    if "" in wanted:
+        raise InputError("an EVENT_ID is empty.", "Is a variable of the shell not set? forewarn events lists the ids.")
     with client_of(args, problems) as client:
         document = client.read(args.patience)
         listed = {event.key: event for event in document.events}
