@@ -94,6 +94,7 @@ def test_the_report_fits_and_is_silent(report: Path, size: tuple[int, int], dark
     chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
     assert chromium.overflow() <= 0
     assert chromium.too_wide() == []
+    assert chromium.faint() == []
     colour = str(chromium.run("return getComputedStyle(document.body).backgroundColor"))
     assert (sum(int(part) for part in colour.strip("rgb()").split(",")) < 200) == dark
     assert chromium.complaints(report) == []

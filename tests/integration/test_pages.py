@@ -6,12 +6,19 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from forewarn.cli.main import main
+from forewarn.compiler.policyfile import load_policies
+from forewarn.events import Vm, parse_document
+from forewarn.policy.decision import Facts
+from forewarn.policy.engine import PolicySet
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -116,6 +123,8 @@ def test_a_page_fits_and_is_silent(
     assert chromium.too_wide() == []
     chromium.driver.find_elements(By.CSS_SELECTOR, ".cell")[0].click()
     assert chromium.overflow() <= 0
+    chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert chromium.faint() == []
     colour = str(chromium.run("return getComputedStyle(document.body).backgroundColor"))
     brightness = sum(int(part) for part in colour.strip("rgb()").split(","))
     assert (brightness < 200) == dark
@@ -172,26 +181,66 @@ def test_arrow_keys_move_and_only_one_cell_is_a_stop(every: Path, chromium: Brow
     assert {"grid", "row", "gridcell", "rowheader", "columnheader"} <= set(roles)
 
 
-def test_the_example_in_the_page_is_decided_so_by_the_command(
-    web: Path, chromium: Browser, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    chromium.show(web)
-    for row, column in ((0, 0), (0, 1), (3, 2)):
-        chromium.run(
-            "document.querySelectorAll('[role=grid] tbody tr')[arguments[0]].cells[arguments[1] + 1].focus()",
-            row,
-            column,
-        )
-        event = json.loads(chromium.driver.find_element(By.CSS_SELECTOR, "#detail pre").text)
-        (tmp_path / "event.json").write_text(json.dumps(event))
-        arguments = ["--policy", str(POLICIES / "web-tier.yml"), "--event", str(tmp_path / "event.json")]
-        now = ["--now", "2026-01-01T00:00:00Z", "--vm-name", "vm_0", "--json"]
-        assert main(["policy", "explain", *arguments, *now]) == 0
-        (explanation,) = json.loads(capsys.readouterr().out)["explanations"]
-        (decision,) = explanation["policies"]
-        shown = detail(chromium)
-        assert f"by web-tier/{decision['rule']}" in shown
-        assert decision["reason"] in shown
+class Shown(NamedTuple):
+    """One decision that the page tells of a cell: what, by which rule, why, and for which event."""
+
+    decision: str
+    by: str
+    reason: str
+    event: str
+    facts: str
+
+
+def shown(chromium: Browser) -> list[Shown]:
+    """Choose every cell, and return all that is told of it."""
+    found = chromium.run(
+        """
+        const told = [];
+        for (const cell of document.querySelectorAll(".cell")) {
+          cell.focus();
+          for (const block of document.querySelectorAll("#detail .outcome")) {
+            const text = (selector) => block.querySelector(selector)?.textContent ?? "";
+            const wanted = [".decision .badge", ".decision a", ".reason", "pre", "pre + .fact"];
+            told.push(wanted.map(text));
+          }
+        }
+        return told;
+        """
+    )
+    return [Shown(*one) for one in found]
+
+
+@pytest.mark.parametrize("name", ["azure-sample", "database-primary", "observe-only", "spot", "web-tier"])
+def test_every_example_on_the_page_is_decided_so_by_the_engine(name: str, chromium: Browser, tmp_path: Path) -> None:
+    policy = POLICIES / f"{name}.yml"
+    chromium.show(verified(tmp_path, policy))
+    artifact = load_policies([policy])
+    params = {entry["name"]: entry["default"] for data in artifact.data["policies"] for entry in data["params"]}
+    engine = PolicySet(artifact, params)
+    settings: list[str] = chromium.run(
+        """
+        const selects = [...document.querySelectorAll("#filters select")].slice(2);
+        return selects.map((one) => one.parentElement.firstChild.textContent);
+        """
+    )
+    told = shown(chromium)
+    for label in settings:
+        choose(chromium, label, "any")
+        told += shown(chromium)
+    chromium.driver.find_element(By.ID, "unusual").click()
+    told += shown(chromium)
+    assert len(told) > 40
+    for one in set(told):
+        facts = dict(re.findall(r"(at|first seen|VM:|tag) (?:name )?([^;,]+)", one.facts))
+        known = None if facts["VM:"] == "nothing known" or facts["VM:"].startswith("tag ") else facts["VM:"]
+        tags = dict(tag.split("=") for tag in re.findall(r"tag (\w+=\w+)", one.facts)) or None
+        document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [json.loads(one.event)]}))
+        now = datetime.fromisoformat(facts["at"].replace("Z", "+00:00"))
+        (decision,) = engine.decide(document, Facts(now, Vm(name=known, tags=tags)))
+        assert one.decision.startswith(decision.output), one
+        assert (one.decision == "approve once prepared") == (decision.output == "approve" and bool(decision.prepare))
+        assert one.by == ("" if decision.rule is None else f"{name}/{decision.rule}"), one
+        assert one.reason == decision.reason, one
 
 
 def test_a_tap_shows_rule_and_reason_and_can_be_closed(web: Path, chromium: Browser) -> None:

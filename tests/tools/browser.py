@@ -26,6 +26,7 @@ DESKTOP, PHONE = (1280, 900), (390, 844)
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions"),
+    "--disable-dev-shm-usage",  # a container's is small
     "--host-resolver-rules=MAP * ~NOTFOUND",  # whatever a page asks for, nothing leaves the machine
 )
 
@@ -85,6 +86,34 @@ class Browser:
             return [...document.body.querySelectorAll("*")]
               .filter((one) => one.getBoundingClientRect().right > window.innerWidth + 1 && !scrolls(one))
               .map((one) => `${one.tagName} ${one.className} ${(one.textContent || "").slice(0, 40)}`);
+            """
+        )
+        return found
+
+    def faint(self) -> list[str]:
+        """Return texts whose contrast to what is behind them is below 4.5 to 1, as WCAG 2.2 (1.4.3) wants it."""
+        found: list[str] = self.run(
+            """
+            const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+            const light = (rgb) => {
+              const [r, g, b] = rgb.map((one) => one / 255)
+                .map((one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4));
+              return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+            };
+            const behind = (one) => {
+              for (; one; one = one.parentElement) {
+                const [r, g, b, alpha = 1] = parse(getComputedStyle(one).backgroundColor);
+                if (alpha === 1) return [r, g, b];
+              }
+              return [255, 255, 255];
+            };
+            const texts = [...document.body.querySelectorAll("*")].filter((one) => one.getClientRects().length
+              && [...one.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim()));
+            return texts.map((one) => {
+              const [first, second] = [parse(getComputedStyle(one).color).slice(0, 3), behind(one)].map(light);
+              const contrast = (Math.max(first, second) + 0.05) / (Math.min(first, second) + 0.05);
+              return [contrast, `${one.tagName} ${one.className}: ${one.textContent.slice(0, 40)}`];
+            }).filter(([contrast]) => contrast < 4.5).map(([contrast, text]) => `${contrast.toFixed(2)} ${text}`);
             """
         )
         return found
