@@ -198,3 +198,26 @@ def test_a_change_that_allows_more_needs_a_word(
     assert do(diff, directory, {**told, system.labels: "policies,more-permissive"})[0] == 0
     if system.file == "github.yml":
         assert "more permissive" in (directory.parent / "summary.md").read_text()
+
+
+def test_the_scripts_of_the_guide_refuse_too(
+    repository: Path, clone: Callable[[str], Path], environ: dict[str, str]
+) -> None:
+    guide = (repository / "docs" / "guides" / "git-and-ci.md").read_text()
+    tiers, hook = (Step(block.split("```")[0]) for block in guide.split("```sh\n")[1:])
+    directory = clone("an unknown duration")
+    assert do(hook, directory, environ)[0] == 1
+    # Two tiers, which main has too. The first is changed, then the other.
+    for name in ("a", "b"):
+        (directory / "policies" / name).mkdir()
+        (directory / "policies" / name / "web-tier.yml").write_text(POLICY)
+    for words in ("add --all", "commit --quiet --message=tiers", "update-ref refs/remotes/origin/main HEAD"):
+        subprocess.run(["git", *words.split()], cwd=directory, env=environ, check=True)
+    assert do(tiers, directory, environ)[0] == 0
+    for name, change, found in (
+        ("b", "more is allowed", "hold → approve"),
+        ("a", "an unknown duration", "unknown-duration-approved"),
+    ):
+        (directory / "policies" / name / "web-tier.yml").write_text(POLICY.replace(*CHANGES[change]))
+        code, output = do(tiers, directory, environ)
+        assert (code, found in output) == (1, True), output
