@@ -36,6 +36,11 @@ else
 fi
 tree=$work/ansible_collections/forewarn/azure
 
+# One run at a time: another would take the copy away.
+mkdir -p "$work"
+exec 9>"$work/lock"
+flock 9
+
 # The real path has to end like this, and git has to know the files: so a copy, and a repository of its own.
 "$tools/copy-tree.sh" "$tree"
 git -C "$tree" init --quiet --initial-branch=main
