@@ -58,6 +58,16 @@ def test_a_wider_limit_is_told_as_one_box(tmp_path: Path) -> None:
     assert part.certain
 
 
+def test_a_limit_that_is_a_parameter_is_told_as_a_comparison(tmp_path: Path) -> None:
+    params = "params: [{name: most, type: int, default: 9, min: 0, max: 60}]\n"
+    new = brief(9).replace("name: p\n", "name: p\n" + params).replace("< 9", "< params.most")
+    found = difference(tmp_path, brief(0), new)
+    assert {part.when for change in found.changes for part in change.parts} >= {
+        "EventType = Freeze and DurationInSeconds in 0..60 and params.most in 0..60 "
+        "and DurationInSeconds < params.most",
+    }
+
+
 @pytest.mark.parametrize(
     ("old", "new", "verdict"),
     [

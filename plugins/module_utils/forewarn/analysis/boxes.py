@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .domains import Value
-from .space import Cell, Space, phrase, without
+from .space import Cell, Space, phrase, spoken, without
 
 ANY = "any event comes"
 _OR, _REST = "; or ", "in other cases"
@@ -75,9 +76,14 @@ def words(space: Space, box: Box, care: int | None = None) -> str:
     """Return a box as people would say it; empty if it holds everything that is cared about."""
     care = space.reachable if care is None else care
     told = []
+    compared = _compared(space, box)
     for name, places in box.chosen.items():
         dimension = space.by_name[name]
         values = [dimension.values[place] for place in places]
+        if name in compared:
+            values, relation = compared[name]
+            told += [phrase(dimension, values), *([relation] if relation else [])]
+            continue
         if dimension.kind == "free":
             told.append(f"({space.frees[name].source}) is {values[0].label}")
             continue
@@ -96,6 +102,43 @@ def words(space: Space, box: Box, care: int | None = None) -> str:
         else:
             told.append(phrase(dimension, values))
     return " and ".join(told)
+
+
+def _compared(space: Space, box: Box) -> dict[str, tuple[list[Value], str]]:
+    """Return how pairs of dimensions compare of which a box has values of one interval only: for each its interval, and
+    for the latter of a pair the comparison.
+    """
+    found: dict[str, tuple[list[Value], str]] = {}
+    for first, second in itertools.combinations(box.chosen, 2):
+        if set(space.by_name[first].peers) != {first, second}:
+            continue
+        reps, ranks = [], []
+        for name in (first, second):
+            values = space.by_name[name].values
+            low, high = values[box.chosen[name][0]].low, values[box.chosen[name][0]].high
+            within = [place for place, value in enumerate(values) if (value.low, value.high) == (low, high)]
+            reps.append([values[place] for place in within])
+            ranks.append(tuple(within.index(place) for place in box.chosen[name] if place in within))
+            if len(ranks[-1]) < len(box.chosen[name]) or len(within) != 2:
+                break
+        sign = _SIGNS.get(tuple(ranks))
+        if sign is not None and reps[0][0].low == reps[1][0].low:
+            found[first] = reps[0], ""
+            found[second] = reps[1], f"{spoken(first)} {sign} {spoken(second)}"
+    return found
+
+
+# What the ranks of two compared values among the representatives of their interval mean.
+_SIGNS: dict[tuple[tuple[int, ...], ...], str] = {
+    ((0,), (0,)): "=",
+    ((1,), (1,)): "=",
+    ((0,), (1,)): "<",
+    ((1,), (0,)): ">",
+    ((0,), (0, 1)): "≤",
+    ((0, 1), (1,)): "≤",
+    ((0, 1), (0,)): "≥",
+    ((1,), (0, 1)): "≥",
+}
 
 
 def _only_known(left_out: list[Value]) -> bool:

@@ -340,7 +340,7 @@ def phrase(dimension: Dimension, values: Sequence[Value]) -> str:
         return "NotBefore is blank"
     if name.startswith("names:"):
         return f"Resources {'names' if values[0].concrete else 'does not name'} {name[6:]}"
-    shown = name.removeprefix("event.").replace("tag:", "vm.tags.").replace("count", "number of Resources")
+    shown = spoken(name)
     if [value.label for value in values] == ["missing"]:
         return f"{shown} is {'not known' if name == 'vm.name' else 'missing'}"
     listed = _ranges(dimension, values) if dimension.ordered else [value.label for value in values]
@@ -351,6 +351,11 @@ def phrase(dimension: Dimension, values: Sequence[Value]) -> str:
         else "in"
     )
     return f"{shown} {verb} {', '.join(listed)}"
+
+
+def spoken(name: str) -> str:
+    """Return the name of a dimension as people say it."""
+    return "number of Resources" if name == "count" else name.removeprefix("event.").replace("tag:", "vm.tags.")
 
 
 def _ranges(dimension: Dimension, values: Sequence[Value]) -> list[str]:
