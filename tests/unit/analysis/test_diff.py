@@ -10,6 +10,7 @@ import random
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 from forewarn.analysis.decide import Decided
 from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, changed_classes, compare
@@ -113,6 +114,39 @@ def test_random_events_change_exactly_where_it_is_told(tmp_path: Path) -> None:
     assert changed > 50
 
 
+def record(required: dict[str, object], **optional: object) -> dict[str, object]:
+    """Return a schema of an object that has no other properties."""
+    properties = {**required, **optional}
+    return {"type": "object", "required": list(required), "properties": properties, "additionalProperties": False}
+
+
+# What is used of SARIF 2.1.0 (OASIS standard), as sections 3.13 to 3.54 of its text have it.
+TEXT = {"type": "string", "minLength": 1}
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+NUMBER = {"type": "integer", "minimum": 1}
+PLACE = record(
+    {"artifactLocation": record({"uri": {"type": "string", "format": "uri-reference", "pattern": r"^[^\\ ]+$"}})},
+    region=record({"startLine": NUMBER}, startColumn=NUMBER),
+)
+RESULT = record(
+    {"message": record({"text": TEXT})},
+    ruleId=TEXT,
+    ruleIndex={"type": "integer", "minimum": -1},
+    level=LEVEL,
+    locations={"type": "array", "items": record({}, physicalLocation=PLACE)},
+)
+RULE = record({"id": TEXT}, shortDescription=record({"text": TEXT}), defaultConfiguration=record({}, level=LEVEL))
+DRIVER = record({"name": TEXT}, version=TEXT, rules={"type": "array", "items": RULE, "uniqueItems": True})
+RUN = record(
+    {"tool": record({"driver": DRIVER})},
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    results={"type": "array", "items": RESULT},
+)
+SARIF = record(
+    {"version": {"const": "2.1.0"}, "runs": {"type": "array", "items": RUN}}, **{"$schema": {"type": "string"}}
+)
+
+
 def run(*command: str, cwd: Path) -> None:
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
     subprocess.run(["git", *identity, *command], cwd=cwd, check=True, capture_output=True)
@@ -154,7 +188,25 @@ def test_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         in capsys.readouterr().out
     )
     assert main([*command, "sarif"]) == 1
-    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    log = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(SARIF, format_checker=jsonschema.FormatChecker()).validate(log)
+    (run,) = log["runs"]
+    (result,) = run["results"]
     assert (result["level"], result["ruleId"]) == ("error", "more-permissive")
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "more-permissive"
     place = result["locations"][0]["physicalLocation"]
-    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("new.yml", 4)
+    assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == (new.as_uri(), 4)
+
+
+def test_sarif_names_files_as_annotations_need_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, most in (("old", 9), ("new ones", 15)):
+        (tmp_path / name / "web").mkdir(parents=True)
+        (tmp_path / name / "web" / "p.yml").write_text(brief(most))
+    monkeypatch.chdir(tmp_path)
+    for place in ("new ones", "new ones/web/p.yml", str(tmp_path / "new ones" / "web")):
+        assert main(["policy", "diff", "old", place, "--format", "sarif"]) == 1
+        (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+        uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert uri == "new%20ones/web/p.yml"

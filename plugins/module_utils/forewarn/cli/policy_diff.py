@@ -14,7 +14,9 @@ import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from .. import __version__
 from ..analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Change, Difference, compare
 from ..analysis.page import difference_page
 from ..compiler.policyfile import load_policies
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.format == "json":
         write_json("difference", _as_json(difference))
     elif args.format == "sarif":
-        json.dump(_sarif(difference), sys.stdout, indent=2)
+        json.dump(_sarif(difference, args.new), sys.stdout, indent=2)
         sys.stdout.write("\n")
     elif args.format == "markdown":
         sys.stdout.write(_markdown(difference, args.old, args.new))
@@ -168,32 +170,50 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _sarif(difference: Difference) -> dict[str, Any]:
-    effects = {effect: {"id": effect, "shortDescription": {"text": _WORDS[effect]}} for effect in _LEVELS}
+def _sarif(difference: Difference, new: str) -> dict[str, Any]:
+    rules = [
+        {"id": effect, "shortDescription": {"text": _WORDS[effect]}, "defaultConfiguration": {"level": level}}
+        for effect, level in _LEVELS.items()
+    ]
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {"driver": {"name": "forewarn", "rules": list(effects.values())}},
-                "results": [result for change in difference.changes for result in _results(change)],
+                "tool": {"driver": {"name": "forewarn", "version": __version__, "rules": rules}},
+                "columnKind": "unicodeCodePoints",
+                "results": [result for change in difference.changes for result in _results(change, new)],
             }
         ],
     }
 
 
-def _results(change: Change) -> list[dict[str, Any]]:
+def _results(change: Change, new: str) -> list[dict[str, Any]]:
     results = []
     for part in change.parts:
         notes = "".join(f" ({note})" for note in _notes(part.usual, part.certain))
         result: dict[str, Any] = {
             "ruleId": change.effect,
+            "ruleIndex": list(_LEVELS).index(change.effect),
             "level": _LEVELS[change.effect],
             "message": {"text": f"{change.what} when {part.when}{notes}"},
         }
         if change.rule is not None:
             _policy, _path, source, line, column = change.rule
             region = {"startLine": line, "startColumn": column}
-            result["locations"] = [{"physicalLocation": {"artifactLocation": {"uri": source}, "region": region}}]
+            result["locations"] = [
+                {"physicalLocation": {"artifactLocation": {"uri": _uri(new, source)}, "region": region}}
+            ]
         results.append(result)
     return results
+
+
+def _uri(new: str, source: str) -> str:
+    """Return where a policy of NEW is, relative to the working directory if it is below it: annotations need that."""
+    place = Path(new.split(":", 2)[2] if new.startswith("git:") else new)
+    path = place if place.name == source and place.suffix in (".yml", ".yaml") else place / source
+    try:
+        path = path.absolute().relative_to(Path.cwd())
+    except ValueError:
+        return path.absolute().as_uri()
+    return quote(path.as_posix())
