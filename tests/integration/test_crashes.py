@@ -62,6 +62,11 @@ def test_the_same_crash_is_the_same_each_time() -> None:
     assert first == play(script, kills)
 
 
+@pytest.mark.parametrize("text", ["12:0", "7:0.5", "3:40:reboot"])
+def test_what_is_told_of_a_crash_repeats_it(text: str) -> None:
+    assert str(Kill.of(text)) == text
+
+
 def test_without_a_crash_all_is_done_once() -> None:
     found = kinds(play(ONE))
     assert (found["prepare"], found["post"], found["recover"]) == (2, 1, 2)

@@ -38,11 +38,18 @@ class Rehearsal(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """For so long the service answers no approval: it fails them, or takes them and the answer is lost."""
+    """For so long the service answers nothing (``away``), or no approval: ``failed``, or taken and the answer lost."""
 
     at: float
     seconds: float
     fault: str
+
+    def hushes(self, world: World, silent: bool) -> None:
+        """Let it begin, or end."""
+        if self.fault == "away":
+            world.read_fault = 503 if silent else None
+        else:
+            world.post_fault = self.fault if silent else None
 
 
 class Script(NamedTuple):
@@ -52,6 +59,11 @@ class Script(NamedTuple):
     events: tuple[Planned, ...]
     drills: tuple[Rehearsal, ...]
     silences: tuple[Silence, ...]
+
+    @property
+    def answers(self) -> bool:
+        """Whether every poll is answered."""
+        return all(silence.fault != "away" for silence in self.silences)
 
     @property
     def vm(self) -> str:
@@ -98,6 +110,8 @@ def make_script(seed: int) -> Script:
     silences = []
     if chance.random() < 0.3:
         silences.append(Silence(chance.choice([0.0, 5.0, 10.0]), 6.0, chance.choice(["failed", "lost"])))
+    if chance.random() < 0.1:
+        silences.append(Silence(chance.choice([2.0, 12.0, 25.0]), chance.choice([6.0, 90.0]), "away"))
     return Script(seed, tuple(events), tuple(drills), tuple(silences))
 
 
@@ -125,8 +139,8 @@ def world_of(script: Script, ledger: list[Entry], keep: Callable[[Entry], None])
             cancel = partial(_cancel, world, planned.spec.event_id or "")
             world.model.at(planned.at + planned.cancel_after, cancel)
     for silence in script.silences:
-        world.model.at(silence.at, partial(setattr, world, "post_fault", silence.fault))
-        world.model.at(silence.at + silence.seconds, partial(setattr, world, "post_fault", None))
+        world.model.at(silence.at, partial(silence.hushes, world, True))
+        world.model.at(silence.at + silence.seconds, partial(silence.hushes, world, False))
     world.model.request(script.vm)
     for entry in ledger:
         world.clock.advance(max(0.0, entry.at - world.now))  # sums of floats may be off a little

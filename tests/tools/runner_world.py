@@ -211,6 +211,7 @@ class WorldClient:
     def read_once(self) -> Document:
         self._take(READ_RESERVE)
         world = self.world
+        world.model.settle()  # what happens to the service by now may be that it answers again
         if world.read_fault is not None:
             kind = LastingFault if world.read_fault in (400, 403) else PassingFault
             raise kind(f"answered {world.read_fault}", "", kind=HTTP, status=world.read_fault)
