@@ -418,6 +418,20 @@ def test_what_had_ended_before_its_state_was_kept_is_prepared_when_it_is_taken_u
     assert [life.state for life in stage.conductor.lives] == [states.PREPARED]
 
 
+def test_a_hook_that_was_not_started_for_the_journal_s_sake_is_told(stage: Stage) -> None:
+    stage.listed("A", "drain")
+    stage.kept.broken = True
+    stage.work()
+    stage.work()
+    assert stage.started() == []
+    (line,) = stage.lines("hook-ended")
+    assert (line["result"], "journal" in line["reason"]) == ("not-started", True)
+    stage.kept.broken = False
+    stage.journal.commit()
+    stage.work()
+    assert stage.started() == ["drain"]
+
+
 def test_a_damaged_record_is_told_and_the_others_are_taken_up(stage: Stage) -> None:
     stage.listed("A", "drain")
     stage.journal.save(LifeRow(1, "b", states.PREPARED, True, {"id": 1, "event": {"EventId": "B"}, "drill": False}))

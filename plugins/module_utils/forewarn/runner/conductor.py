@@ -279,8 +279,7 @@ class Conductor:
             run.status = plans.WAITING  # not without the promise that it will be recovered
             run.attempts -= 1
             reason = "it was not started: the journal could not be written"
-            self._journal.note("hook-ended", life.identifier, **fields, result="not-started", reason=reason)
-            self._journal.save(life.as_row())
+            self._record("hook-ended", life, {**fields, "result": "not-started", "reason": reason}, failed=True)
             return
         self._next_token += 1
         token = self._next_token
