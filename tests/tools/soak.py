@@ -21,7 +21,7 @@ from tools import crashes
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PROPERTIES = "tests/integration/test_runner_properties.py"
-EXAMPLES = 100  # at a time: some ten seconds
+EXAMPLES = 30  # at a time: some seconds
 
 
 def try_properties(seconds: float) -> bool:
