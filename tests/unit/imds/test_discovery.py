@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forewarn.imds.discovery import (
@@ -96,6 +98,7 @@ def test_every_spelling_of_the_address_in_a_dhclient_lease(written: str, address
         ("2 2154/01/01 08:18:55", True),
         ("epoch 4102444800", True),
         ("epoch 1; # Thu Jan 01 00:00:01 1970", False),
+        ("epoch nan", False),
         ("tomorrow", False),
         ("5 2026/13/45 99:00:00", False),
         ("", False),
@@ -251,3 +254,17 @@ def test_garbage_and_directories_in_the_way_are_passed_over(tmp_path: Path) -> N
     found = discover(tmp_path, NOW)
     assert found.endpoint == f"http://{HOST}"
     assert len(found.looked_at) == 5
+
+
+def test_files_that_may_not_even_be_looked_at_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory may be listed, and yet nothing in it looked at; root, as whom tests may run, always may."""
+    write(tmp_path, "var/lib/dhcp/dhclient.eth0.leases", "")
+    stat = Path.stat
+
+    def refused(path: Path, **options: Any) -> Any:
+        if path.suffix == ".leases":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    assert discover(tmp_path).endpoint is None

@@ -127,8 +127,15 @@ _SOURCES: tuple[tuple[tuple[str, ...], _Parse], ...] = (
 
 def _files(root: Path, patterns: tuple[str, ...]) -> list[Path]:
     """Return the files that match, the one changed last at the end."""
-    paths = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    paths = {path for pattern in patterns for path in root.glob(pattern) if _is_file(path)}
     return sorted(paths, key=lambda path: (_changed_at(path), path))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # its directory may be listed, and not entered
+        return False
 
 
 def _changed_at(path: Path) -> float:
@@ -188,7 +195,7 @@ def _expired(text: str, now: datetime) -> bool:
     word, _space, seconds = text.partition(" ")
     try:
         if word == "epoch":
-            return float(seconds) <= now.timestamp()
+            return not float(seconds) > now.timestamp()  # nan is neither
         match = _EXPIRY.fullmatch(text)
         if not match:
             return True
