@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from forewarn.compiler.findings import render
+from forewarn.compiler.findings import blocks, render
 from forewarn.compiler.policyfile import compile_policies
 
 ODD = [
@@ -29,7 +29,7 @@ def mutated(text: str, random: Random) -> str:
         end = min(len(text), start + random.choice((0, 1, 1, 5, 20, 100)))
         lines = text.splitlines(keepends=True)
         line = random.randrange(len(lines)) if lines else 0
-        kind = random.randrange(6) if lines else 0
+        kind = random.randrange(8) if lines else 0
         if kind <= 1:
             text = text[:start] + random.choice(ODD) + text[end:]
         elif kind == 2:
@@ -40,6 +40,12 @@ def mutated(text: str, random: Random) -> str:
         elif kind == 4:
             lines[line] = " " * random.randrange(9) + lines[line].lstrip()
             text = "".join(lines)
+        elif kind == 5:
+            other = random.randrange(len(lines))
+            lines[line], lines[other] = lines[other], lines[line]
+            text = "".join(lines)
+        elif kind == 6:
+            text = "".join(lines[:line] + lines[line + 1 :])
         else:
             text = text[:start] + chr(random.choice((random.randrange(128), random.randrange(0x10000)))) + text[end:]
     return text
@@ -58,7 +64,9 @@ def test_any_mistake_is_a_finding_with_a_place(seed: int, repository: Path, tmp_
         content = mutated(random.choice(library), random).encode("utf-8", "surrogatepass")
         file.write_bytes(content)
         lines = re.split("\r\n|\r|\n", content.decode("utf-8-sig", "replace"))
-        for finding in compile_policies([file]).findings:
+        compilation = compile_policies([file])
+        assert (compilation.artifact is None) == any(blocks(finding) for finding in compilation.findings), content
+        for finding in compilation.findings:
             found += 1
             assert 1 <= finding.line <= len(lines), content
             length = len(lines[finding.line - 1])

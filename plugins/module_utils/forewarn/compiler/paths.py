@@ -9,8 +9,9 @@ or either in a directory ``tests`` below it.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,17 +37,17 @@ def find_policies(paths: Sequence[Path]) -> list[PolicyPath]:
     """
     found: dict[Path, PolicyPath] = {}
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
             below = [file for file in _files(path) if not is_test(file)]
             if not below:
                 raise InputError(f"{path}: no policy files there", "Policies are *.yml and *.yaml files.")
             for file in below:
-                found.setdefault(file.resolve(), PolicyPath(file, file.relative_to(path).as_posix()))
+                found.setdefault(_real(file), PolicyPath(file, file.relative_to(path).as_posix()))
         elif _TEST_NAME.fullmatch(path.name):
             raise InputError(f"{path}: a file of tests, not a policy", f"Run it: forewarn policy test {path}")
         else:
             _must_exist(path)
-            found.setdefault(path.resolve(), PolicyPath(path, path.name))
+            found.setdefault(_real(path), PolicyPath(path, path.name))
     names = [policy.name for policy in found.values()]
     return [
         policy if names.count(policy.name) == 1 else PolicyPath(policy.path, policy.path.as_posix())
@@ -61,7 +62,7 @@ def find_tests(paths: Sequence[Path]) -> list[Path]:
     """
     found: dict[Path, Path] = {}
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises where a directory may not be entered
             tests = [file for file in _files(path) if is_test(file)]
         elif is_test(path):
             _must_exist(path)
@@ -75,7 +76,7 @@ def find_tests(paths: Sequence[Path]) -> list[Path]:
                 "Tests of NAME.yml are in NAME.test.yml beside it, or in tests/NAME.test.yml.",
             )
         for file in tests:
-            found.setdefault(file.resolve(), file)
+            found.setdefault(_real(file), file)
     return list(found.values())
 
 
@@ -86,7 +87,7 @@ def tested_by(test: Path) -> list[Path]:
     if match and match.group("policy") is None:  # tests.yml
         return [file for file in sorted(home.glob("*")) if file.suffix in _SUFFIXES and not is_test(file)]
     name = match.group("policy") if match else test.stem
-    return [file for file in (home / (name + suffix) for suffix in _SUFFIXES) if file.is_file()]
+    return [file for file in (home / (name + suffix) for suffix in _SUFFIXES) if os.path.isfile(file)]  # noqa: PTH113 - likewise
 
 
 def is_test(path: Path) -> bool:
@@ -94,13 +95,29 @@ def is_test(path: Path) -> bool:
     return bool(_TEST_NAME.fullmatch(path.name)) or path.absolute().parent.name == _TEST_DIRECTORY
 
 
-def _files(directory: Path) -> Iterator[Path]:
-    for path in sorted(directory.rglob("*")):
-        hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
-        if path.suffix in _SUFFIXES and not hidden and path.is_file():
-            yield path
+def _files(directory: Path) -> list[Path]:
+    """Return the YAML files below a directory. Raises InputError where it cannot be looked through: a policy that is
+    not found is one that does not hold. Links to directories are not followed, links that lead nowhere are files.
+    """
+    found: list[Path] = []
+    for folder, folders, names in os.walk(directory, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(folder, name) for name in names if not name.startswith(".") and name.endswith(_SUFFIXES)]
+    return sorted(found)
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # Path.resolve raises for a link to itself
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(f"{error.filename}: {error.strerror}", "Every directory below has to be readable.") from error
 
 
 def _must_exist(path: Path) -> None:
-    if not path.exists():
-        raise InputError(f"{path}: no such file or directory")
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError(f"{path}: no such file or directory") from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
