@@ -153,11 +153,13 @@ def test_an_answer_leaves_at_once(server: EmulatorServer) -> None:
     """Head and body in one piece, and no waiting for an acknowledgement: 40 ms each would show."""
     with connected(server) as connection:
         connection.connect()
-        started = time.monotonic()
+        durations = []
         for _ in range(50):
+            started = time.monotonic()
             connection.request("GET", TARGET, headers={"Metadata": "true"})
             connection.getresponse().read()
-        assert time.monotonic() - started < 1.5
+            durations.append(time.monotonic() - started)
+        assert sorted(durations)[10] < 0.03
 
 
 def test_bodies_whose_end_cannot_be_told(server: EmulatorServer) -> None:

@@ -138,9 +138,9 @@ def test_no_pattern_is_slow_on_a_hostile_text(pattern: str) -> None:
     search(text[:100])
     durations = []
     for part in (text[10_000:], text):
-        start = time.perf_counter()
+        start = time.thread_time()  # of this thread alone, however busy the machine
         assert search(part) is False
-        durations.append(time.perf_counter() - start)
+        durations.append(time.thread_time() - start)
     assert durations[1] < 10 * durations[0] + 0.1  # twice the text: not a hundred times as long
     assert durations[1] < 20
 

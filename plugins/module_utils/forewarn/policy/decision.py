@@ -8,7 +8,7 @@ Named tuples where nothing speaks against it: a dataclass costs each start of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -37,6 +37,31 @@ class Value(NamedTuple):
     value: str
 
 
+class Values:
+    """What a rule read, found out when somebody first asks: at most polls nobody does."""
+
+    def __init__(self, find: Callable[[], tuple[Value, ...]] = tuple) -> None:
+        self._find: Callable[[], tuple[Value, ...]] | None = find
+        self._found: tuple[Value, ...] = ()
+
+    def __iter__(self) -> Iterator[Value]:
+        if self._find is not None:
+            self._found, self._find = self._find(), None
+        return iter(self._found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Values) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"Values({tuple(self)})"
+
+
+_NO_VALUES = Values()
+
+
 class Verdict(NamedTuple):
     """What one policy says of one event: ``approve``, ``hold`` or ``abstain``, which rule, why, and on what values.
 
@@ -49,7 +74,7 @@ class Verdict(NamedTuple):
     rule: str | None
     reason: str
     where: str
-    values: tuple[Value, ...] = ()
+    values: Values = _NO_VALUES
     error: str | None = None
     approver: str = "leader"
     group: str = "hold"
@@ -72,7 +97,7 @@ class Decision(NamedTuple):
     policy: str | None
     rule: str | None
     reason: str
-    values: tuple[Value, ...] = ()
+    values: Values = _NO_VALUES
     verdicts: tuple[Verdict, ...] = ()
     approver: str = "leader"
     group: str = "hold"

@@ -10,12 +10,14 @@ every ``approve``, and nobody's approval is a ``hold``; every doubt is a ``hold`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
 from .artifact import Artifact
-from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, Decision, Facts, Value, Verdict
+from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, Decision, Facts, Value, Values, Verdict
 from .evaluate import MAX_STEPS, Env
 from .functions import EvaluationError
 from .params import bind
@@ -163,21 +165,16 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     match, error = policy.program.first_match(policy.program.environment(MAX_STEPS, None, roots))
     if match is None:
         return Verdict(policy.name, ABSTAIN, None, "no rule matches", policy.program.policy["source"])
-    # Its condition once more, with a trace: so the usual way need not record anything.
-    trace: list[Value] = []
-    env = policy.tracing.environment(MAX_STEPS, trace, roots)
-    traced = policy.tracing.every[match.index]
     reason = ""
-    try:
-        if traced.condition is not None:
-            traced.condition(env)
-        if error is None:
-            reason = str(traced.explanation(env)) if traced.explanation else _default_reason(traced)
-    except EvaluationError as failure:
-        error = error or failure
-    except DAMAGED as failure:
-        error = error or damage(failure)
-    values = tuple(dict.fromkeys(trace))
+    if error is None:
+        try:
+            env = policy.program.environment(MAX_STEPS, None, roots)
+            reason = str(match.explanation(env)) if match.explanation else _default_reason(match)
+        except EvaluationError as failure:
+            error = failure
+        except DAMAGED as failure:
+            error = damage(failure)
+    values = Values(partial(_values, policy, match.index, roots, True))
     if error is not None:
         return _failed(policy, match, error, values)
     data = match.data
@@ -203,7 +200,7 @@ def _default_reason(match: Match) -> str:
     return f"rule {match.rule} applies" + ("" if condition is None else f": {_one_line(condition['source'])}")
 
 
-def _failed(policy: _Policy, match: Match, error: EvaluationError, values: tuple[Value, ...]) -> Verdict:
+def _failed(policy: _Policy, match: Match, error: EvaluationError, values: Values) -> Verdict:
     place = f"{policy.program.policy['source']}:{match.data['line']}"
     text = str(error)
     if error.expression is not None:
@@ -219,7 +216,7 @@ def _try_rules(
     """Append a RuleTrace for every match; return whether the decision would go on after them."""
     for match in matches:
         result, failure = match.try_condition(env) if reached else ("not reached", None)
-        values = _values(policy.tracing.every[match.index], policy, roots) if reached else ()
+        values = _values(policy, match.index, roots, False) if reached else ()
         condition = match.data["condition"]
         source = "" if condition is None else _one_line(condition["source"])
         rules.append(
@@ -235,10 +232,15 @@ def _try_rules(
     return reached
 
 
-def _values(traced: Match, policy: _Policy, roots: tuple[Any, ...]) -> tuple[Value, ...]:
-    """Return what a condition read, by evaluating it alone."""
+def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:
+    """Return what a rule's condition, and its explanation, read: by evaluating them once more and alone."""
     trace: list[Value] = []
-    traced.try_condition(policy.tracing.environment(MAX_STEPS, trace, roots))
+    env = policy.tracing.environment(MAX_STEPS, trace, roots)
+    traced = policy.tracing.every[index]
+    result, _error = traced.try_condition(env)
+    if explained and result == "true" and traced.explanation is not None:
+        with suppress(EvaluationError, *DAMAGED):
+            traced.explanation(env)
     return tuple(dict.fromkeys(trace))
 
 
