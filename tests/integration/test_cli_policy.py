@@ -217,6 +217,14 @@ class TestCompile:
         result = policy("compile", path, "-o", tmp_path)
         assert (result.returncode, "Is a directory" in result.stderr) == (2, True)
 
+    def test_a_working_directory_that_is_gone(self, tmp_path: Path) -> None:
+        path = written(tmp_path, GOOD)
+        command = (
+            f"mkdir gone; cd gone; rmdir ../gone; exec {sys.executable} -m forewarn.cli.main policy compile {path} -o x"
+        )
+        result = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (result.returncode, "cannot be written" in result.stderr) == (2, True)
+
     def test_the_policy_itself_is_not_overwritten(self, tmp_path: Path) -> None:
         path = written(tmp_path, GOOD)
         result = policy("compile", tmp_path, "-o", "p.yml", cwd=tmp_path)

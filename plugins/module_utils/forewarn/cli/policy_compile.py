@@ -48,9 +48,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _replace(path: Path, content: str) -> None:
     """Write a file whole or not at all: a runner may read it at any moment. What is no file is written to as it is."""
-    path = Path(os.path.realpath(path))  # a link stays one
     temporary: str | None = None
     try:
+        path = Path(os.path.realpath(path))  # a link stays one
         if path.exists() and not path.is_file():
             with path.open("w", encoding="utf-8") as stream:
                 stream.write(content)
