@@ -149,7 +149,7 @@ def do(step: Step, directory: Path, environ: Mapping[str, str]) -> tuple[int, st
         env=environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return process.returncode, process.stdout + process.stderr

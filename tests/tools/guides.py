@@ -117,7 +117,7 @@ def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> i
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     pieces = process.stdout.replace(f":{port}", f":{EMULATOR_PORT}").split(f"\n{_MARK}")[1:]
