@@ -134,7 +134,8 @@ def _map(table: Table) -> str:
     return (
         '<section class="card"><div class="noscript"><h2>Decisions</h2><p>The map of decisions needs JavaScript. '
         'What is below does not.</p></div><div class="map"><h2>Decisions</h2><details class="controls" id="controls">'
-        '<summary>What is shown<span id="chosen"></span></summary><div id="filters" role="group" aria-label="What to show"></div></details>'
+        '<summary>What is shown<span id="chosen"></span></summary>'
+        '<div id="filters" role="group" aria-label="What to show"></div></details>'
         f"{note}"
         '<div class="sheet"><ul id="legend" aria-label="Legend"></ul><div id="panels"></div></div>'
         '<aside id="detail" tabindex="-1" aria-label="The chosen cell"></aside></div></section>'
