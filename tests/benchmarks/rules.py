@@ -169,7 +169,7 @@ def forewarn(artifact: Artifact) -> Contender:
 def whole_decision(artifact: Artifact, case: Case) -> Callable[[], object]:
     """Prepare what the runner calls for a document: views, rules, reason, the values that led to it."""
     policies, document, facts = PolicySet(artifact, PARAMS), case.document, Facts(NOW, ME)
-    return lambda: policies.decide(document, facts)
+    return lambda: [tuple(decision.values) for decision in policies.decide(document, facts)]
 
 
 def google_cel(rules: Sequence[tuple[str, str]]) -> Contender:
