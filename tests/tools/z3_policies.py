@@ -69,6 +69,10 @@ class Maker:
     def __init__(self, world: World, chance: random.Random) -> None:
         self.world = world
         self.chance = chance
+        fields = (self._age, self._count, self._place, self._role, self._limit, self._lead, self._order, self._source)
+        # Not all in one policy: it would tell apart a hundred million classes, and few of its rules would meet.
+        usual = (self._type, self._type, self._status, self._duration, self._notice, self._has)
+        self._makers = (*usual, *chance.sample(fields, 4))
 
     def condition(self, depth: int = 2) -> Truth:
         """Return a random condition."""
@@ -82,11 +86,7 @@ class Maker:
         return _COMBINED[kind](parts)
 
     def _atom(self) -> Truth:
-        makers = (
-            *(self._type, self._type, self._status, self._source, self._duration, self._duration, self._notice),
-            *(self._age, self._count, self._place, self._role, self._has, self._limit),
-        )
-        return self.chance.choice(makers)()
+        return self.chance.choice(self._makers)()
 
     def _type(self) -> Truth:
         return self._choice("event.EventType", self.world.event_type, TYPES, self.world.types, z3.BoolVal(False))
@@ -133,6 +133,24 @@ class Maker:
         minutes = self.chance.choice((0, 2, 5, 15))
         error = z3.And(z3.Not(self.world.started), z3.Not(self.world.has_not_before))
         return self._compared("notice", self.world.notice, minutes * MINUTE, f"duration('{minutes}m')", error)
+
+    def _lead(self) -> Truth:
+        minutes = self.chance.choice((-1, 0, 5))
+        error = z3.Not(self.world.has_not_before)
+        shown = f"duration('{minutes}m')"
+        return self._compared("event.NotBefore - now", self.world.lead, minutes * MINUTE, shown, error)
+
+    def _order(self) -> Truth:
+        """Compare two fields, of which no constant tells the order."""
+        error = z3.And(z3.Not(self.world.started), z3.Not(self.world.has_not_before))
+        sign, true = self.chance.choice(
+            (
+                ("<", self.world.notice < self.world.age),
+                ("<=", self.world.notice <= self.world.age),
+                ("==", self.world.notice == self.world.age),
+            )
+        )
+        return Truth(f"notice {sign} age", z3.And(true, z3.Not(error)), error)
 
     def _age(self) -> Truth:
         minutes = self.chance.choice((1, 5))

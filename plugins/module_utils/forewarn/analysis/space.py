@@ -25,7 +25,7 @@ from .domains import MISSING, Dimension, Value, merged_range
 from .vocabulary import Free
 
 MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
-MAX_SLICES = 64
+MAX_SLICES = 128
 
 # Which slice of a space: dimensions, each with the place of its only value.
 Cell = tuple[tuple[str, int], ...]
