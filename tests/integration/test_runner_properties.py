@@ -105,7 +105,8 @@ class RunnerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), description=DESCRIPTIONS, notice=NOTICES)
     def use_an_id_again(self, data: st.DataObject, description: str, notice: float) -> None:
         life = data.draw(st.sampled_from([life for life in self.events() if not life.listed]))
-        key, resources = life.event_id.lower(), (self.vm,)
+        key = life.event_id.lower()
+        resources: tuple[str, ...] = (self.vm,)
         if not self.judge.over_for_good(key):  # to the runner it is the same event, however long nobody asked
             description, resources = str(life.spec.description), life.spec.resources
         del self.world.model.events[key]
