@@ -24,7 +24,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils._scheduled_events i
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.endpoint import Endpoint
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
-from ansible_collections.forewarn.azure.plugins.plugin_utils import _decisions, _policies, _windows
+from ansible_collections.forewarn.azure.plugins.plugin_utils import _decisions, _findings, _policies, _windows
 
 MODULE = "forewarn.azure.scheduled_events"
 # A document changes rarely, but when one VM approves, those that decide at the same moment see it change.
@@ -67,14 +67,18 @@ class ActionModule(ActionBase):
         paths = [Path(self._find_needle("policies", path)).resolve() for path in options["policies"]]
         try:
             artifact = _policies.find_artifact(paths, args.get("api_version"))
-            policy_set = PolicySet(artifact, _policies.plain(options["params"], "params"))
+            params = _policies.plain(options["params"], "params")
+            policy_set = PolicySet(artifact, params)
         except _policies.PoliciesRefusedError as error:
             return {"failed": True, "msg": str(error), "findings": error.findings}
         except ForewarnError as error:
             return {"failed": True, "msg": str(error)}
         args["api_version"] = artifact.api_version
         result = self._decide(policy_set, options["apply"], args, task_vars)
-        return {**result, "policy_paths": [str(path) for path in paths]}
+        # Compiled elsewhere, an artifact has been judged there; and here may be no library to judge it with.
+        compiled_here = not any(path.suffix == ".json" for path in paths)
+        found = [*result.get("warnings", []), *(_findings.warnings(artifact, params) if compiled_here else [])]
+        return {**result, **({"warnings": found} if found else {}), "policy_paths": [str(path) for path in paths]}
 
     def _decide(
         self, policy_set: PolicySet, apply: bool, args: dict[str, Any], task_vars: dict[str, Any] | None

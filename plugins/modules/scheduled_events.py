@@ -112,6 +112,7 @@ options:
     default: false
 notes:
   - Deciding on YAML policies needs the Python packages C(cel-python) and C(jsonschema) on the control node.
+  - What C(forewarn policy verify) finds in YAML policies, notes aside, is a warning of the task.
   - Call it by its full name, or see the collection's C(docs/adhoc.md) for what C(ansible -m scheduled_events) takes.
   - RV(events[].notice_seconds) and the policies' C(now) and C(notice) are counted from RV(read_at), the VM's clock. A
     control node whose clock is wrong does not matter. As nothing is remembered between calls, C(age) is C(0s).
