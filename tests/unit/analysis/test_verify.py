@@ -57,6 +57,14 @@ def test_the_classic_mistake_comes_out_in_words(tmp_path: Path) -> None:
     assert "DurationInSeconds >= 0" in finding.suggestion
 
 
+def test_the_classic_mistake_alone(tmp_path: Path) -> None:
+    text = HEAD + "    - {id: brief, condition: event.DurationInSeconds < 9, output: approve}\n"
+    assert of(found(tmp_path, text), "unknown-duration-approved").message == (
+        "rule brief approves a Freeze whose duration is unknown (-1), though one of 9 s and more is held; "
+        "likewise for Reboot, Redeploy, Preempt and Terminate"
+    )
+
+
 @pytest.mark.parametrize(
     "condition",
     [

@@ -97,9 +97,10 @@ class _Merged:
         if WHEN in message and self._space is not None:
             message = message.replace(WHEN, united(self._space, [(one.when, one.cell) for one in alike]))
         if TYPES in message:
-            types = list(dict.fromkeys(name for one in alike for name in one.types))
-            listed = " or ".join(", ".join(types).rsplit(", ", 1))
-            message = message.replace(TYPES, f"{'an' if listed[:1] in 'AEIOU' else 'a'} {listed}")
+            name, *others = dict.fromkeys(name for one in alike for name in one.types)
+            message = message.replace(TYPES, f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}")
+            if others:
+                message += f"; likewise for {' and '.join(', '.join(others).rsplit(', ', 1))}"
         return replace(first.finding, message=message)
 
 
