@@ -9,6 +9,8 @@ The guard of all tests stays as it is: this process talks to loopback only. Host
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -66,6 +68,22 @@ def start_lab(lab_machine: None) -> Iterator[Start]:
 def suite(request: pytest.FixtureRequest) -> str:
     """Return each Debian release in turn."""
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def installed_collection(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory for ANSIBLE_COLLECTIONS_PATH into which the collection was built and installed."""
+    directory = tmp_path_factory.mktemp("installed")
+    environ = {**os.environ, "ANSIBLE_HOME": str(directory / "home")}
+
+    def galaxy(*arguments: str | Path) -> None:
+        command = [Path(sys.executable).parent / "ansible-galaxy", "collection", *arguments]
+        subprocess.run(command, env=environ, check=True, capture_output=True, timeout=120)
+
+    galaxy("build", "--output-path", directory, repository)
+    (tarball,) = directory.glob("*.tar.gz")
+    galaxy("install", "--offline", "--force", "--collections-path", directory, tarball)
+    return directory
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ VARIABLES: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, collections_path: Path) -> Playbooks:
+def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path) -> Playbooks:
     directory = tmp_path_factory.mktemp("control")
     (directory / "policies").mkdir()
     (directory / "policies" / "drains.yml").write_text(POLICY)
@@ -67,7 +67,7 @@ def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, collections_pa
         host.write(HOOK, "/usr/local/bin/hook", 0o755)
         host.write(UNIT, "/etc/systemd/system/drain.service")
         host.ssh("mkdir -p /var/log/hooks && systemctl daemon-reload")
-    return Playbooks(lab, directory, collections_path)
+    return Playbooks(lab, directory, installed_collection)
 
 
 def status(host: Host) -> dict[str, Any]:
