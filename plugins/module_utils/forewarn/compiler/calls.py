@@ -17,7 +17,7 @@ from .guards import when_true
 from .overloads import LOOPS, UNSUPPORTED, Overload, find
 from .patterns import PatternError, compile_pattern
 from .syntax import Node
-from .wording import did_you_mean, duration_hint, with_article
+from .wording import duration_hint, function_hint, with_article
 
 _PATTERN_HINT = r"a character that stands for itself has a backslash before it, as in r'\('"
 
@@ -49,7 +49,8 @@ class CallChecking(Checking):
                 return self._unknown(node)[0], t.STRING
             takes = " or ".join(dict.fromkeys(f"({', '.join(one.kinds)})" for one in overloads))
             given = ", ".join(map(str, types))
-            self.report(node, "type-mismatch", f"{node.value}() takes {takes}; here it gets ({given})")
+            hint = "ask with 'value in list'" if node.value == "contains" and types[0].kind == "list" else ""
+            self.report(node, "type-mismatch", f"{node.value}() takes {takes}; here it gets ({given})", hint)
             return self._unknown(node)
         return self._literal_call(node, overload, [form for form, _type in checked])
 
@@ -79,7 +80,7 @@ class CallChecking(Checking):
             self.report(node, "unknown-function", f"call it as {wanted.replace('NAME', node.value)}")
         else:
             known = {*table, *other, *LOOPS, "has", "matches", "join"}
-            hint = did_you_mean(node.value, known)
+            hint = function_hint(node.value, known)
             self.report(node, "unknown-function", f"there is no function {node.value}()", hint)
 
     def _join_texts(self, node: Node, present: Present) -> Typed:

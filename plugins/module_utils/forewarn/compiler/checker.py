@@ -43,8 +43,14 @@ class Checker(CallChecking):
         if node.value == "variables":
             self.report(node, "type-mismatch", "variables is no value; name one, as in variables.NAME")
         else:
-            self.report(node, "undeclared-name", f"there is no variable {node.value}", did_you_mean(node.value, known))
+            message = f"there is no variable {node.value}"
+            self.report(node, "undeclared-name", message, self._quoted(node.value) or did_you_mean(node.value, known))
         return self._unknown(node)
+
+    def _quoted(self, name: str) -> str:
+        """Return how to write the name of an event's type and the like, which are texts."""
+        fields = [field for record in self.declarations.records.values() for field in record.values()]
+        return f'put it in quotes: "{name}"' if any(name in (field.type.values or ()) for field in fields) else ""
 
     def _select(self, node: Node, present: Present) -> Typed:
         operand = node.children[0]
@@ -58,7 +64,10 @@ class Checker(CallChecking):
                 self.report(node, "type-mismatch", f"the keys of this map are {type_.of[0]}, not texts")
             return self._made("call", type_.of[1], node, "index_map", form, ["lit", "string", 0, 0, node.value])
         if type_ != t.UNKNOWN:
-            self.report(node, "type-mismatch", f"{with_article(type_)} has no fields", f"remove .{node.value}")
+            hint = f"remove .{node.value}"
+            if type_ == t.TIMESTAMP:
+                hint = "ask it with a function: getFullYear(), getDayOfWeek(), getHours() …"
+            self.report(node, "type-mismatch", f"{with_article(type_)} has no fields", hint)
         return self._unknown(node)
 
     def _is_variable(self, name: str) -> bool:
@@ -92,7 +101,10 @@ class Checker(CallChecking):
         field = fields.get(node.value)
         if field is None:
             message = f"{record.name} has no field {node.value}"
-            self.report(node, "unknown-field", message, did_you_mean(node.value, fields))
+            hint = did_you_mean(node.value, fields)
+            if not hint and record.name == "params":
+                hint = f"declare it in params: {{name: {node.value}, type: …, default: …}}"
+            self.report(node, "unknown-field", message, hint)
         return field
 
     def _has(self, node: Node, present: Present) -> Typed:
@@ -199,7 +211,10 @@ class Checker(CallChecking):
         return form, (t.BOOL if node.value in COMPARISONS or node.value in ("in", "!") else t.UNKNOWN)
 
     def _mismatch(self, node: Node, verb: str, types: list[Type]) -> Typed:
-        self.report(node, "type-mismatch", f"{verb} {' and '.join(map(str, types))}", conversion_hint(types))
+        hint = conversion_hint(types)
+        if t.TIMESTAMP in types and any(child.kind == "literal" and child.value == "" for child in node.children):
+            hint = "no time is ever blank; has(…) tells whether there is one"
+        self.report(node, "type-mismatch", f"{verb} {' and '.join(map(str, types))}", hint)
         return self._unknown_of(node)
 
     def _comparison(self, node: Node, forms: list[Any], types: list[Type]) -> Typed:

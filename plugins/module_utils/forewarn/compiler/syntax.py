@@ -134,6 +134,10 @@ def _syntax_hint(source: str, start: int, text: str) -> str:
     for word in (text, before.group(1) if before else ""):
         if word in words:
             return f"write {words[word]}"
+    if text == "like" or (before and before.group(1) == "like"):
+        return "ask with contains(), startsWith() or matches()"
+    if text == "," and re.search(r"\bin\s*\([^()]*$", source[:start]):
+        return "a list stands in brackets: in ['a', 'b']"
     if text == "=" or source[start - 1 : start] == "=":
         return "compare with =="
     if text in "&|":

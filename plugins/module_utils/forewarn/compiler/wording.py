@@ -44,6 +44,23 @@ def duration_hint(text: str) -> str:
     return f"say in which unit: {text.strip()}s" if re.fullmatch(r"[0-9]{1,18}", text.strip()) else ""
 
 
+# What functions are called elsewhere, where no spelling leads to their names here.
+_ELSEWHERE = {
+    **dict.fromkeys(("len", "length", "count"), "size"),
+    **dict.fromkeys(("any", "some"), "exists"),
+    **dict.fromkeys(("every", "foreach"), "all"),
+    **dict.fromkeys(("match", "search", "regex", "test"), "matches"),
+    **dict.fromkeys(("includes", "has_key"), "contains"),
+    "strip": "trim",
+}
+
+
+def function_hint(name: str, known: Iterable[str]) -> str:
+    """Return a suggestion for a function that does not exist, or nothing."""
+    elsewhere = _ELSEWHERE.get(name.lower())
+    return f"did you mean {elsewhere}?" if elsewhere else did_you_mean(name, known)
+
+
 def conversion_hint(types: list[Type]) -> str:
     """Return how to bring operands of these types together, as far as that can be told."""
     kinds = {type_.kind for type_ in types}
