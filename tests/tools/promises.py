@@ -189,9 +189,10 @@ class Judge:
         check = self._prepare if phase == "prepare" else self._recover
         listing = check(at, event, drill, name, wall + timeout)
         before = listing.of(phase, name)
-        last = max((earlier.number for earlier in before if earlier.journaled), default=0)
+        known = max((earlier.number for earlier in before if earlier.journaled), default=0)
+        last = max((earlier.number for earlier in before), default=0)
         self.demand(
-            last < attempt <= last + 1 + self.kills, "attempts are counted", event, name, attempt, "after", last
+            known < attempt <= last + 1 + self.kills, "attempts are counted", event, name, attempt, "after", last
         )
         for earlier in before:
             self.demand(
@@ -253,7 +254,8 @@ class Judge:
         self.demand(fitting, "recovered is what was prepared, and has left the list", event, name)
         due = [listing for listing in fitting if not listing.settled("recover", name)]
         self.demand(due, "nothing is recovered twice", event, name)
-        listing = due[0]
+        # Of an event that came back: the first time may have been left to another, which is rid of it by now.
+        listing = min(due, key=lambda listing: self._left(listing, name, 1))
         running = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and attempt.pid_kept]
         self.demand(not running, "nothing is recovered while it is still prepared", event, name)
         stage = listing.stages[listing.stage_of("recover", name) or 0]
@@ -387,12 +389,12 @@ class Judge:
             if not successes:
                 self.demand(self._left(listing, name), "what was prepared is recovered", *about)
 
-    def _left(self, listing: Listing, name: str) -> bool:
-        """Tell whether another event that was listed longer had prepared what the hook undoes."""
+    def _left(self, listing: Listing, name: str, longer: int = 0) -> bool:
+        """Tell whether another event that was listed longer, or as long, had prepared what the hook undoes."""
         return any(
             other is not listing
             and other.stage_of("recover", name) in other.begun
-            and (other.gone_index or 0) >= (listing.gone_index or 0)
+            and (other.gone_index or 0) >= (listing.gone_index or 0) + longer
             for other in self.ended
         )
 
