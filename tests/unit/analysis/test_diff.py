@@ -12,10 +12,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from forewarn.analysis.boxes import Box, words
 from forewarn.analysis.decide import Decided
 from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, changed_classes, compare
 from forewarn.analysis.proof import Prover
-from forewarn.analysis.reading import make_spaces, read_together
+from forewarn.analysis.reading import make_spaces, read, read_together
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
 from forewarn.policy.artifact import Artifact
@@ -67,6 +68,38 @@ def test_a_limit_that_is_a_parameter_is_told_as_a_comparison(tmp_path: Path) -> 
         "EventType = Freeze and DurationInSeconds in 0..60 and params.most in 0..60 "
         "and DurationInSeconds < params.most",
     }
+
+
+def test_a_comparison_is_told_only_of_values_within_one_interval(tmp_path: Path) -> None:
+    params = "params: [{name: most, type: int, default: 9, min: 0, max: 60}]\n"
+    text = brief(9).replace("name: p\n", "name: p\n" + params).replace("< 9", "< params.most && params.most != 20")
+    (space,) = read(artifact(tmp_path, text)).spaces()
+    label = {name: [value.label for value in space.by_name[name].values] for name in space.by_name}
+    duration, most = "event.DurationInSeconds", "params.most"
+    first, second = (
+        [place for place, text in enumerate(label[name]) if text.startswith("0..19")] for name in (duration, most)
+    )
+    assert len(first) == len(second) == 2
+    alone = Box({duration: (first[0],), most: (second[1],)}, space.all)
+    assert words(space, alone).endswith("DurationInSeconds < params.most")
+    for chosen in (
+        {duration: (first[0],), most: (second[1], second[1] + 1)},
+        {duration: (first[0], first[1] + 1), most: (second[1],)},
+    ):
+        assert "<" not in words(space, Box(chosen, space.all)).replace("in a part", "")
+
+
+def test_slices_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = brief(9), brief(15).replace("event.EventType == 'Freeze'", "affects_me")
+    whole = difference(tmp_path, old, new)
+    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 10)
+    parts = difference(tmp_path, old, new)
+    assert parts.verdict == whole.verdict
+    assert {(one.what, one.effect) for one in parts.changes} == {(one.what, one.effect) for one in whole.changes}
+    told = [set(part.when.split(" and ")) for change in parts.changes for part in change.parts]
+    mine = "this VM is affected"
+    assert {"EventType in Reboot, Redeploy, Preempt, Terminate", "DurationInSeconds in 0..14", mine} in told
+    assert {"EventType = Freeze", "DurationInSeconds in 9..14", mine} in told
 
 
 @pytest.mark.parametrize(

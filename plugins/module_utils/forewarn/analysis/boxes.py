@@ -121,10 +121,11 @@ def _compared(space: Space, box: Box) -> dict[str, tuple[list[Value], str]]:
             ranks.append(tuple(within.index(place) for place in box.chosen[name] if place in within))
             if len(ranks[-1]) < len(box.chosen[name]) or len(within) != 2:
                 break
-        sign = _SIGNS.get(tuple(ranks))
-        if sign is not None and reps[0][0].low == reps[1][0].low:
-            found[first] = reps[0], ""
-            found[second] = reps[1], f"{spoken(first)} {sign} {spoken(second)}"
+        else:
+            sign = _SIGNS.get(tuple(ranks))
+            if sign is not None and reps[0][0].low == reps[1][0].low:
+                found[first] = reps[0], ""
+                found[second] = reps[1], f"{spoken(first)} {sign} {spoken(second)}"
     return found
 
 
@@ -165,7 +166,7 @@ def united(space: Space, told: Sequence[tuple[str, Cell]], most: int = 3) -> str
     for text, cell in told:
         for one in text.split(_OR):
             cells.setdefault(one, []).append(cell)
-    rest = len(cells) > most or cells.pop(_REST, None) is not None
+    rest = cells.pop(_REST, None) is not None or len(cells) > most
     parts = []
     for text, some in list(cells.items())[:most]:
         parts.append(" and ".join(part for part in (space.cell_words(some), text) if part) or ANY)

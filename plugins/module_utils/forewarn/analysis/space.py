@@ -281,7 +281,7 @@ class Space:
                 told.append(phrase(dimension, [dimension.values[place] for place in places]))
         if product == len(set(cells)):
             return " and ".join(told)
-        return " or ".join(self.cell_words([cell]) for cell in cells)
+        return " or ".join(self.cell_words([cell]) for cell in dict.fromkeys(cells))
 
     def describe(self, number: int, names: Sequence[str] | None = None) -> str:
         """Return the values of a class in words; ``names`` are the dimensions to tell of."""
