@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -145,3 +146,19 @@ def test_what_git_is_not_to_be_asked(adhoc: AdHoc) -> None:
     for host, (_, message) in wrong.items():
         assert message in outcome.results[host]["msg"], host
     assert not list(adhoc.directory.rglob("x"))
+
+
+def test_what_was_built_is_kept_for_the_next_run_with_the_same_files(adhoc: AdHoc) -> None:
+    first = build(adhoc, {"policies": ["policies"]}).only()
+    kept = list((adhoc.directory / "home" / "forewarn" / "built").iterdir())
+    assert len(kept) == 2  # the runner, and what came of the policies
+    (policies,) = [path for path in kept if path.read_bytes().startswith(b"{")]
+    content = json.loads(policies.read_text())
+    policies.write_text(json.dumps({**content, "remarks": ["this was kept"]}))
+    again = build(adhoc, {"policies": ["policies"]})
+    assert again.only()["digest"] == first["digest"]
+    assert again.only()["pyz_sha256"] == first["pyz_sha256"]
+    assert "this was kept" in again.stdout + again.stderr
+    # Another test is another proof, also where the artifact is the same.
+    (adhoc.directory / "policies" / "web.test.yml").write_text(TESTS.replace("output: approve", "output: hold"))
+    assert "expected  hold" in build(adhoc, {"policies": ["policies"]}).only()["msg"]
