@@ -102,7 +102,9 @@ def summary(
         output = decision.output
         if event.event_id in approved:
             output = "would be approved" if check_mode else "approved"
-        by = f" by {decision.policy}, rule {decision.rule}" if decision.policy else ""
+        by = f" by {decision.policy}" if decision.policy else ""
+        if by and not decision.reason.startswith(f"rule {decision.rule} "):
+            by += f", rule {decision.rule}"
         text = f"{event.event_type} {event.event_id}: {output}{by} ({decision.reason})"
         if decision.output == "approve" and not its.send:
             text += f", not sent ({its.reason})"

@@ -75,4 +75,4 @@ def test_a_playbook_with_all_plugins(repository: Path, tmp_path: Path, collectio
             check=False,
         )
     assert process.returncode == 0, process.stdout + process.stderr
-    assert f"Freeze {event_id}: approved by freezes, rule freeze" in process.stdout
+    assert f"Freeze {event_id}: approved by freezes (rule freeze applies: " in process.stdout

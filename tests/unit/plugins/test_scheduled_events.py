@@ -105,6 +105,16 @@ def test_the_summary_stays_one_short_line(collection: SimpleNamespace) -> None:
     assert collection.decisions.summary([], [], [], False) == "nothing is scheduled"
 
 
+def test_the_summary_names_a_rule_once(collection: SimpleNamespace) -> None:
+    """Without an explanation of its own a rule's reason begins with its name."""
+    event = collection.events.Event(event_id="a", event_type="Freeze")
+    reason = "rule brief applies: event.DurationInSeconds < 9"
+    decision = collection.decision.Decision(event, "approve", "web", "brief", reason)
+    its = collection.approval.Standing(collection.approval.SEND, reason)
+    text = collection.decisions.summary([decision], [its], ["a"], False)
+    assert text == f"Freeze a: approved by web ({reason})"
+
+
 def test_ids_are_compared_in_either_case_and_sent_as_the_service_spells_them(collection: SimpleNamespace) -> None:
     """SE-11."""
     document = collection.events.Document(2, (collection.events.Event("AB"), collection.events.Event("cd")))
