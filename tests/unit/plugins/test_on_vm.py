@@ -1,0 +1,128 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``runner_install`` does on a VM when something is wrong there; on hosts it is tested in tests/lab."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def on_vm(repository: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    # By its path: on a VM it has no package around it either.
+    spec = importlib.util.spec_from_file_location("on_vm", repository / "plugins" / "plugin_utils" / "_on_vm.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(os, "chown", lambda *_: None)
+    monkeypatch.setattr(module, "_attributes_are_so", lambda *_: True)  # who runs this need not be root
+    return module
+
+
+@pytest.fixture
+def systemd(on_vm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Return a function that sets what systemd says, and returns the list of what it is asked."""
+
+    def install(**said: tuple[int, str]) -> list[str]:
+        asked: list[str] = []
+
+        def run(*command: str) -> subprocess.CompletedProcess[str]:
+            asked.append(" ".join(command[1:]))
+            code, text = said.get(command[1], (0, ""))
+            shown = "ActiveState=active\nUnitFileState=enabled\nNeedDaemonReload=no\n"
+            return subprocess.CompletedProcess(command, code, shown if command[1] == "show" else "", text)
+
+        monkeypatch.setattr(on_vm, "_run", run)
+        return asked
+
+    return install
+
+
+def entry(path: Path, content: str, **more: Any) -> dict[str, Any]:
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    values = {"mode": 0o600, "backup": True, "unit": False, "source": None, "show": True}
+    return {"path": str(path), "content": content, "sha256": digest, **values, **more}
+
+
+def request(*files: dict[str, Any], **service: Any) -> dict[str, Any]:
+    return {"directories": [], "files": list(files), "service": {"name": "some.service", **service}}
+
+
+def test_a_unit_that_systemd_refuses_lets_nothing_be_replaced(
+    on_vm: ModuleType, systemd: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    asked = systemd(verify=(1, "Unknown section 'Servce'"))
+    config, unit = tmp_path / "config.json", tmp_path / "some.service"
+    config.write_text("old")
+    done = on_vm.apply(request(entry(config, "new"), entry(unit, "[Servce]\n", unit=True), restart_for=[str(unit)]))
+    assert "Unknown section 'Servce'" in done["error"]
+    assert done["backups"] == []
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+    assert config.read_text() == "old"
+    assert [command.split()[0] for command in asked] == ["verify"]
+
+
+def test_what_did_not_arrive_whole_is_not_put_in_place(
+    on_vm: ModuleType, systemd: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    systemd()
+    sent = tmp_path / "sent"
+    sent.write_text("hal")
+    done = on_vm.apply(request(entry(tmp_path / "runner", "half", source=str(sent))))
+    assert "what arrived is not what was sent" in done["error"]
+    assert [path.name for path in tmp_path.iterdir()] == ["sent"]
+
+
+@pytest.mark.parametrize(
+    ("option", "verb"), [("restart_for", "restart some.service"), ("reload_for", "reload some.service")]
+)
+def test_only_a_change_takes_a_restart_or_a_reload_and_a_backup_brings_it_back(
+    on_vm: ModuleType, systemd: Callable[..., list[str]], tmp_path: Path, option: str, verb: str
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("old")
+    wanted = request(entry(config, "new"), **{"restart_for": [], "reload_for": [], option: [str(config)]})
+    asked = systemd()
+    assert [file["differs"] for file in on_vm.look(wanted)["files"]] == [True]
+    done = on_vm.apply(wanted)
+    assert (done["error"], config.read_text()) == ("", "new")
+    assert asked[-1] == verb
+    again = systemd()
+    assert on_vm.apply(wanted) == {"error": "", "backups": [], "did": None}
+    assert all(command.startswith("show") for command in again)
+    back = systemd()
+    on_vm.restore({**wanted, "restore": done["backups"]})
+    assert config.read_text() == "old"
+    assert back == ["daemon-reload", "restart some.service"]
+
+
+def test_a_service_that_does_not_start_is_told_with_what_was_replaced(
+    on_vm: ModuleType, systemd: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("old")
+    systemd(restart=(1, "Job for some.service failed."))
+    done = on_vm.apply(request(entry(config, "new"), restart_for=[str(config)], reload_for=[]))
+    assert done["error"] == "systemctl restart some.service: Job for some.service failed."
+    assert [backup["path"] for backup in done["backups"]] == [str(config)]
+
+
+def test_the_oldest_go_and_those_in_use_stay(on_vm: ModuleType, tmp_path: Path) -> None:
+    for number in range(5):
+        path = tmp_path / f"policy-{number}.json"
+        path.touch()
+        os.utime(path, (number, number))
+    keep = {"pattern": f"{tmp_path}/policy-*.json", "number": 2, "but": [str(tmp_path / "policy-0.json")]}
+    assert len(on_vm.prune({"keep": [keep]})["removed"]) == 2
+    assert sorted(path.stem for path in tmp_path.iterdir()) == ["policy-0", "policy-3", "policy-4"]
