@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROWS = {
@@ -67,3 +68,28 @@ def test_a_row_that_differs_is_a_failure(repository: Path, monkeypatch: pytest.M
         demo._judge("reboot", SomeHost(), "approved by reboot", found)  # type: ignore[arg-type]  # its name is all of it
     assert [row[-1] for row in demo.rows] == ["yes", "no"]
     assert fleet_demo.verdict(demo.rows) == ["reboot, web_0: held by otherwise, not approved by reboot"]
+
+
+@pytest.mark.lab
+def test_a_demo_that_is_broken_off_leaves_no_host_and_no_file(
+    lab_machine: None, repository: Path, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-u", "demo/fleet_demo.py"],
+        cwd=repository,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "$ ansible-playbook" in line:  # by now the hosts are there
+                break
+        started = psutil.Process(process.pid).children(recursive=True)
+        assert [child for child in started if child.name() == "systemd-nspawn"]
+        assert len(list(tmp_path.iterdir())) == 1
+        process.terminate()
+        rest = process.stdout.read()
+    assert process.returncode == 130, rest
+    assert not [child for child in psutil.wait_procs(started, timeout=20)[1] if child.status() != psutil.STATUS_ZOMBIE]
+    assert list(tmp_path.iterdir()) == []
