@@ -12,12 +12,13 @@ import stat
 import subprocess
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner.clocks import Clocks, Stamp
-from forewarn.runner.metrics import COUNTER, GAUGE, HISTOGRAM, METRICS, SUMMARY, Metrics, since, until, write_textfile
+from forewarn.runner.clocks import Clocks
+from forewarn.runner.metrics import COUNTER, GAUGE, HISTOGRAM, METRICS, SUMMARY, Metrics, until, write_textfile
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -199,7 +200,7 @@ def test_replace_drops_the_series_of_events_that_are_gone() -> None:
 def test_ages_and_notices_are_those_of_the_scrape() -> None:
     clocks = FixedClocks()
     metrics = Metrics()
-    metrics.set("forewarn_last_good_poll_age_seconds", since(clocks.stamp(), clocks))
+    metrics.set("forewarn_last_good_poll_age_seconds", partial(clocks.since, clocks.stamp()))
     metrics.replace("forewarn_event_notice_seconds", {("A", "Freeze", False): until(1010.0, clocks)})
     notice = {"event_id": "A", "type": "Freeze", "drill": "false"}
     clocks.pass_time(4.0)
@@ -209,10 +210,6 @@ def test_ages_and_notices_are_those_of_the_scrape() -> None:
     assert value_of(metrics, "forewarn_event_notice_seconds", **notice) == 0
     clocks.now -= 3600.0  # a wall clock that was set does not make a poll younger
     assert value_of(metrics, "forewarn_last_good_poll_age_seconds") == 14
-
-
-def test_an_age_survives_a_reboot_by_the_wall_clock() -> None:
-    assert since(Stamp(990.0, 5000.0, "boot-0"), FixedClocks())() == 10
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from ..errors import InputError
 from ..events import LATEST_API_VERSION, RESOURCE_TYPES, Document, Event, has_field
 from . import heartbeat
 from .clocks import Clocks, Stamp
-from .spool import ID_PREFIX, Record, Request, Spool, check, new_id
+from .spool import ID_PREFIX, NOTHING, Record, Request, Spool, check, new_id
 
 FINISHED, CANCELLED, OVERTAKEN, REFUSED = "finished", "cancelled", "overtaken", "refused"  # results
 
@@ -116,12 +116,15 @@ class Drills:
         self._incarnation = 0
         self._document = Document(self._incarnation, api_version=api_version)
 
-    def poll(self, vm_name: str | None) -> Document | None:
+    def poll(self, vm_name: str | None, overtaken: str | None = None) -> Document | None:
         """Return the document of the drills as they are now: once empty after the last of them, then None.
 
-        Without ``vm_name`` only drills that name their resources can begin.
+        Without ``vm_name`` only drills that name their resources can begin. ``overtaken`` is a reason to end all.
         """
-        self._take(vm_name)
+        if overtaken is None:
+            self._take(vm_name)
+        else:
+            self.overtaken(overtaken)
         for event_id, drill in list(self._running.items()):
             self._advance(event_id, drill)
         events = tuple(drill.event(event_id, self._api_version) for event_id, drill in self._running.items())
@@ -154,6 +157,8 @@ class Drills:
         """Take in what is in the spool now."""
         names = self._spool.names()
         if names is None:  # it cannot be read now: what runs goes on
+            return
+        if names == NOTHING and not self._running and not self._pending:  # as at nearly every poll
             return
         for event_id in [event_id for event_id in self._running if event_id not in names.drills]:
             self._end(event_id, CANCELLED, "its file was removed")

@@ -18,7 +18,7 @@ from .heartbeat import Heartbeat
 from .journal import Journal
 from .life import Life
 from .log import Logger
-from .metrics import Metrics, Value, since, until, write_textfile
+from .metrics import Metrics, Value, until, write_textfile
 from .systemd import Notifier
 
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
@@ -74,9 +74,15 @@ class Housekeeping:
         self.fault = fault
         self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
         if fault is None:
-            self.last_good_poll = self._clocks.stamp()
-            self._metrics.set("forewarn_last_good_poll_timestamp_seconds", self.last_good_poll.wall)
-            self._metrics.set("forewarn_last_good_poll_age_seconds", since(self.last_good_poll, self._clocks))
+            first = self.last_good_poll is None
+            self.last_good_poll = latest = self._clocks.stamp()
+            if first:  # later ones are asked for when somebody looks
+
+                def last_good_poll() -> Stamp:
+                    return self.last_good_poll or latest
+
+                self._metrics.set("forewarn_last_good_poll_timestamp_seconds", lambda: last_good_poll().wall)
+                self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(last_good_poll()))
 
     def keep(self) -> None:
         """Do what is due at a tick."""

@@ -214,9 +214,10 @@ class Runner:
             return
         real = parts.docket.document
         affecting = [event for event in real.events if event.place_of(name) is not None] if real else []
+        overtaken = None
         if affecting:
-            drills.overtaken(f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}")
-        document = drills.poll(name)
+            overtaken = f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}"
+        document = drills.poll(name, overtaken)
         if document is not None or parts.drill_docket.tracker.lives:
             document = document or Document(0)  # not an answer without a body
             requests = parts.drill_docket.process(document, parts.identity.vm)

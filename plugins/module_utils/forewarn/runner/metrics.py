@@ -17,7 +17,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, Union
 
-from .clocks import Clocks, Stamp
+from .clocks import Clocks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTER, GAUGE, HISTOGRAM, SUMMARY = "counter", "gauge", "histogram", "summary"
@@ -189,11 +189,6 @@ class Metrics:
                 else:
                     lines.append(_sample(name, pairs, value() if callable(value) else value))
         return "\n".join(lines) + "\n"
-
-
-def since(stamp: Stamp, clocks: Clocks) -> Callable[[], float]:
-    """Return a value that is the age of a moment, whenever it is asked."""
-    return lambda: clocks.since(stamp)
 
 
 def until(wall: float, clocks: Clocks) -> Callable[[], float]:

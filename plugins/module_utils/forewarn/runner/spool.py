@@ -69,7 +69,7 @@ class Names(NamedTuple):
     strange: tuple[str, ...] = ()
 
 
-_NOTHING = Names()
+NOTHING = Names()
 
 
 class Spool:
@@ -85,11 +85,11 @@ class Spool:
         try:
             listing = os.listdir(self.path)  # noqa: PTH208 - as above
         except FileNotFoundError:  # nobody has asked for a drill yet
-            return _NOTHING
+            return NOTHING
         except OSError:
             return None
         if not listing:
-            return _NOTHING
+            return NOTHING
         found: dict[str, list[str]] = {_RECORD: [], _CANCEL: []}
         strange = []
         for name in listing:
