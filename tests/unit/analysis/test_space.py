@@ -11,14 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.analysis.boxes import boxes
 from forewarn.analysis.decide import Decided
+from forewarn.analysis.domains import Dimension, Value
 from forewarn.analysis.reading import Reading, read
+from forewarn.analysis.space import Space
 from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.timevalues import format_duration, format_timestamp
 from forewarn.policy.view import DocumentView
+from hypothesis import given
+from hypothesis import strategies as st
 from tools.random_events import case
 
 POLICIES = sorted(
@@ -229,6 +234,51 @@ def test_policies_together(tmp_path: Path) -> None:
     reading = read(load_policies([POLICIES[0], POLICIES[3], POLICIES[4]]))
     assert every_class_agrees(reading, 3_000) > 1000
     assert random_events_agree(reading, 1_500) == 1_500
+
+
+@pytest.fixture(scope="module")
+def small() -> Space:
+    sizes = {"params.a": 3, "params.b": 1, "params.c": 7, "params.d": 2, "params.e": 5}
+    dimensions = [
+        Dimension(name, "flag", tuple(Value(str(place), place) for place in range(size)))
+        for name, size in sizes.items()
+    ]
+    return Space(dimensions, "2020-07-01", {}, dict.fromkeys("abcde", "int"))
+
+
+SETS = st.integers(0, (1 << 3 * 7 * 2 * 5) - 1) | st.sets(st.integers(0, 209)).map(
+    lambda some: sum(1 << n for n in some)
+)
+
+
+@given(classes=SETS, names=st.sets(st.sampled_from("abcde")))
+def test_sets_of_classes_are_what_their_members_say(small: Space, classes: int, names: set[str]) -> None:
+    folded = [f"params.{name}" for name in sorted(names)]
+    members = list(small.members(classes))
+    assert sum(1 << number for number in members) == classes
+    kept = [dimension.name for dimension in small.dimensions if dimension.name not in folded]
+    seen = {tuple(small.place(name, number) for name in kept) for number in members}
+    alike = (n for n in range(small.count) if tuple(small.place(name, n) for name in kept) in seen)
+    assert small.fold(classes, folded) == sum(1 << number for number in alike)
+    for dimension in small.dimensions:
+        places = sorted({small.place(dimension.name, number) for number in members})
+        assert small.places(dimension.name, classes) == places
+        within = (n for n in range(small.count) if small.place(dimension.name, n) in places)
+        assert small.mask_of(dimension.name, places) == sum(1 << number for number in within)
+
+
+@given(classes=SETS, care=SETS)
+def test_boxes_hold_a_set_and_nothing_else_that_is_cared_about(small: Space, classes: int, care: int) -> None:
+    found, rest = boxes(small, classes & care, 300, care)
+    assert rest == 0
+    held = 0
+    for box in found:
+        inside = care
+        for name, places in box.chosen.items():
+            inside &= small.mask_of(name, places)
+        assert box.classes == inside
+        held |= inside
+    assert held == classes & care
 
 
 def test_a_large_space_is_looked_at_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
