@@ -100,8 +100,7 @@ def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) 
     """The runner has the open lives, so nothing is lost but history. The next one can work, too."""
 
     def story() -> Story:
-        world.long_hooks = 1
-        yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"])
+        yield from world.long_hook(event_id)
         damage(world.state / "journal.db")
         yield from world.wait(5.0)
         world.let_go()

@@ -120,12 +120,11 @@ def test_three_minutes_of_410(begins: str) -> None:
     """As while the host is updated. The drain goes on, and the approval waits for a document."""
 
     def story() -> Story:
-        world.long_hooks = 1
         yield from world.wait(2.0)
         if begins == "before it is listed":
             world.emulator.inject_fault(410, for_seconds=180.0)
         event_id = world.emulator.schedule("Reboot", ["web_0"], description="long", gone_after_seconds=60.0)
-        yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"], 200.0)
+        yield from world.long_hook(event_id)
         if begins == "while it is prepared":
             world.emulator.inject_fault(410, for_seconds=180.0)
             yield from world.wait(100.0)
@@ -219,8 +218,7 @@ def test_a_document_of_a_mebibyte(number: int) -> None:
 def test_a_document_that_is_too_long_ends_nothing() -> None:
     def story() -> Story:
         event_id = world.emulator.schedule("Reboot", ["web_0"], description="long")
-        world.long_hooks = 1
-        yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"])
+        yield from world.long_hook(event_id)
         with world.server.emulation.lock:
             long = EventSpec("Freeze", ("web_0",), description="x" * (MAX_BODY_BYTES + 1), name="long")
             world.server.emulation.model.schedule(long)

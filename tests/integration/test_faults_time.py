@@ -19,8 +19,7 @@ def once(world: TimedRunner, event_id: str) -> bool:
 
 def drained(world: TimedRunner, event_id: str) -> Story:
     """Let time pass until the drain of an event has begun, and a little longer."""
-    world.long_hooks = 1
-    yield from world.until(lambda: world.hooks()[f"prepare {event_id} 1"])
+    yield from world.long_hook(event_id)
     yield from world.wait(20.0)
 
 

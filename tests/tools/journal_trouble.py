@@ -63,8 +63,7 @@ def play(directory: Path, kind: str, when: str) -> dict[str, Any]:
                 events["leaving"] = schedule("Reboot", ["web_0"])
                 yield from world.until(lambda: world.lines("state", to="started"))
                 events["draining"] = schedule("Reboot", ["web_0"], description="long")
-                world.long_hooks = 1
-                yield from world.until(lambda: world.hooks()[f"prepare {events['draining']} 1"])
+                yield from world.long_hook(events["draining"])
                 trouble()
                 world.let_go()
             events["new"] = schedule("Reboot", ["web_0"], description="drain it")

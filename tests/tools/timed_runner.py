@@ -69,8 +69,8 @@ class TimedRunner:
 
     ``directory`` is best in memory: a journal is written to the disk after every step.
 
-    ``wall_error`` is what its wall clock shows beside the service's. ``long_hooks`` is how many hooks are known to run
-    on, so that time passes meanwhile; it does not while the others run. ``settings`` are the emulator's.
+    ``wall_error`` is what its wall clock shows beside the service's. ``settings`` are the emulator's. While a hook runs
+    no time passes, but for ``long_hooks`` that are known to go on.
     """
 
     def __init__(self, directory: Path, **settings: Any) -> None:
@@ -122,8 +122,14 @@ class TimedRunner:
         end = self.now + seconds
         yield from self.until(lambda: self.now >= end, seconds + 5.0)
 
+    def long_hook(self, event_id: str) -> Story:
+        """Let time pass until the long hook of an event has begun, which takes real time; it goes on from then on."""
+        yield from self.until(lambda: self.lines("hook-started", event_id=event_id), 200.0)
+        wait_for(lambda: self.hooks()[f"prepare {event_id} 1"])
+        self.long_hooks = 1
+
     def let_go(self) -> None:
-        """Let the long hooks end."""
+        """Let the long hook end."""
         self.long_hooks = 0
         (self.directory / "go").touch()
 
