@@ -21,7 +21,8 @@ from .space import Cell, Space
 
 MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE = "more-permissive", "less-permissive", "incomparable", "alike", "no-change"
 _MOST_BOXES = 8
-_TRIES = 50
+_SAMPLE = 4  # events of each part that both engines are asked about, beside its last one
+_TRIES = 50  # where an expression is not understood
 
 
 class Behaviour(NamedTuple):
@@ -287,16 +288,20 @@ def _add_parts(
 def _checked(
     pair: tuple[Decided, Decided], provers: tuple[Prover, Prover], classes: int
 ) -> tuple[Example, Example] | None:
-    """Return what both engines decide for an event of the classes, once they confirm the analysis."""
+    """Return what both engines decide for an event of the classes, once they confirm the analysis for some of them."""
     space: Space = pair[0].space
-    for number in itertools.islice(space.members(classes), _TRIES):
+    numbers = itertools.islice(space.members(classes), _TRIES if space.frees else _SAMPLE)
+    shown = None
+    for number in itertools.chain(numbers, [classes.bit_length() - 1]):
         seen = space.witness(number)
         decisions = [prover.decide(seen) for prover in provers]
         if all(agrees(one.outcome(number), decision) for one, decision in zip(pair, decisions)):
-            return Example(number, seen, decisions[0]), Example(number, seen, decisions[1])
-        if not space.frees:
+            shown = shown or (Example(number, seen, decisions[0]), Example(number, seen, decisions[1]))
+            if space.frees:
+                break
+        elif not space.frees:
             raise AnalysisError(f"forewarn disagrees with itself about the event {dict(seen.event)}")
-    return None
+    return shown
 
 
 def _decision(example: Example) -> dict[str, Any]:
