@@ -315,6 +315,8 @@ def main(arguments: list[str]) -> int:
         tally.broken.append(str(error))
         print(error, file=sys.stderr)
     print(tally)
+    for told in tally.broken:  # the rest of it was told as it happened
+        print(told.splitlines()[0], told.splitlines()[-1], sep="\n")
     return 1 if tally.broken else 0
 
 
