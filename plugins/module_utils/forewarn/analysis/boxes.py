@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .domains import Value
-from .space import Cell, Space, phrase, spoken, without
+from .phrases import phrase, spoken
+from .space import Cell, Space, without
 
 ANY = "any event comes"
 _OR, _REST = "; or ", "in other cases"

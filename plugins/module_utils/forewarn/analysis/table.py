@@ -23,10 +23,11 @@ from .decide import RULE, Decided, Region, combine
 from .diagram import Forest
 from .diff import changed_classes, hook_text
 from .domains import Dimension
+from .phrases import phrase
 from .proof import Prover
 from .reading import Reading, make_spaces, read_together
 from .reads import WHEN, WHO, Reads
-from .space import Space, phrase
+from .space import Space
 from .vocabulary import Vocabulary
 
 # What a cell can be. The first five are decisions, the others changes of them.
