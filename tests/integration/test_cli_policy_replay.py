@@ -311,7 +311,7 @@ def test_how_far_it_is_is_for_terminals_only(tmp_path: Path, policy: Path, monke
     path = recording(tmp_path, [line(seconds) for seconds in range(5)])
     assert replay(policy, "--from", path).stderr == ""
     shown = replay(policy, "--from", path, terminal=True).stderr
-    assert "1 documents, 20% of " in shown
+    assert "1 document, 20% of " in shown
     assert shown.endswith("\r\033[K")
 
 

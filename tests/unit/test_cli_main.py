@@ -89,13 +89,18 @@ def test_an_operator_s_error_is_a_sentence(
     assert "Traceback" not in output.err
 
 
-def test_a_defect_stays_visible(command: Callable[[Command], None]) -> None:
+def test_a_defect_stays_visible_and_is_no_finding(
+    command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     def run(args: argparse.Namespace) -> int:
         raise ZeroDivisionError
 
     command(run)
-    with pytest.raises(ZeroDivisionError):
-        entry.main(["probe"])
+    assert entry.main(["probe"]) == 70
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback")
+    assert "ZeroDivisionError" in told
+    assert "error: this is a defect of forewarn." in told
 
 
 def test_an_interrupt_is_130(command: Callable[[Command], None]) -> None:
@@ -245,13 +250,15 @@ def test_an_error_keeps_its_exit_code_where_nothing_can_be_written() -> None:
         assert subprocess.run(probe_program("1"), stdout=full, stderr=full, check=False).returncode == 1
 
 
-def test_an_error_about_a_file_of_its_own_is_no_error_of_the_output(command: Callable[[Command], None]) -> None:
+def test_an_error_about_a_file_of_its_own_is_no_error_of_the_output(
+    command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     def run(args: argparse.Namespace) -> int:
         raise OSError(28, "No space left", "/state/journal")
 
     command(run)
-    with pytest.raises(OSError, match="journal"):
-        entry.main(["probe"])
+    assert entry.main(["probe"]) == 70
+    assert "'/state/journal'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

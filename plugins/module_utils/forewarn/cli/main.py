@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Entry point of ``forewarn``: finds the command's file, and turns errors into a message and an exit code.
 
-Exit codes: 0 fine, 1 a finding or a failed test, 2 bad usage or bad input, 3 the service or the network. And those by
-which a shell knows a command that a signal ended: 130 interrupted, 141 nobody read the output to its end.
+Exit codes: 0 fine, 1 a finding or a failed test, 2 bad usage or bad input, 3 the service or the network, 70 a defect of
+forewarn. And those by which a shell knows a command that a signal ended: 130 interrupted, 141 nobody read the output to
+its end.
 """
 
 from __future__ import annotations
@@ -64,17 +65,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ForewarnError as error:
         _tell(error.message, error.hint)
         return error.exit_code
-    except (
-        BrokenPipeError
-    ):  # the reader of our output, `head` say, has seen enough; whether all is well it does not know
+    except BrokenPipeError:  # the reader, `head` say, has seen enough; whether all is well it does not know
         return 141
     except KeyboardInterrupt:
         return 130
-    except OSError as error:
-        if error.filename is not None or error.errno not in _NOT_WRITABLE:
-            raise
-        _tell(f"the output cannot be written: {error.strerror}.", "What was asked for may have been done all the same.")
-        return 2
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _NOT_WRITABLE:
+            hint = "What was asked for may have been done all the same."
+            _tell(f"the output cannot be written: {error.strerror}.", hint)
+            return 2
+        _tell_defect()
+        return 70
     finally:
         _flush_or_drop()
 
@@ -101,6 +102,14 @@ def _open_standard_streams() -> None:
 def _tell(message: str, hint: str) -> None:
     with suppress(OSError):  # the exit code says it all the same
         Console(sys.stderr).error(message, hint)
+
+
+def _tell_defect() -> None:
+    import traceback  # here: hopefully nobody needs it
+
+    with suppress(OSError):
+        traceback.print_exc()
+    _tell("this is a defect of forewarn.", "Please report it, with the lines above and what you were doing.")
 
 
 def _flush_or_drop() -> None:

@@ -127,8 +127,8 @@ def plural(count: int, word: str) -> str:
     if count == 1:
         return f"1 {word}"
     if word.endswith("s"):
-        return f"{count} {word}es"
-    return f"{count} {word[:-1]}ies" if word.endswith("y") else f"{count} {word}s"
+        return f"{count:,} {word}es"
+    return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
 
 
 def write_json(schema: str, content: dict[str, Any], version: int = 1) -> None:

@@ -244,7 +244,7 @@ class _Problems:
                 share = source.share()
                 part = "" if share is None else f", {min(share, 1):.0%}"
                 self._clear()
-                self._shown = f"{replay.documents:,} documents{part} of {source.name}"[:_PROGRESS_COLUMNS]
+                self._shown = f"{plural(replay.documents, 'document')}{part} of {source.name}"[:_PROGRESS_COLUMNS]
                 sys.stderr.write(self._console.style(self._shown, "dim"))
                 sys.stderr.flush()
         yield from replay.end(source.until)
@@ -385,7 +385,7 @@ def _second(moment: datetime) -> str:
 
 
 def _show_summary(console: Console, page: Page, numbers: dict[str, Any], tally: Tally) -> None:
-    parts = [f"{numbers['documents']:,} documents", f"{numbers['events']:,} events"]
+    parts = [plural(numbers["documents"], "document"), plural(numbers["events"], "event")]
     parts += [f"{numbers['unreadable']:,} lines that cannot be read"] if numbers["unreadable"] else []
     spans = f", {numbers['first'][:19]}Z to {numbers['last'][:19]}Z" if numbers["first"] else ""
     page.line(f"{', '.join(parts)}{spans}", "bold")
