@@ -34,6 +34,7 @@ from typing import Any, Callable, NamedTuple
 
 import forewarn.runner.drill  # noqa: F401 - imported once, not by each child
 import pytest
+from forewarn.imds.retry import LONGEST_DELAY_SECONDS
 from forewarn.runner.journal_reader import JournalReader
 from forewarn.runner.spool import Record, Spool
 from tools.crash_scripts import Script, make_script, world_of
@@ -187,6 +188,7 @@ def _append(file: int, entry: Entry) -> None:
 def _at_rest(world: World, instance: Instance, script: Script) -> bool:
     conductor = instance.parts.conductor
     pending = [planned.at for planned in script.events] + [drill.at + 2.0 for drill in script.drills]
+    pending += [silence.at + silence.seconds + LONGEST_DELAY_SECONDS for silence in script.silences]
     return (
         world.now > max(pending) + 2.0
         and not any(life.listed for life in world.model.events.values())
