@@ -78,7 +78,8 @@ lint-docs: .venv/.installed-all
 
 lint-ansible-lint: .venv/.installed-all
 	$(heading) 'ansible-lint'
-	ansible-lint --offline --profile production
+	$(PY) tests/tools/link_collection.py .cache/collections
+	ANSIBLE_COLLECTIONS_PATH=.cache/collections ansible-lint --offline --profile production
 
 lint-galaxy: .venv/.installed-all
 	$(heading) 'galaxy-importer'
