@@ -103,8 +103,9 @@ class Playbooks:
         ) as process:
             assert process.stdout is not None
             watchdog = threading.Timer(timeout, process.kill)
-            watchdog.start()
+            watchdog.daemon = True  # a signal may come in the middle of its start
             try:
+                watchdog.start()
                 for line in process.stdout:
                     lines.append(line)
                     if heard is not None:

@@ -105,6 +105,26 @@ def test_an_event_that_was_scheduled_when_last_seen_is_not_always_cancelled(
     assert story.outcomes() == [outcome]
 
 
+def test_one_that_was_approved_may_have_come_and_gone_between_two_polls(story: Story) -> None:
+    """A VM that was frozen looks again when all is over."""
+    event_id = story.schedule("plain", start_on="not_before")
+    story.run(2)
+    assert len(story.posts()) == 1
+    story.world.model.cancel(event_id)
+    story.run(1)
+    assert story.outcomes() == [UNSEEN]
+
+
+def test_one_whose_time_had_come_may_have_come_and_gone_between_two_polls(story: Story) -> None:
+    event_id = story.schedule("refuse", notice=3.0)
+    story.run(2)
+    story.world.model.events[event_id.lower()].start_at = 600.0  # late
+    story.world.clock.advance(3.0)
+    story.world.model.cancel(event_id)
+    story.run(1)
+    assert story.outcomes() == [UNSEEN]
+
+
 def test_one_that_was_seen_to_start_is_finished_whatever_happened_then(story: Story) -> None:
     story.schedule("refuse", notice=5.0, gone_after=10.0)
     story.run(8)

@@ -22,7 +22,7 @@ from .poller import is_due
 # doubled each time, because a start may also just be late (SE-33).
 REPEAT_SECONDS = 60.0
 # Without an answer for longer than this, an event may have started and ended unseen: it is not called cancelled.
-LONGEST_GAP_SECONDS = 60.0
+LONGEST_GAP_SECONDS = 10.0
 # An answer without a body says that nothing is scheduled, or that something went wrong on the way. Only after so long
 # are listed events believed to be gone: to recover for one that is about to start would do harm.
 EMPTY_SECONDS = 60.0
@@ -43,15 +43,18 @@ class Tracked:
     refused: bool = False  # the service refused the approval of this event as it is in this document
     logged: tuple[object, ...] = field(default=())
 
-    def outcome(self, now: float, boot_id: str) -> str:
+    def outcome(self, now: float, wall: float, boot_id: str) -> str:
         """Tell how the event ended, now that it is no longer listed (SE-20, SE-21).
 
-        If the machine was booted since (``boot_id`` is another) the event itself may have done that.
+        It may have started and ended between two polls, in which the VM may have been frozen all the time, if it was
+        approved or its time had come; or if the machine was booted since (``boot_id`` is another).
         """
         if self.life.started_at is not None:
             return FINISHED
+        not_before = self.life.event.not_before
+        could_start = self.life.approvals > 0 or (not_before is not None and wall >= not_before.timestamp())
         watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.life.last_seen.boot_id == boot_id
-        return CALLED_OFF if watched else UNSEEN
+        return CALLED_OFF if watched and not could_start else UNSEEN
 
     def to_send(self, now: float) -> bool:
         """Tell whether an approval may be sent now, as far as earlier ones go."""
@@ -135,7 +138,8 @@ class Tracker:
             if changed and known.refused:
                 known.refused = False
                 known.retry.succeeded()
-        return [(tracked, tracked.outcome(now, self._clocks.boot_id)) for tracked in gone]
+        wall = self._clocks.wall()
+        return [(tracked, tracked.outcome(now, wall, self._clocks.boot_id)) for tracked in gone]
 
     def first_seen(self, wall: datetime) -> dict[str, datetime]:
         """Return, by key, since when each event has been listed: measured backwards from ``wall``.
