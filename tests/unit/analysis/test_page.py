@@ -163,5 +163,5 @@ def test_json_and_a_page_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_belongs_to_the_page_is_no_part_of_the_runner() -> None:
-    for name in ("page.js", "page.css"):
+    for name in ("page_data.js", "page_map.js", "page_detail.js", "page.css"):
         assert (ROOT / "plugins" / "module_utils" / "forewarn" / "analysis" / name).is_file()

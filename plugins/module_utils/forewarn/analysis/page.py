@@ -22,6 +22,7 @@ from .diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference, Part, hook_text
 from .table import Table, difference_table, verification_table
 from .verify import Finding, Report
 
+_SCRIPTS = ("page_data.js", "page_map.js", "page_detail.js")  # one script, in this order
 _EFFECTS = {
     MORE: "more permissive",
     LESS: "less permissive",
@@ -107,7 +108,8 @@ def difference_page(
 
 
 def _page(title: str, lead: str, body: Sequence[str], table: Table) -> str:
-    style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    style = _file("page.css")
+    script = '(() => {\n"use strict";\n' + "".join(map(_file, _SCRIPTS)) + "})();\n"
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
     )
@@ -122,6 +124,10 @@ def _page(title: str, lead: str, body: Sequence[str], table: Table) -> str:
         f"<header><h1>{_text(title)}</h1>{lead}</header>\n<main>\n" + "\n".join(body) + "\n</main>\n"
         f'<script type="application/json" id="table">{data}</script>\n<script>{script}</script>\n</body>\n</html>\n'
     )
+
+
+def _file(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _hash(content: str) -> str:

@@ -1,0 +1,223 @@
+/* Copyright (c) 2026, Forewarn maintainers
+ * GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+ * SPDX-License-Identifier: GPL-3.0-or-later
+ *
+ * What is told of the chosen cell, the filters, and the start of it all.
+ */
+function describe(one) {
+  for (const cell_ of document.querySelectorAll(".cell.shown")) cell_.classList.remove("shown");
+  one.element.classList.add("shown");
+  const detail = document.getElementById("detail");
+  const close = make("button", { type: "button", class: "close", "aria-label": "Close", text: "×" });
+  close.addEventListener("click", closeDetail);
+  const lines = [make("div", { class: "head" }, make("h3", { text: one.told.join(" · ") }), close)];
+  if (!one.found.length) {
+    lines.push(make("p", { text: "The service sends no such event" + (one.chosen.size ? ", with these filters." : ".") }));
+    detail.replaceChildren(...lines);
+    return;
+  }
+  if (one.category === "mixed") {
+    const simple = new Simple(state.view, one.chosen, (leaf) => leaf.category);
+    const names = [...simple.support()].map((dim) => dims[dim].title);
+    lines.push(make("p", {}, badge("mixed"), make("span", { text: " It depends on " + and(names) + "." })));
+  }
+  const order = Object.keys(CATEGORIES);
+  const keys = [...new Set(one.found.map((leaf) => keyOf(state.view.leaves[leaf - 1])))];
+  const outcomes = keys.map((key) => {
+    const all = one.found.filter((leaf) => keyOf(state.view.leaves[leaf - 1]) === key);
+    const [words, more] = new Simple(state.view, one.chosen, (leaf) => keyOf(leaf) === key).words(true);
+    return { leaf: state.view.leaves[all[0] - 1], all, words, more };
+  });
+  outcomes.sort((first, second) => order.indexOf(first.leaf.category) - order.indexOf(second.leaf.category));
+  outcomes.slice(0, MOST_OUTCOMES).forEach((outcome, index) =>
+    lines.push(outcomeBlock(outcome, one, outcomes.length > 1, index === 0)));
+  if (outcomes.length > MOST_OUTCOMES) {
+    lines.push(make("p", { text: `And ${outcomes.length - MOST_OUTCOMES} more. Choose filters to see fewer.` }));
+  }
+  detail.replaceChildren(...lines);
+  detail.scrollTop = 0;
+}
+
+const everyFree = dims.map((_, dim) => dim).filter((dim) => dims[dim].free);
+const and = (texts) => [...texts.slice(0, -2), texts.slice(-2).join(" and ")].join(", ");
+
+function outcomeBlock(outcome, one, several, open) {
+  const { leaf, all, words, more } = outcome;
+  const places = exampleOf(state.view, one.chosen, all);
+  const block = make("section", { class: "outcome" });
+  block.append(make("p", { class: "decision" }, badge(leaf.category),
+    sides.length > 1 ? null : by(0, leaf.by[0])));
+  if (several && words.some(Boolean)) {
+    block.append(make("ul", { class: "when" }, ...words.filter(Boolean).map((text) => make("li", { text })),
+      more ? make("li", { text: "or in other cases" }) : null));
+  }
+  if (sides.length > 1) {
+    if (leaf.what) block.append(make("p", { class: "what", text: leaf.what }));
+    leaf.by.forEach((each, side) => block.append(make("p", { class: "side" },
+      make("b", { text: side ? "After: " : "Before: " }), badge(leaf.decisions[side]), by(side, each),
+      reason(side, each, places))));
+  } else {
+    block.append(reason(0, leaf.by[0], places));
+    facts(leaf, places).forEach((text) => block.append(make("p", { class: "fact", text })));
+  }
+  if (!leaf.usual) block.append(make("p", { class: "fact", text: "The service does not send such events by its documentation." }));
+  const doubts = doubtful(places);
+  for (const text of doubts) block.append(make("p", { class: "fact", text: "Not understood, so it may be either: " + text }));
+  const example = exampleCase(places);
+  if (example) block.append(exampleBlock(example, open));
+  if (sides.length === 1 && sides[0].policies.length > 1) block.append(everyPolicy(places));
+  return block;
+}
+
+function by(side, place) {
+  if (!place) return make("span", { text: " no policy has a rule for it" });
+  const [policy, number] = place;
+  const region = sides[side].policies[policy].regions[number];
+  const name = ruleName(side, policy, number);
+  if (region.number === undefined) return make("span", { text: ` by ${name}` });
+  const href = `#rule-${side}-${policy}-${region.number}`;
+  return make("span", { text: " by " }, make("a", { href, text: name }));
+}
+
+function reason(side, place, places) {
+  if (!place) return make("span");
+  const region = sides[side].policies[place[0]].regions[place[1]];
+  const text = reasonOf(region, places);
+  if (text !== undefined) return make("q", { class: "reason", text });
+  return region.explanation ? make("code", { class: "reason", text: region.explanation }) : make("span");
+}
+
+function facts(leaf, places) {
+  const told = [];
+  const acting = sides[0].policies.map((_, policy) => regionAt(0, policy, places))
+    .filter((region) => region && region.how === "rule");
+  const only = views.length > 1 && state.view !== views[0] && leaf.by[0]
+    ? [sides[0].policies[leaf.by[0][0]].regions[leaf.by[0][1]]] : acting;
+  for (const [phase, text] of [["prepare", "Prepares: "], ["recover", "Recovers: "], ["notify", "Notifies: "]]) {
+    const hooks = only.flatMap((region) => region[phase] || []);
+    if (hooks.length) told.push(text + hooks.join(", "));
+  }
+  if (leaf.category === "prepared" && only.some((region) => region.group === "hold")) {
+    told.push("With several Resources it waits until NotBefore.");
+  }
+  return told;
+}
+
+function doubtful(places) {
+  const root = state.view.root;
+  return everyFree.filter((dim) => {
+    const found = everywhere(dim).map((place) => leafAt(root, places.map((one, at) => (at === dim ? place : one))));
+    return new Set(found).size > 1;
+  }).map((dim) => dims[dim].title);
+}
+
+function oneLineEach(event) {
+  return "{\n" + Object.entries(event).map(([name, value]) =>
+    ` ${JSON.stringify(name)}: ${JSON.stringify(value).replaceAll('","', '", "')}`).join(",\n") + "\n}";
+}
+
+function exampleBlock(example, open) {
+  const vm = Object.entries(example.vm).filter(([name]) => name !== "tags").map(([name, value]) => `${name} ${value}`);
+  const tags = Object.entries(example.vm.tags || {}).map(([name, value]) => `tag ${name}=${value}`);
+  const params = Object.entries(example.params).map(([name, value]) => `params.${name}=${JSON.stringify(value)}`);
+  const told = [`at ${example.now}`, ...(example.first_seen === example.now ? [] : [`first seen ${example.first_seen}`]),
+    vm.length || tags.length ? `VM: ${[...vm, ...tags].join(", ")}` : "VM: nothing known", ...params];
+  const details = make("details", {}, make("summary", { text: "Example event" }),
+    make("pre", { tabindex: "0", text: oneLineEach(example.event) }), make("p", { class: "fact", text: told.join("; ") }));
+  details.open = open;
+  return details;
+}
+
+function everyPolicy(places) {
+  const lines = sides[0].policies.map((policy, index) => {
+    const region = regionAt(0, index, places);
+    if (!region) return null;
+    const how = region.output === "abstain" ? "uncovered"
+      : region.output === "approve" ? (region.prepare ? "prepared" : "approve") : region.how === "rule" ? "hold" : "failed";
+    return make("li", {}, badge(how, region.output), by(0, [index, policy.regions.indexOf(region)]));
+  });
+  return make("details", {}, make("summary", { text: "What each policy says of the example" }),
+    make("ul", { class: "policies" }, ...lines));
+}
+
+// Filters
+
+function choice(label, options, value, change) {
+  const select_ = make("select");
+  for (const [key, text] of options) select_.append(make("option", { value: key, text }));
+  select_.value = value;
+  select_.addEventListener("change", () => change(select_.value));
+  return make("label", {}, make("span", { text: label }), select_);
+}
+
+function drawControls() {
+  const choosable = used(state.view).filter((dim) => dim !== rows);
+  const names = choosable.map((dim) => [String(dim), dims[dim].title]);
+  const fields = [];
+  if (views.length > 1) {
+    fields.push(choice("Show", views.map((view, index) => [String(index), view.title]), String(views.indexOf(state.view)),
+      (value) => {
+        state.view = views[Number(value)];
+        Object.assign(state, axes(state.view));
+        draw();
+      }));
+  }
+  if (names.length) {
+    const number = (value) => (value === "" ? null : Number(value));
+    fields.push(choice("Columns", [["", "—"], ...names], String(state.across ?? ""), (value) => {
+      state.across = number(value);
+      if (state.panels === state.across) state.panels = null;
+      draw();
+    }));
+    fields.push(choice("A table for each", [["", "—"], ...names], String(state.panels ?? ""), (value) => {
+      state.panels = number(value);
+      if (state.panels === state.across) state.across = null;
+      draw();
+    }));
+  }
+  for (const dim of choosable) {
+    if (dim === state.across || dim === state.panels) continue;
+    const places = everywhere(dim).filter((place) => leaves(state.view, new Map([[dim, place]])).length);
+    const options = [["", "any"], ...places.map((place) => [String(place), dims[dim].values[place].label])];
+    if (places.length < 2) continue;
+    fields.push(choice(dims[dim].title, options, String(state.chosen.get(dim) ?? ""), (value) => {
+      if (value === "") state.chosen.delete(dim);
+      else state.chosen.set(dim, Number(value));
+      drawMap();
+    }));
+  }
+  const box = make("input", { type: "checkbox", id: "unusual" });
+  box.checked = state.unusual;
+  box.addEventListener("change", () => {
+    state.unusual = box.checked;
+    draw();
+  });
+  fields.push(make("label", { class: "check" }, box,
+    make("span", { text: "with events that the service does not send by its documentation" })));
+  document.getElementById("filters").replaceChildren(...fields);
+}
+
+function draw() {
+  drawControls();
+  drawMap();
+}
+
+// A link to a rule opens the list that the rule is in
+function reveal() {
+  const target = document.getElementById(location.hash.slice(1));
+  const list = target && target.closest("details");
+  if (!list || list.open) return;
+  list.open = true;
+  target.scrollIntoView();
+}
+
+window.addEventListener("hashchange", reveal);
+reveal();
+document.getElementById("controls").open = !narrow.matches;
+dims.forEach((dim, index) => dim.start !== undefined && state.chosen.set(index, dim.start));
+Object.assign(state, axes(state.view));
+document.getElementById("panels").addEventListener("keydown", move);
+document.getElementById("panels").addEventListener("pointerleave", () => current() && describe(current()));
+document.getElementById("detail").addEventListener("keydown", (event) => event.key === "Escape" && closeDetail());
+document.documentElement.classList.add("script");
+draw();
