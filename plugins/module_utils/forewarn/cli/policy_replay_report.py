@@ -1,0 +1,175 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``forewarn policy replay`` writes: one JSON object, or a page for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from ..analysis.recordings import Past
+from ..analysis.replay import APPROVED, NOT_SENT, STARTED, Decided, Replayed
+from ..analysis.tally import OUTCOMES, Tally, by
+from ..events import format_time
+from .console import Console
+from .policy_common import plural
+from .state import Page, exact_text, resources_text
+
+_SHOWN_CHANGES = 10
+_WORDS = {APPROVED: "approved", NOT_SENT: "not sent", "held": "held", STARTED: "started when first seen"}
+_COLOURS = {"approve": "green", "hold": "yellow"}
+
+
+def write_json(told: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]]) -> None:
+    """Write one object, event by event: they need not fit into memory."""
+    write = sys.stdout.write
+    head = {"schema": "policy-replay", "version": 1}
+    write(f'{{"forewarn": {json.dumps(head)}, "events": [')
+    for number, (source, event) in enumerate(told):
+        write(("," if number else "") + "\n" + json.dumps({"source": source, **_as_dict(event)}))
+    write(f'\n], "summary": {json.dumps(summary())}}}\n')
+
+
+def _as_dict(told: Replayed) -> dict[str, Any]:
+    then = None
+    if told.outcome_then is not None:
+        then = {
+            "outcome": told.outcome_then,
+            "approved_at": time_text(told.approved_then),
+            "latency_seconds": told.latency_then_seconds,
+            "ahead_seconds": told.ahead_then_seconds,
+            "decisions": [{**past._asdict(), "at": time_text(past.at)} for past in told.then],
+        }
+    now = {
+        "outcome": told.outcome_now,
+        "approved_at": time_text(told.approved_now),
+        "latency_seconds": told.latency_seconds,
+        "ahead_seconds": told.ahead_seconds,
+        "decisions": [{**decided._asdict(), "at": time_text(decided.at)} for decided in told.now],
+    }
+    return {
+        "event": told.event.as_dict(),
+        "vm": told.vm,
+        "first_seen": time_text(told.first_seen),
+        "last_seen": time_text(told.last_seen),
+        "not_before": time_text(told.not_before),
+        "changed": told.changed,
+        "then": then,
+        "now": now,
+    }
+
+
+def time_text(moment: datetime | None) -> str | None:
+    """Return a time as documents have it."""
+    return None if moment is None else format_time(moment)
+
+
+def show(told: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]], tally: Tally) -> None:
+    """Write a page, event by event."""
+    console = Console(sys.stdout)
+    page = Page(console)
+    for _source, event in told:
+        _show_event(page, event)
+    _show_summary(console, page, summary(), tally)
+
+
+def _show_event(page: Page, told: Replayed) -> None:
+    event = told.event
+    seen = "" if told.first_seen is None else f"{_second(told.first_seen)}  "
+    page.segments(
+        (f"{seen}{event.event_type or 'event'}", ("bold",)),
+        (event.event_id, ("bold",)),
+        (f"affects {resources_text(event.resources)}", ()),
+        *([("CHANGED", ("bold", "yellow"))] if told.changed else []),
+    )
+    then = _sent(told.approved_then, told.latency_then_seconds, told.ahead_then_seconds)
+    now = _sent(told.approved_now, told.latency_seconds, told.ahead_seconds)
+    _show_decisions(page, "then", told, told.then, then if told.outcome_then == APPROVED else "")
+    _show_decisions(page, "now", told, told.now, now if told.would_approve else "")
+    page.line()
+
+
+def _show_decisions(
+    page: Page, label: str, told: Replayed, decisions: Sequence[Past] | Sequence[Decided], sent: str
+) -> None:
+    """Write each output by another rule, with the time since first sight; then whether an approval was sent."""
+    before: tuple[object, ...] = ()
+    for decision in decisions:
+        if decision.status == "Started":
+            continue
+        news = (decision.output, decision.policy, decision.rule)
+        if news != before:
+            since = ""
+            if told.first_seen is not None and decision.at is not None and before:
+                since = f"after {exact_text((decision.at - told.first_seen).total_seconds())}: "
+            reason = f": {decision.reason}" if decision.reason else ""
+            lead = f"  {'' if before else label:<5} "
+            page.hanging(lead, f"{since}{_by(decision)}{reason}", _COLOURS.get(decision.output, "bold"))
+            before = news
+    if not before:
+        if decisions:
+            page.hanging(f"  {label:<5} ", "it had started when it was first seen")
+        return
+    if sent:
+        page.hanging(" " * 8, sent)
+    elif label == "now" and told.outcome_now == NOT_SENT:
+        last = [decided for decided in told.now if decided.status != "Started" and decided.output == "approve"][-1]
+        page.hanging(" " * 8, f"not sent by this VM: {last.standing_reason}")
+    if label == "now" and told.would_approve:
+        hooks = max(decided.hooks for decided in told.now)
+        if hooks:
+            page.hanging(" " * 8, f"and after {plural(hooks, 'prepare hook')}, which took no time here")
+
+
+def _by(decision: Past | Decided) -> str:
+    name = by(decision)
+    return decision.output if name is None else f"{decision.output} by {name}"
+
+
+def _sent(at: datetime | None, latency: float | None, ahead: float | None) -> str:
+    if at is None:  # the recording has no times
+        return "approved"
+    parts = [f"approved at {_second(at)}"]
+    parts += [] if latency is None else [f"{exact_text(max(0.0, latency))} after it was first seen"]
+    parts += [] if ahead is None else [f"{exact_text(max(0.0, ahead))} before NotBefore"]
+    return ", ".join(parts)
+
+
+def _second(moment: datetime) -> str:
+    return format_time(moment.replace(microsecond=0))
+
+
+def _show_summary(console: Console, page: Page, numbers: dict[str, Any], tally: Tally) -> None:
+    parts = [plural(numbers["documents"], "document"), plural(numbers["events"], "event")]
+    parts += [f"{numbers['unreadable']:,} lines that cannot be read"] if numbers["unreadable"] else []
+    spans = f", {numbers['first'][:19]}Z to {numbers['last'][:19]}Z" if numbers["first"] else ""
+    page.line(f"{', '.join(parts)}{spans}", "bold")
+    sides = [tally.then, tally.now] if tally.compared else [tally.now]
+    rows = [[_WORDS[outcome], *(f"{side.outcomes[outcome]:,}" for side in sides)] for outcome in OUTCOMES]
+    for words, spans_of, share in (
+        ("approval after first sight, median", "latency", 0.5),
+        ("  longest", "latency", 1.0),
+        ("approval before NotBefore, median", "ahead", 0.5),
+        ("  shortest", "ahead", 0.0),
+    ):
+        found = [getattr(side, spans_of).quantile(share) for side in sides]
+        if any(value is not None for value in found):
+            rows.append([words, *("-" if value is None else exact_text(max(0.0, value)) for value in found)])
+    console.table(["", *(["THEN", "NOW"] if tally.compared else ["NOW"])], rows)
+    if not tally.compared:
+        return
+    page.line(f"{tally.changed:,} of {tally.compared:,} decided otherwise than then", *_alarm(tally.changed))
+    for change, count in tally.changes.most_common(_SHOWN_CHANGES):
+        then = change.then_output + (f" by {change.then_by}" if change.then_by else "")
+        now = change.now_output + (f" by {change.now_by}" if change.now_by else "")
+        page.hanging(f"  {count:>7,}  ", f"{then}, but more than a minute apart" if then == now else f"{then} -> {now}")
+    if len(tally.changes) > _SHOWN_CHANGES:
+        page.line(f"  and {len(tally.changes) - _SHOWN_CHANGES} more kinds: see --json")
+
+
+def _alarm(count: int) -> tuple[str, ...]:
+    return ("bold", "yellow") if count else ()
