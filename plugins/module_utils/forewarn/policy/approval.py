@@ -57,7 +57,7 @@ def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_
             return Standing(NOT_OURS, "the name of this VM is not known, so it cannot tell whether it is affected")
         return Standing(NOT_OURS, f"{vm_name} is not among the event's resources")
     if event.not_before is not None and now >= event.not_before:
-        return Standing(NO_TIME, "NotBefore has passed, by this VM's clock: the event starts without an approval")
+        return Standing(NO_TIME, "NotBefore has passed, by the clock here: the event starts without an approval")
     if decision.prepare and decision.group == "hold" and len(event.resources) > 1:
         return Standing(
             GROUP, f"one approval would end the time that the other {len(event.resources) - 1} have to prepare"
