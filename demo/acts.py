@@ -246,7 +246,7 @@ class Acts:
             duration_seconds=60,
         )
         self._until_decided(event, "web_1")
-        time.sleep(1.5)
+        time.sleep(1.5)  # for people: first it is held, then it is gone
         self.stage.emulator.cancel(event.event_id)
         self._until_gone(event)
 
@@ -319,13 +319,13 @@ class Acts:
         while vm in self.pool.members():
             if time.monotonic() >= deadline:
                 raise StageError(f"waited {AFTER_DRAIN:g} s for {vm} to leave the pool")
-            time.sleep(0.1)
+            time.sleep(0.1)  # until the next look
         self.narrator.say("", f"{vm} is out of the pool, and still has {len(self.pool.users())} users", "dim")
 
     def _users_leave(self) -> None:
         """Let the users go who are there, one after the other: a drain waits for all of them."""
         for user in self.pool.users():
-            time.sleep(0.5)
+            time.sleep(0.5)  # users take their time
             self.narrator.say("user", f"{user.name} leaves", "dim")
             user.unlink()
 

@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from lab import images, machine  # noqa: E402 - from the path above
-from lab.hosts import Host  # noqa: E402
-from lab.lab import Lab  # noqa: E402
-from lab.playbooks import Playbooks  # noqa: E402
-from narration import Narrator  # noqa: E402
-from tools.link_collection import link_collection  # noqa: E402
+from lab.hosts import Host  # noqa: E402 - as above
+from lab.lab import Lab  # noqa: E402 - as above
+from lab.playbooks import Playbooks  # noqa: E402 - as above
+from narration import Narrator  # noqa: E402 - as above
+from tools.link_collection import link_collection  # noqa: E402 - as above
 
 ROLLOUT, STATUS = "forewarn.azure.rollout", "forewarn.azure.status"
 VARIABLES = {"runner_policies": ["policies"], "forewarn_serial": [1, "100%"]}

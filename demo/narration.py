@@ -55,7 +55,7 @@ class Narrator:
     def pause(self, seconds: float) -> None:
         """Let people read. Nobody reads a pipe at that speed."""
         if self.console.stream.isatty():
-            time.sleep(seconds)
+            time.sleep(seconds)  # for people to read
 
     def act(self, title: str, *texts: str) -> None:
         """Begin an act."""

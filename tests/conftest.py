@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
 from hypothesis import settings
 from tools.link_collection import link_collection
+from tools.runner_process import Start, runners
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"
@@ -98,3 +101,26 @@ def package() -> Path:
 def collections_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory to put into ANSIBLE_COLLECTIONS_PATH: this checkout as ``forewarn.azure``."""
     return link_collection(tmp_path_factory.mktemp("collections"))
+
+
+# For files that have a fixture ``server``
+
+
+@pytest.fixture
+def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
+    """Return a client of the file's own server."""
+    with EmulatorClient(server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return where runners keep their state; a file may have another."""
+    return tmp_path
+
+
+@pytest.fixture
+def start(server: EmulatorServer, place: Path) -> Iterator[Start]:
+    """Return a function that starts a runner for web_0, or the VM named."""
+    with runners(server, place) as starter:
+        yield starter

@@ -153,7 +153,7 @@ def _draft(entry: dict[str, Any]) -> Path:
             os.fsync(file.fileno())
         os.chown(draft, 0, 0)
         draft.chmod(entry["mode"])
-    except BaseException:
+    except BaseException:  # also a signal: no draft is left behind
         draft.unlink()
         raise
     return draft

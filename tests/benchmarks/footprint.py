@@ -55,9 +55,9 @@ def run() -> Report:
         loop_command = [*PYTHON, str(LOOP), client.vm_endpoint("loop")]
         with started(runner_command) as runner, started(loop_command) as loop:
             subjects = (Subject(runner.pid, "runner"), Subject(loop.pid, "loop"))
-            time.sleep(WARM_UP_SECONDS)
+            time.sleep(WARM_UP_SECONDS)  # what is measured is the steady state
             before = [subject.read(client) for subject in subjects]
-            time.sleep(SECONDS)
+            time.sleep(SECONDS)  # the time that is measured
             after = [subject.read(client) for subject in subjects]
             if runner.poll() is not None or loop.poll() is not None:
                 raise AssertionError("one of the two ended by itself")

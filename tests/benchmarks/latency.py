@@ -92,7 +92,7 @@ def measure(*, hooks: bool) -> list[float]:
         if hooks:
             for vm in vms:
                 client.schedule("Redeploy", [vm], seen_by="resources", notice_seconds=3600)
-        time.sleep(SETTLING_SECONDS)
+        time.sleep(SETTLING_SECONDS)  # what is measured is the steady state
         schedule_all(client, vms)
         return sorted(collect(client))
 
@@ -113,7 +113,7 @@ def schedule_all(client: EmulatorClient, vms: Sequence[str]) -> None:
         while (vm := plan.take(time.monotonic())) is not None:
             # Gone soon after its start, so that documents stay as short as they are in reality.
             client.schedule("Freeze", [vm], seen_by="resources", duration_seconds=5, gone_after_seconds=6)
-        time.sleep(0.01)
+        time.sleep(0.01)  # until the next look
 
 
 def collect(client: EmulatorClient) -> list[float]:
@@ -125,7 +125,7 @@ def collect(client: EmulatorClient) -> list[float]:
             break
         if time.monotonic() > deadline:
             raise AssertionError("an event was not approved")
-        time.sleep(0.2)
+        time.sleep(0.2)  # until the next look
     if len(events) != RUNNERS * ROUNDS * EVENTS_PER_ROUND:
         raise AssertionError(f"{len(events)} events are not all")
     refused = [entry for entry in client.requests() if entry["status"] != 200]

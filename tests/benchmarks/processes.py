@@ -33,7 +33,7 @@ def emulator(vms: Sequence[str]) -> Iterator[EmulatorClient]:
             while not ready.exists():
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError("the emulator did not start")
-                time.sleep(0.02)
+                time.sleep(0.02)  # until the next look
             with EmulatorClient(ready.read_text(encoding="utf-8").strip()) as client:
                 yield client
 

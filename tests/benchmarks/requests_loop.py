@@ -17,4 +17,4 @@ while True:
     for event in document["Events"]:
         if event["EventSource"] == "User":
             print(event["EventId"])
-    time.sleep(1)
+    time.sleep(1)  # what a script of this kind does

@@ -10,8 +10,8 @@ import os
 import random
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from forewarn.errors import InputError
 from forewarn.runner.journal_reader import JournalReader
 from forewarn.runner.life import Life
 from tools.runner_process import Process, Start, runners
+from tools.waiting import wait_until
 
 POLICY = """
 name: drains
@@ -113,11 +114,8 @@ def attempts(history: dict[str, Any], kind: str) -> list[str]:
     return [f"{field['phase']} {field['attempt']}" for field in fields]
 
 
-def until(condition: Callable[[], bool], seconds: float = 30.0, pause: float = 0.02) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to this"
-        time.sleep(pause)
+def grown_or_over(vm: Vm, enough: int) -> bool:
+    return entries(vm) >= enough or vm.is_over()
 
 
 def kill(runner: Process) -> None:
@@ -140,18 +138,18 @@ def vm(tmp_path: Path) -> Iterator[Vm]:
 def test_in_the_middle_of_a_drain(vm: Vm) -> None:
     first = vm.run()
     vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
-    until(lambda: vm.runs("prepare"))
-    until(lambda: vm.said() == ["prepare 1 begins"])
+    wait_until(lambda: vm.runs("prepare"))
+    wait_until(lambda: vm.said() == ["prepare 1 begins"])
     kill(first)
 
     second = vm.run()
-    until(lambda: "prepare 2 begins" in vm.said())
+    wait_until(lambda: "prepare 2 begins" in vm.said())
     assert vm.said() == ["prepare 1 begins", "prepare 1 ended", "prepare 2 begins"]
     assert vm.posts() == 0
     vm.allow("prepare")
     vm.allow("recover")
     second.wait_for("approved")
-    until(vm.is_over)
+    wait_until(vm.is_over)
     assert vm.said()[3:] == ["prepare 2 succeeds", "recover 1 begins", "recover 1 succeeds"]
     assert vm.posts() == 1
     history = vm.history()
@@ -170,16 +168,16 @@ def test_right_after_the_approval(vm: Vm, moment: str) -> None:
     if moment == "the log has it":
         first.wait_for("approved")
     else:
-        until(lambda: vm.posts() == 1, pause=0.001)
+        wait_until(lambda: vm.posts() == 1, pause=0.001)
     kill(first)
     (life,) = vm.lives()
 
     vm.run().wait_for("resumed", state="approved" if life.approvals else "prepared")
     seen = vm.gets()
-    until(lambda: vm.gets() >= seen + 3)
+    wait_until(lambda: vm.gets() >= seen + 3)
     assert vm.posts() == (1 if life.approvals else 2), "only what is not known to be taken is sent again"
     vm.emulator.start(event)
-    until(vm.is_over)
+    wait_until(vm.is_over)
     assert vm.said() == ["prepare 1 begins", "prepare 1 succeeds", "recover 1 begins", "recover 1 succeeds"]
     history = vm.history()
     assert (history["outcome"], history["approvals"]) == ("finished", 1)
@@ -189,14 +187,14 @@ def test_in_the_middle_of_a_recovery(vm: Vm) -> None:
     vm.allow("prepare")
     first = vm.run()
     vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
-    until(lambda: vm.runs("recover"))
-    until(lambda: "recover 1 begins" in vm.said())
+    wait_until(lambda: vm.runs("recover"))
+    wait_until(lambda: "recover 1 begins" in vm.said())
     kill(first)
 
     vm.run()
-    until(lambda: "recover 2 begins" in vm.said())
+    wait_until(lambda: "recover 2 begins" in vm.said())
     vm.allow("recover")
-    until(vm.is_over)
+    wait_until(vm.is_over)
     assert vm.said() == [
         "prepare 1 begins",
         "prepare 1 succeeds",
@@ -218,10 +216,10 @@ def test_again_and_again_as_soon_as_the_journal_has_grown(vm: Vm, seed: int) -> 
     for _ in range(7):
         grown = entries(vm) + chance.randint(2, 7)
         runner = vm.run()
-        until(lambda enough=grown: entries(vm) >= enough or vm.is_over(), pause=0.002)  # type: ignore[misc]
+        wait_until(partial(grown_or_over, vm, grown), pause=0.002)
         kill(runner)
     vm.run()
-    until(vm.is_over)
+    wait_until(vm.is_over)
     history = vm.history()
     told = [entry["kind"] for entry in history["entries"]]
     prepared = next(entry for entry in history["entries"] if entry["kind"] == "hook-ended")

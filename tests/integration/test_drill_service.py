@@ -10,8 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
+from tools.waiting import wait_until
 
 POLICY = """
 name: drains
@@ -69,7 +69,7 @@ class World:
         polls = len(self.emulator.requests())
         command = self.command("run", "--artifact", str(self._artifact), "--vm-name", "web_0")
         self._process = subprocess.Popen(command, env=self._environ, stdout=subprocess.DEVNULL)
-        until(lambda: len(self.emulator.requests()) > polls)
+        wait_until(lambda: len(self.emulator.requests()) > polls)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         if self._process is not None:
@@ -90,7 +90,7 @@ class World:
             result = self.forewarn("drill", "--json", *arguments)
             return result.returncode == 0
 
-        until(done)
+        wait_until(done)
         assert result is not None
         return str(json.loads(result.stdout)["id"])
 
@@ -102,7 +102,7 @@ class World:
         return {event["event"]["EventId"]: event for event in json.loads(result.stdout)["events"]}
 
     def wait_for(self, event_id: str, state: str) -> dict[str, Any]:
-        until(lambda: self.lives().get(event_id, {}).get("state") == state)
+        wait_until(lambda: self.lives().get(event_id, {}).get("state") == state)
         return self.lives()[event_id]
 
     def ran(self) -> list[str]:
@@ -110,13 +110,6 @@ class World:
 
     def posts(self) -> list[Any]:
         return [entry for entry in self.emulator.requests() if entry["method"] == "POST"]
-
-
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to this"
-        time.sleep(0.1)
 
 
 @pytest.fixture
@@ -171,7 +164,7 @@ def test_a_real_event_ends_it_and_is_approved(world: World) -> None:
     real = world.emulator.schedule("Reboot", ["web_0"], notice_seconds=300, gone_after_seconds=60)
     life = world.wait_for(event_id, "cancelled")
     assert life["outcome"] == "cancelled"
-    until(lambda: [entry["event_ids"] for entry in world.posts()] == [[real]])
+    wait_until(lambda: [entry["event_ids"] for entry in world.posts()] == [[real]])
     refusal = world.forewarn("drill", "--type", "Reboot")
     assert refusal.returncode == 2
     assert f"would end the drill at once: {real}" in refusal.stderr

@@ -95,7 +95,7 @@ def test_a_rulebook_hears_of_events_decisions_and_faults(
         while not any(text in line for line in lines):
             assert process.poll() is None, "".join(lines)
             assert time.monotonic() < deadline, "".join(lines)
-            time.sleep(0.05)
+            time.sleep(0.05)  # until the next look
 
     try:
         freeze = emulator.schedule("Freeze", ["web_0"], notice_seconds=900)

@@ -37,7 +37,7 @@ def emulating(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[
             while not ready.exists():
                 assert process.poll() is None, process.communicate()
                 assert time.monotonic() < deadline
-                time.sleep(0.01)
+                time.sleep(0.01)  # until the next look
             yield process, ready.read_text().strip()
         finally:
             process.kill()

@@ -21,8 +21,9 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.conductor import GRACE_SECONDS, MOST_RUNNING
-from tools.runner_process import Process, Start, runners
-from tools.timed_runner import memory, wait_for
+from tools.runner_process import Process, Start
+from tools.timed_runner import memory
+from tools.waiting import wait_until
 
 POLICY = """
 name: hooks
@@ -45,18 +46,6 @@ def place() -> Iterator[Path]:
 def server() -> Iterator[EmulatorServer]:
     with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.1, gone_after=2.5)) as running:
         yield running
-
-
-@pytest.fixture
-def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
-    with EmulatorClient(server.url) as client:
-        yield client
-
-
-@pytest.fixture
-def start(server: EmulatorServer, place: Path) -> Iterator[Start]:
-    with runners(server, place) as starter:
-        yield starter
 
 
 @pytest.fixture
@@ -135,7 +124,7 @@ def test_one_that_ignores_sigterm_as_does_its_child(
     assert ended["seconds"] >= 1.0 + GRACE_SECONDS
     assert ended_in(1.0 + GRACE_SECONDS, ended)
     assert len(pids()) == 2
-    wait_for(lambda: not any(alive(pid) for pid in pids()))
+    wait_until(lambda: not any(alive(pid) for pid in pids()))
     runner.wait_for("decision", standing="preparation-failed")
     emulator.start(event_id)
     runner.wait_for("hook-ended", phase="recover", result="succeeded")
@@ -164,9 +153,9 @@ def test_one_that_closes_its_output_and_stays(
     """It has not ended before it has; nobody waits for it by computing."""
     runner = run("exec <&- >&- 2>&-; touch closed; while [ ! -e go ]; do sleep 0.1; done")
     emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
-    wait_for((place / "closed").exists)
+    wait_until((place / "closed").exists)
     before, since = cpu_seconds(runner), time.monotonic()
-    time.sleep(2.0)
+    time.sleep(2.0)  # the time over which its processor time is measured
     assert (cpu_seconds(runner) - before) / (time.monotonic() - since) < 0.2
     assert approvals(emulator) == 0
     (place / "go").touch()
@@ -210,7 +199,7 @@ def test_two_hundred_events_in_one_document(
     runner = run(script, script)
     with server.emulation.lock:  # in one document
         events = [server.emulation.perform("schedule", {"type": "Reboot", "impact": 0.1}) or "" for _ in range(200)]
-    wait_for(lambda: sum(line["line"] == "state" and line["to"] == "done" for line in runner.lines) == 200, 120.0)
+    wait_until(lambda: sum(line["line"] == "state" and line["to"] == "done" for line in runner.lines) == 200, 120.0)
     lines = [line.split() for line in (place / "hooks").read_text().splitlines()]
     running = most = 0
     for what, _phase, _event in lines:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
@@ -25,6 +24,7 @@ from forewarn.runner import hooks as hooks_module
 from forewarn.runner.executor import Executor, Outcome
 from forewarn.runner.hooks import HookError, HookSettings, Occasion, command
 from tools.pythons import SUPPORTED, python
+from tools.waiting import wait_until
 from tools.webhooks import HANG, HOST, Answer, Proxy, Webhook, make_certificate, server_context
 
 PATIENCE_SECONDS = 30.0
@@ -80,11 +80,7 @@ def outcome_of(executor: Executor, hook: dict[str, Any], settings: HookSettings 
 
 
 def wait(executor: Executor) -> Outcome:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (ended := executor.finished()):
-        assert time.monotonic() < deadline, "the hook never ended"
-        time.sleep(0.01)
-    ((_token, outcome),) = ended
+    ((_token, outcome),) = wait_until(executor.finished, PATIENCE_SECONDS, what="the hook has not ended")
     return outcome
 
 
@@ -182,10 +178,7 @@ def test_nobody_sees_the_secret(executor: Executor, tmp_path: Path) -> None:
         hook = {"http": f"{server.url}?key=QUERY", "bearer": {"file": str(secret)}}
         started = executor.start(1, command(hook, OCCASION, HookSettings(), PATIENCE_SECONDS))
         assert started is not None
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not server.requests:
-            assert time.monotonic() < deadline, "no request came"
-            time.sleep(0.01)
+        wait_until(lambda: server.requests, PATIENCE_SECONDS, what="no request came")
         process = Path(f"/proc/{started.pid}")
         public = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
         executor.end(1, "enough")
@@ -238,10 +231,8 @@ def test_hooks_do_not_hold_up_the_thread_that_starts_them(executor: Executor, tm
     assert executor.finished() == []
     assert executor.running == len(scripts)
     (tmp_path / "go").touch()
-    deadline = time.monotonic() + PATIENCE_SECONDS
     results: list[str] = []
     while len(results) < len(scripts):
-        assert time.monotonic() < deadline, "a hook never ended"
-        results.extend(outcome.result for _token, outcome in executor.finished())
-        time.sleep(0.01)
+        ended = wait_until(executor.finished, PATIENCE_SECONDS, what="a hook has not ended")
+        results.extend(outcome.result for _token, outcome in ended)
     assert results == ["succeeded"] * len(scripts)

@@ -298,7 +298,7 @@ def wait_for(what: Callable[[], bool]) -> bool:
     while time.monotonic() < end:
         if what():
             return True
-        time.sleep(0.02)
+        time.sleep(0.02)  # until the next look
     return False
 
 

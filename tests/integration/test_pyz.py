@@ -11,7 +11,6 @@ import queue
 import signal
 import subprocess
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -25,6 +24,7 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.pythons import RUNNING, SUPPORTED, python
+from tools.waiting import wait_until
 
 POLICY = """
 name: web-tier
@@ -76,12 +76,6 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server() -> Iterator[EmulatorServer]:
     with EmulatorServer(vms=["web_0", "web_1"]) as running:
         yield running
-
-
-@pytest.fixture
-def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
-    with EmulatorClient(server.url) as client:
-        yield client
 
 
 @pytest.fixture
@@ -229,17 +223,17 @@ def test_its_hooks_come_from_the_same_file_even_a_replaced_one(
         subprocess.Popen(command, env=environ, stdout=stdout, stderr=subprocess.PIPE) as runner,
     ):
         try:
-            until(lambda: '"line": "document"' in log.read_text())
+            wait_until(lambda: '"line": "document"' in log.read_text())
             other = tmp_path / "other.pyz"
             other.write_bytes(archive(newer))
             other.replace(file)
             event_id = emulator.schedule("Reboot", ["web_0"])
-            until(lambda: approvals(emulator) == [[event_id]])
+            wait_until(lambda: approvals(emulator) == [[event_id]])
             prepared = received.get(timeout=10)
             emulator.cancel(event_id)
             recovered = received.get(timeout=10)
             runner.send_signal(signal.SIGHUP)
-            until(lambda: '"line": "reloaded"' in log.read_text())
+            wait_until(lambda: '"line": "reloaded"' in log.read_text())
             runner.send_signal(signal.SIGTERM)
             assert runner.wait(20) == 0
         finally:
@@ -250,10 +244,3 @@ def test_its_hooks_come_from_the_same_file_even_a_replaced_one(
         ("prepare", event_id),
         ("recover", event_id),
     ]
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "in vain"
-        time.sleep(0.05)

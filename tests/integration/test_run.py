@@ -18,7 +18,8 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.runner_process import Start, runners
+from tools.runner_process import Start
+from tools.waiting import wait_until
 
 POLICY = """
 name: web-tier
@@ -46,19 +47,6 @@ rule:
 def server() -> Iterator[EmulatorServer]:
     with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.2, gone_after=1)) as running:
         yield running
-
-
-@pytest.fixture
-def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
-    with EmulatorClient(server.url) as client:
-        yield client
-
-
-@pytest.fixture
-def start(server: EmulatorServer, tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts a runner for web_0, or the VM named."""
-    with runners(server, tmp_path) as starter:
-        yield starter
 
 
 @pytest.fixture
@@ -141,9 +129,7 @@ def test_a_stop_waits_neither_for_the_next_tick_nor_for_a_slow_answer(
     emulator.inject_fault("latency", latency_seconds=20, requests="get")
     runner = start("--artifact", str(artifact))
     runner.wait_for("started")
-    deadline = time.monotonic() + 10
-    while not emulator.requests() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(emulator.requests)
     sent = time.monotonic()
     runner.process.send_signal(number)
     assert runner.end() == (0, "")

@@ -22,8 +22,8 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner import heartbeat
 from forewarn.runner.journal_reader import JournalReader
-from tools.runner_process import Process, Start, runners
-from tools.timed_runner import wait_for
+from tools.runner_process import Process, Start
+from tools.waiting import wait_until
 
 FREEZE = """
 name: freezes
@@ -46,18 +46,6 @@ def server() -> Iterator[EmulatorServer]:
         yield running
 
 
-@pytest.fixture
-def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
-    with EmulatorClient(server.url) as client:
-        yield client
-
-
-@pytest.fixture
-def start(server: EmulatorServer, tmp_path: Path) -> Iterator[Start]:
-    with runners(server, tmp_path) as starter:
-        yield starter
-
-
 def compiled(path: Path, policy: str) -> Path:
     source = path.with_suffix(".yml")
     source.write_text(policy)
@@ -76,7 +64,7 @@ def told(directory: Path) -> Mapping[str, Any]:
     """Return what the runner says of itself, next time."""
     path = str(directory / "state-web_0")
     before = heartbeat.read(path)
-    wait_for(lambda: heartbeat.read(path) != before)
+    wait_until(lambda: heartbeat.read(path) != before)
     beat = heartbeat.read(path)
     assert beat
     return beat.fields

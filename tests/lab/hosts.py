@@ -105,7 +105,7 @@ class Host:
     def freeze(self, seconds: float) -> None:
         """Let the whole host stand still for so long, as for a live migration."""
         self.place.stand_still(True)
-        time.sleep(seconds)
+        time.sleep(seconds)  # how long the host stands still
         self.place.stand_still(False)
 
     def remove(self) -> None:
@@ -173,7 +173,7 @@ class Host:
             found = what()
             if found:
                 return found
-            time.sleep(every)
+            time.sleep(every)  # until the next look
         journal = self.ssh("journalctl --no-pager --lines=40", check=False).stdout
         raise LabError(f"{self.name} ({self.suite}): nothing within {timeout:g} s; its journal ends:\n{journal}")
 
@@ -232,7 +232,7 @@ class Host:
             state = self._ssh("systemctl is-system-running", b"", 30).stdout.strip()
             if state in ("running", "degraded"):
                 break
-            time.sleep(0.1)
+            time.sleep(0.1)  # until the next look
         if state != "running":
             failed = self._ssh("systemctl --failed --no-legend --no-pager", b"", 30).stdout
             raise LabError(

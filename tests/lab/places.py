@@ -195,7 +195,7 @@ class Place:
         while f"{event} {int(wanted)}" not in (self.group / "cgroup.events").read_text().splitlines():
             if time.monotonic() > deadline:
                 raise LabError(f"{self.group}: it has not come to '{event} {int(wanted)}': {self.processes()}")
-            time.sleep(0.01)
+            time.sleep(0.01)  # until the next look
 
 
 def sweep() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import celpy
 from cel_expr_python import cel  # type: ignore[import-untyped]  # has types for editors, but does not say so
-from cel_expr_python.ext import ext_strings  # type: ignore[import-untyped]
+from cel_expr_python.ext import ext_strings  # type: ignore[import-untyped]  # as above
 from celpy import celtypes
 from celpy.celparser import CELParseError
 from celpy.evaluation import CELEvalError

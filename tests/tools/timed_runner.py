@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +34,7 @@ from forewarn.runner.loop import Runner
 from forewarn.runner.poller import Identity
 from tools.runner_world import Lines
 from tools.scripted_clocks import ScriptedClocks
+from tools.waiting import wait_until
 
 Story = Iterator[None]
 _PATIENCE_SECONDS = 20.0  # real ones
@@ -125,7 +125,7 @@ class TimedRunner:
     def long_hook(self, event_id: str) -> Story:
         """Let time pass until the long hook of an event has begun, which takes real time; it goes on from then on."""
         yield from self.until(lambda: self.lines("hook-started", event_id=event_id), 200.0)
-        wait_for(lambda: self.hooks()[f"prepare {event_id} 1"])
+        wait_until(lambda: self.hooks()[f"prepare {event_id} 1"])
         self.long_hooks = 1
 
     def let_go(self) -> None:
@@ -220,11 +220,3 @@ def most_requests(entries: Sequence[Entry], seconds: float) -> int:
     """Return the largest number of requests that arrived within so many seconds of the emulator's time."""
     times = [entry.received.moment for entry in entries]
     return max((bisect_left(times, start + seconds) - place for place, start in enumerate(times)), default=0)
-
-
-def wait_for(what: Callable[[], object], seconds: float = _PATIENCE_SECONDS) -> None:
-    """Wait in real time until something is true."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, f"not within {seconds:g} s"
-        time.sleep(0.01)

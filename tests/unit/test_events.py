@@ -142,7 +142,7 @@ def test_an_api_version_after_the_latest_has_everything() -> None:
     ("wire", "read"), [(7, 7), ("7", 7), ("007", 7), (-3, -3), (2**70, 2**70), ("abc", "abc"), ("", "")]
 )
 def test_se10_the_incarnation_is_a_number_or_a_text(wire: object, read: object) -> None:
-    assert document(incarnation=wire) == Document(read, (), (), LATEST_API_VERSION)  # type: ignore[arg-type]
+    assert document(incarnation=wire) == Document(read, (), (), LATEST_API_VERSION)  # type: ignore[arg-type]  # of the table
 
 
 @pytest.mark.parametrize("wire", [None, True, 1.5, [], {}])
@@ -415,7 +415,7 @@ def test_the_types_are_frozen_and_hashable() -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(value, field, None)
     with pytest.raises(TypeError):
-        event.extra["NewField"] = 2  # type: ignore[index]
+        event.extra["NewField"] = 2  # type: ignore[index]  # that is what is tried
     assert len({event, one(NewField=[1]), one(EventType="Reboot")}) == 2
     assert len({result, document(FREEZE), document()}) == 2
     assert hash(Vm("web_0", tags={"a": "b"})) == hash(Vm("web_0", tags={"a": "c"}))

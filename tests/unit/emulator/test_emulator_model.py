@@ -416,4 +416,4 @@ def test_where_time_stands_still_events_start_at_the_moment_asked_for() -> None:
     assert statuses(model, "a") == ["Scheduled"]
     clock.advance(0.001)
     assert statuses(model, "a") == ["Started"]
-    assert model.find(next(iter(model.events))).started.moment == 30.0  # type: ignore[union-attr]
+    assert model.find(next(iter(model.events))).started.moment == 30.0  # type: ignore[union-attr]  # started it has

@@ -240,7 +240,7 @@ def _comes_true(condition: Any) -> bool:
     while not condition():
         if time.monotonic() > end:
             return False
-        time.sleep(0.002)
+        time.sleep(0.002)  # until the next look
     return True
 
 

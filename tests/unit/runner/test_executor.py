@@ -26,6 +26,7 @@ from forewarn.runner.hooks import Command
 from forewarn.runner.processes import KEPT_BYTES, Output, identity
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tools.waiting import wait_until
 
 PATIENCE_SECONDS = 20.0
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
@@ -88,18 +89,14 @@ def is_running(pid: int) -> bool:
 
 
 def assert_gone(pid: int) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} still runs"
-        time.sleep(0.01)
+    wait_until(lambda: not is_running(pid), PATIENCE_SECONDS, what=f"process {pid} still runs")
 
 
 def wait_for(path: Path) -> str:
     """Return what a hook writes to a file, once it has."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not path.exists() or not path.read_text().endswith("\n"):
-        assert time.monotonic() < deadline, f"{path} was never written"
-        time.sleep(0.01)
+    wait_until(
+        lambda: path.exists() and path.read_text().endswith("\n"), PATIENCE_SECONDS, what=f"{path} was not written"
+    )
     return path.read_text().strip()
 
 
@@ -234,10 +231,7 @@ def test_a_process_that_outlives_sigkill(hooks: Hooks, monkeypatch: pytest.Monke
     assert "it hangs in the kernel" in outcome.reason
     assert is_running(started.pid)
     os.killpg(started.pid, signal.SIGKILL)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while identity(started.pid) is not None:
-        assert time.monotonic() < deadline, "it was never reaped"
-        time.sleep(0.01)
+    wait_until(lambda: identity(started.pid) is None, PATIENCE_SECONDS, what="it was not reaped")
 
 
 def test_a_defect_of_the_watching_is_an_outcome_too(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:

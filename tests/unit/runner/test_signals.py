@@ -65,7 +65,7 @@ def test_a_request_that_is_quick_enough_is_let_through(stop: StopSignals) -> Non
 def test_a_request_begun_after_the_signal_has_the_grace_only(stop: StopSignals) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     with pytest.raises(Interrupted), stop.request():
-        time.sleep(30)
+        time.sleep(30)  # to be interrupted
 
 
 def test_a_sleep_within_a_request_ends_at_once(stop: StopSignals) -> None:
@@ -116,7 +116,7 @@ def test_a_request_is_ended_though_the_handler_runs_late() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         threading.Timer(0.1, setattr, (stop, "received", "SIGTERM")).start()
         with pytest.raises(Interrupted), stop.request():
-            time.sleep(30)
+            time.sleep(30)  # to be interrupted
 
 
 def test_an_alarm_in_a_request_is_no_signal_to_stop(stop: StopSignals) -> None:

@@ -202,6 +202,6 @@ async def main(queue: asyncio.Queue[Any], args: dict[str, Any]) -> None:
             news, delay = await asyncio.to_thread(source.poll)
             for item in news:
                 await queue.put(item)
-            await asyncio.sleep(delay)
+            await asyncio.sleep(delay)  # until the next poll
     finally:
         source.close()

@@ -345,7 +345,7 @@ class Reader:
             if first is None or second is None:
                 return None
             sign = 1 if form[4] == "add_timestamp" else -1
-            return tuple(one + sign * other for one, other in zip(first, second))  # type: ignore[return-value]  # 3
+            return tuple(one + sign * other for one, other in zip(first, second))  # type: ignore[return-value]  # of 3
         if form[1] in ("timestamp", "duration") and self.safe(form) == frozenset():
             values = self._values(form, frozenset())
             return None if not values else (0, 0, values.pop())

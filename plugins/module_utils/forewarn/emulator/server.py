@@ -70,7 +70,7 @@ class EmulatorServer:
                 own = _Socket(vm_host, vm_port, service, control, self.emulation.model.vm(name).name)
                 self._sockets.append(own)
                 self._own[name.lower()] = own
-        except BaseException:
+        except BaseException:  # also Ctrl-C: no port stays taken
             for opened in self._sockets:
                 opened.server_close()
             raise

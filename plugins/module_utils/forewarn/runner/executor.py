@@ -133,7 +133,7 @@ def end_leftover(pid: int, pid_started: int | None, grace_seconds: float = _LEFT
         while _is_leader(pid, pid_started) or (number == signal.SIGTERM and signal_group(pid, 0)):
             if time.monotonic() >= deadline:
                 break
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)  # it is no child of ours: nothing tells when it ends
         else:
             break
     return True

@@ -69,7 +69,7 @@ def deliver(settings: Mapping[str, Any], body: bytes) -> tuple[int, str, _Attemp
                 wait = max(pause, failure.after_seconds)
                 if failure.lasting or time.monotonic() + wait + _LEAST_SECONDS > deadline:
                     raise
-            time.sleep(wait)
+            time.sleep(wait)  # in the hook's own process: nobody waits for it
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
     except _AttemptError as failure:
         return tries, "", failure

@@ -89,7 +89,7 @@ def connect(path: str) -> sqlite3.Connection:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}").fetchall()
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}").fetchall()
         migrate(connection, version)
-    except BaseException:
+    except BaseException:  # whatever it was, the file may be moved aside next
         connection.close()
         raise
     return connection

@@ -14,7 +14,7 @@ import sys
 
 if sys.modules.keys().isdisjoint(("hashlib", "http.client", "ssl", "_hashlib")):
     # None makes an import fail, as on a Python that was built without OpenSSL.
-    sys.modules.update({"ssl": None, "_hashlib": None})  # type: ignore[dict-item]
+    sys.modules.update({"ssl": None, "_hashlib": None})  # type: ignore[dict-item]  # None is what import takes for "absent"
     try:
         import hashlib
         import http.client

@@ -1,0 +1,23 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting in real time for what another process does: until it has come true, never for a time that may do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+
+
+def wait_until(
+    condition: Callable[[], _T], seconds: float = 30.0, pause: float = 0.01, what: str = "it did not come to this"
+) -> _T:
+    """Return what ``condition`` returns once that is true. AssertionError, with ``what``, if it never is."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what}, within {seconds:g} s"
+        time.sleep(pause)  # until the next look
+    return found
