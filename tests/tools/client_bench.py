@@ -1,0 +1,54 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A client of a scripted server, with a clock of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from forewarn.imds import errors
+from forewarn.imds.client import Client
+from tools.scripted_imds import Answer, ScriptedServer
+
+OK = b"HTTP/1.1 200 OK\r\n"
+EVENT = {
+    "EventId": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
+    "EventStatus": "Scheduled",
+    "EventType": "Freeze",
+    "ResourceType": "VirtualMachine",
+    "Resources": ["WestNO_0", "WestNO_1"],
+    "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT",
+    "Description": "",
+    "EventSource": "Platform",
+    "DurationInSeconds": 5,
+}
+
+
+class Time:
+    """A clock that moves only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def client_of(server: ScriptedServer, prefix: str = "", **options: Any) -> Client:
+    moment = options.pop("time", Time())
+    return Client(server.url + prefix, clock=moment.clock, sleep=moment.sleep, **options)
+
+
+def fault_of(answer: Answer, **options: Any) -> errors.Fault:
+    """Return what one read makes of an answer; it must be a fault, never a document."""
+    with ScriptedServer(answer) as server, client_of(server, **options) as client, pytest.raises(errors.Fault) as info:
+        client.read_once()
+    return info.value

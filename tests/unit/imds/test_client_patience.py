@@ -1,0 +1,135 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long the client waits, and when it tries again."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+from forewarn.imds import errors
+from forewarn.imds.client import Client
+from forewarn.imds.errors import LastingFault, PassingFault
+from tools.client_bench import EVENT, OK, Time, client_of, fault_of
+from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
+
+# Time
+
+
+def test_a_refused_connection_passes() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(PassingFault) as info:
+        client.read_once()
+    assert info.value.kind == errors.REFUSED
+
+
+def test_an_answer_that_does_not_come_is_a_timeout() -> None:
+    fault = fault_of(document(delay=30), first_read_timeout=0.1, read_timeout=0.1)
+    assert (type(fault), fault.kind) == (PassingFault, errors.TIMEOUT)
+    assert "0.1 s" in str(fault)
+
+
+def test_an_answer_that_trickles_in_is_a_timeout_too() -> None:
+    trickle = Answer((OK, *[b"X: y\r\n"] * 90), pause=0.05)
+    began = time.monotonic()
+    fault = fault_of(trickle, first_read_timeout=0.3, read_timeout=0.3)
+    assert fault.kind == errors.TIMEOUT
+    assert time.monotonic() - began < 2
+
+
+def test_se_05_the_first_answer_may_be_slow_later_ones_not() -> None:
+    """2 minutes and 10 seconds, a hundred times faster."""
+    with ScriptedServer(document(delay=0.5), document(delay=0.5)) as server:
+        client = client_of(server, first_read_timeout=1.2, read_timeout=0.1)
+        assert not client.answered
+        client.read_once()
+        assert client.answered
+        with pytest.raises(PassingFault) as info:
+            client.read_once()
+        client.close()
+    assert info.value.kind == errors.TIMEOUT
+
+
+def test_se_05_a_slow_first_answer_is_waited_for_even_without_patience() -> None:
+    with ScriptedServer(document(delay=0.3)) as server:
+        with client_of(server, first_read_timeout=5, read_timeout=0.05) as client:
+            client.read(patience_seconds=0)
+        assert len(server.requests) == 1
+
+
+def test_an_approval_that_times_out_says_that_its_fate_is_unknown() -> None:
+    silent = ScriptedServer(status(200, delay=30))
+    client = client_of(silent, first_read_timeout=0.1, read_timeout=0.1)
+    with silent, client, pytest.raises(PassingFault) as info:
+        client.approve(["a"])
+    assert "not known" in info.value.hint
+
+
+# Patience
+
+
+def test_passing_faults_are_tried_again_until_one_answer_is_good() -> None:
+    faults = [
+        status(404),
+        status(410),
+        status(429),
+        status(500),
+        status(503),
+        status(200, b"<html>"),
+        raw(b"", "close"),
+    ]
+    moment = Time()
+    log: list[str] = []
+    with ScriptedServer(*faults, document(EVENT)) as server, client_of(server, time=moment, log=log.append) as client:
+        assert len(client.read(patience_seconds=120).events) == 1
+    assert len(server.requests) == 8
+    assert len(log) == 7  # the last fault was a kept connection that had to be replaced
+    assert "after 6 failures" in log[-1]
+    assert all(0.75 <= pause <= 10 for pause in moment.slept)
+
+
+def test_patience_ends() -> None:
+    moment = Time()
+    server = ScriptedServer(status(503))
+    with server, client_of(server, time=moment) as client, pytest.raises(PassingFault):
+        client.read(patience_seconds=30)
+    assert 15 < moment.now - 1000 <= 30
+    assert 4 <= len(server.requests) <= 8
+
+
+def test_without_patience_there_is_one_attempt() -> None:
+    with ScriptedServer(status(503)) as server, client_of(server) as client, pytest.raises(PassingFault):
+        client.read(patience_seconds=0)
+    assert len(server.requests) == 1
+
+
+def test_a_lasting_fault_ends_patience_at_once() -> None:
+    moment = Time()
+    with ScriptedServer(status(403)) as server, client_of(server, time=moment) as client, pytest.raises(LastingFault):
+        client.read(patience_seconds=120)
+    assert (len(server.requests), moment.slept) == (1, [])
+
+
+def test_retry_after_is_honoured_between_attempts() -> None:
+    moment = Time()
+    server = ScriptedServer(status(429, headers={"Retry-After": "20"}), document())
+    with server, client_of(server, time=moment) as client:
+        client.read(patience_seconds=120)
+    assert moment.slept == [20]
+
+
+def test_the_same_fault_is_logged_once() -> None:
+    log: list[str] = []
+    server = ScriptedServer(*[status(503, b"id %d" % i) for i in range(5)], document())
+    with server, client_of(server, log=log.append) as client:
+        client.read(patience_seconds=120)
+    assert len(log) == 2
+
+
+def test_an_approval_is_tried_again_within_its_patience() -> None:
+    with ScriptedServer(status(503), status(200)) as server, client_of(server) as client:
+        client.approve(["a"], patience_seconds=30)
+    assert [request.method for request in server.requests] == ["POST", "POST"]

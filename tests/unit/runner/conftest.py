@@ -1,0 +1,54 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What tests of hooks and of drills stand on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from forewarn.runner.drill import Drills
+from forewarn.runner.heartbeat import Heartbeat
+from forewarn.runner.spool import Spool
+from tools.drill_bench import FakeClocks
+from tools.hook_bench import Hooks, open_files
+
+
+@pytest.fixture
+def hooks() -> Iterator[Hooks]:
+    """Return hooks of which nothing may be left: no process, no zombie, no open file."""
+    before = open_files()
+    running = Hooks()
+    yield running
+    running.executor.close()
+    running.executor.finished()
+    assert running.executor.running == 0
+    assert open_files() == before
+    assert [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.fixture
+def clocks() -> FakeClocks:
+    return FakeClocks()
+
+
+@pytest.fixture
+def state(tmp_path: Path, clocks: FakeClocks) -> Iterator[Path]:
+    """Return a state directory on which a runner works."""
+    tmp_path.chmod(0o700)
+    heart = Heartbeat(str(tmp_path), clocks)
+    heart.beat({"pid": os.getpid(), "vm": "web_0"}, durable=False)
+    yield tmp_path
+    heart.close()
+
+
+@pytest.fixture
+def drills(state: Path, clocks: FakeClocks) -> Drills:
+    Spool(str(state)).make()
+    found = Drills(str(state), clocks)
+    assert found.poll("web_0") is None
+    return found

@@ -1,0 +1,124 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Handing a drill over to the runner that works on a state directory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from forewarn.errors import InputError
+from forewarn.runner import drill, spool
+from forewarn.runner.clocks import Stamp
+from forewarn.runner.drill import Drills
+from forewarn.runner.heartbeat import LONGEST_SILENCE_SECONDS
+from forewarn.runner.spool import Record, Spool
+from tools.drill_bench import REBOOT, FakeClocks, changed, fail_to_write, files, hand_over, record_of
+
+
+def test_what_is_handed_over_is_for_the_runner_alone(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+    event_id = hand_over(state, clocks)
+    assert files(state) == [f"{event_id}.json"]
+    assert (state / "drills" / f"{event_id}.json").stat().st_mode & 0o777 == 0o600
+    record = Spool(str(state)).read(event_id)
+    assert record == Record(REBOOT, clocks.stamp())
+    assert record_of(state, event_id) == changed(handed_over=list(clocks.stamp()))
+
+
+def test_without_a_runner_nothing_is_handed_over(tmp_path: Path, clocks: FakeClocks) -> None:
+    (tmp_path / "drills").mkdir()
+    with pytest.raises(InputError, match=r"no runner works on .*: no runner has ever worked there"):
+        hand_over(tmp_path, clocks)
+    with pytest.raises(InputError, match="no runner works on"):
+        drill.cancel(str(tmp_path), "drill-0", clocks)
+    assert files(tmp_path) == []
+
+
+def test_a_runner_that_is_silent_is_none(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+    clocks.ran += LONGEST_SILENCE_SECONDS + 1
+    with pytest.raises(InputError, match=r"last sign of life is 181 s old\. Start it, or name"):
+        hand_over(state, clocks)
+    assert files(state) == []
+
+
+def test_a_runner_before_the_reboot_is_none(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+    clocks.reboot(10)
+    with pytest.raises(InputError, match="booted since"):
+        hand_over(state, clocks)
+
+
+def test_a_request_that_is_wrong_is_not_handed_over(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+    with pytest.raises(InputError, match="the notice"):
+        hand_over(state, clocks, REBOOT._replace(notice_seconds=float("nan")))
+    assert files(state) == []
+
+
+def test_a_directory_that_cannot_be_made_is_told(
+    state: Path, clocks: FakeClocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "mkdir", fail)
+    with pytest.raises(InputError, match=r"drills: Permission denied\. Only root and the runner's user may write"):
+        hand_over(state, clocks)
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(
+    state: Path, clocks: FakeClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "write", fail_to_write)
+    with pytest.raises(InputError, match="No space left on device"):
+        hand_over(state, clocks)
+    assert files(state) == []
+
+
+def test_what_is_written_in_part_is_not_handed_over(
+    state: Path, clocks: FakeClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "write", lambda file, content: len(content) - 1)
+    with pytest.raises(InputError, match="No space left on device"):
+        hand_over(state, clocks)
+    assert files(state) == []
+
+
+def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, clocks: FakeClocks) -> None:
+    (state / "elsewhere").mkdir()
+    (state / "drills").symlink_to(state / "elsewhere")
+    with pytest.raises(InputError):
+        hand_over(state, clocks)
+    assert list((state / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("there", [False, True])
+def test_what_root_hands_over_the_user_of_the_runner_can_read(
+    state: Path, clocks: FakeClocks, drills: Drills, there: bool
+) -> None:
+    event_id = hand_over(state, clocks)
+    assert (state / "drills").stat().st_uid == 0  # the runner's, here
+    if not there:
+        shutil.rmtree(state / "drills")
+    os.chown(state, 12345, 12346)
+    event_id = hand_over(state, clocks)
+    assert ((state / "drills").stat().st_uid, (state / "drills").stat().st_gid) == (12345, 12346)
+    status = (state / "drills" / f"{event_id}.json").stat()
+    assert (status.st_uid, status.st_gid) == (12345, 12346)
+    drill.cancel(str(state), event_id, clocks)
+    assert (state / "drills" / f"{event_id}.cancel").stat().st_uid == 12345
+
+
+def test_ids_are_new_each_time() -> None:
+    ids = {spool.new_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(len(one) == 18 for one in ids)
+
+
+def test_a_stamp_is_kept_as_it_was(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+    found = Spool(str(state))
+    record = Record(REBOOT, Stamp(1.25, 2.5, "b"), Stamp(3.125, 4.0, "b"), Stamp(5.0, 6.0, "b"), ("web_0", "é"))
+    found.write("drill-1", record)
+    assert found.read("drill-1") == record

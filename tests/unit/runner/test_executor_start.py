@@ -1,0 +1,230 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What keeps a hook from starting, what it finds when it does, and systems that lack something."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from forewarn.runner import executor as executor_module
+from forewarn.runner.processes import KEPT_BYTES
+from tools.hook_bench import Hooks, open_files, wait_for
+
+# What does not start
+
+
+def test_a_program_that_does_not_exist(hooks: Hooks) -> None:
+    assert hooks.start(1, "/no/such/program") is None
+    outcome = hooks.wait(1)
+    assert outcome[:3] == ("not-started", None, 0.0)
+    assert outcome.reason.startswith("/no/such/program could not be started: it does not exist")
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "says"),
+    [
+        ("#!/bin/sh\n", 0o644, "it is not executable"),
+        ("#!/no/such/interpreter\n", 0o755, "what its first line (#!) names"),
+        ("echo hello\n", 0o755, "a script begins with a line such as #!/bin/sh"),
+        ("\x7fELF", 0o755, "it is no program"),
+    ],
+)
+def test_a_file_that_is_no_program(hooks: Hooks, tmp_path: Path, content: str, mode: int, says: str) -> None:
+    program = tmp_path / "program"
+    program.write_text(content)
+    program.chmod(mode)
+    assert hooks.start(1, str(program)) is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    assert says in outcome.reason
+
+
+def test_a_program_that_is_being_written(hooks: Hooks, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(Path("/bin/true").read_bytes())
+    program.chmod(0o755)
+    with program.open("ab"):
+        assert hooks.start(1, str(program)) is None
+    assert "somebody is writing to it" in hooks.wait(1).reason
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("/bin/true", "x" * 200_000), "its arguments are too long"),
+        (("/bin/true", "a\0b"), "null byte"),
+        (("/bin/true", "\ud800"), "could not be started"),
+        (("/",), "it is not executable"),
+    ],
+)
+def test_arguments_that_no_system_takes(hooks: Hooks, argv: tuple[str, ...], says: str) -> None:
+    assert hooks.start(1, *argv) is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    assert says in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (BlockingIOError(errno.EAGAIN, "again"), "allows no more processes"),
+        (OSError(errno.ENOMEM, "no memory"), "short of memory"),
+        (MemoryError("none"), "none"),
+        (subprocess.SubprocessError("odd"), "odd"),
+    ],
+)
+def test_a_system_at_its_limits(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "Popen", refuse)
+        assert hooks.start(1, "/bin/true") is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    assert says in outcome.reason
+    assert hooks.run("echo again").output == "again\n"
+
+
+def test_no_thread_no_process(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*args: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert hooks.start(1, "/bin/sh", "-c", f"touch {tmp_path}/ran") is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    assert "can't start new thread" in outcome.reason
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_more_files(hooks: Hooks) -> None:
+    """With every number of files that may still be opened it either works or says so, and nothing leaks."""
+    hooks.run("true")  # what is imported lazily is imported now
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(number) for number in open_files())
+    results = []
+    fillers = [os.open(os.devnull, os.O_RDONLY)]
+    while fillers[-1] < highest:
+        fillers.append(os.open(os.devnull, os.O_RDONLY))
+    highest = fillers[-1]
+    try:
+        for more in range(12):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, limits[1]))
+            hooks.start(1, "/bin/true")
+            results.append(hooks.wait(1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for filler in fillers:
+            os.close(filler)
+    assert results[0].result == "not-started"
+    assert "Too many open files" in results[0].reason
+    assert results[-1].result == "succeeded"
+    assert {outcome.result for outcome in results} == {"not-started", "succeeded"}
+
+
+# What a hook finds
+
+
+def test_a_hook_inherits_nothing(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_RUNNER", "x")
+    reader, writer = os.pipe()
+    os.set_inheritable(reader, True)
+    ignored = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD])
+    try:
+        outcome = hooks.run("env; pwd; ls /proc/$$/fd | tr '\\n' ' '; cut -d' ' -f1,5,6 /proc/$$/stat")
+        hooks.start(2, "/bin/grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")  # a shell listens to all signals anew
+        signals = hooks.wait(2).output
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGPIPE, ignored)
+        os.close(reader)
+        os.close(writer)
+    assert "SECRET" not in outcome.output
+    lines = [line for line in outcome.output.splitlines() if not line.startswith(("PWD=", "_=", "OLDPWD=", "SHLVL="))]
+    pid = lines[2].split()[3]
+    assert lines == [
+        "PATH=/usr/bin:/bin",
+        "/",
+        f"0 1 2 {pid} {pid} {pid}",  # the leader of its group and session
+    ]
+    blocking, ignoring = (int(line.split()[1], 16) for line in signals.splitlines())
+    assert blocking == 0
+    assert not ignoring >> (signal.SIGPIPE - 1) & 1
+
+
+def test_signals_stay_with_the_main_thread(hooks: Hooks) -> None:
+    hooks.shell(1, "sleep 0.3")
+    (thread,) = [
+        thread for thread in threading.enumerate() if thread is not threading.current_thread() and thread.daemon
+    ]
+    status = Path(f"/proc/self/task/{thread.native_id}/status").read_text()
+    blocked = int(next(line for line in status.splitlines() if line.startswith("SigBlk")).split()[1], 16)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGHUP):
+        assert blocked >> (number - 1) & 1
+    assert hooks.wait(1).result == "succeeded"
+
+
+def test_text_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import threading\n"
+        "from forewarn.runner.executor import Executor\nfrom forewarn.runner.hooks import Command\n"
+        "done = threading.Event()\nexecutor = Executor(done.set)\n"
+        "argv = ('/bin/sh', '-c', 'printf \"%s %s\" \"$1\" \"$A\"', 'sh', 'ä€')\n"
+        "executor.start(1, Command(argv, {'A': '\\U0001f600'}, b'', 10.0))\ndone.wait(10)\n"
+        "print(ascii(executor.finished()[0][1].output))\n"
+    )
+    environment = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-X", "utf8=0", str(script)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == ascii("ä€ \U0001f600")
+
+
+def test_nothing_is_imported_before_the_first_hook(package: Path) -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(package.parent)!r}); import forewarn.runner.executor; "
+        "print([name for name in ('subprocess', 'threading', 'pathlib', 'ssl') if name in sys.modules])"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+# Older kernels, other systems
+
+
+def test_a_kernel_that_cannot_tell_when_a_process_ends(
+    hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    own = tmp_path / "pid"
+    assert hooks.run(f"sleep 20 & echo $! > {own}; exit 3").exit_code == 3
+    os.kill(int(wait_for(own)), signal.SIGKILL)
+    assert hooks.run("exec >&- 2>&-; sleep 0.2; exit 4").exit_code == 4
+    assert hooks.run("trap '' TERM; while :; do sleep 0.02; done", timeout=0.1).result == "timed-out"
+
+
+def test_a_system_that_cannot_poll_pipes(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor_module, "CAN_POLL", False)
+    outcome = hooks.run("cat; exit 3", stdin=b"x" * 100_000)
+    assert (outcome.result, outcome.exit_code) == ("failed", 3)
+    assert f"{100_000 - 2 * KEPT_BYTES} bytes left out" in outcome.output
+    assert hooks.run("exec sleep 20", timeout=0.1).result == "timed-out"
+    hooks.shell(1, "exec sleep 20")
+    hooks.executor.end(1, "enough")
+    assert hooks.wait(1)[:2] == ("ended", None)
