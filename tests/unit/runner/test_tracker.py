@@ -115,6 +115,15 @@ def test_one_that_was_approved_may_have_come_and_gone_between_two_polls(story: S
     assert story.outcomes() == [UNSEEN]
 
 
+def test_one_whose_approval_had_no_answer_may_have_come_and_gone(story: Story) -> None:
+    event_id = story.schedule("plain", start_on="not_before")
+    story.world.post_fault = "lost"
+    story.run(2)
+    story.world.model.cancel(event_id)
+    story.run(1)
+    assert story.outcomes() == [UNSEEN]
+
+
 def test_one_whose_time_had_come_may_have_come_and_gone_between_two_polls(story: Story) -> None:
     event_id = story.schedule("refuse", notice=3.0)
     story.run(2)

@@ -40,6 +40,7 @@ class Tracked:
     approved_at: float | None = None
     pretended: bool = False  # a dry run said once that it would approve
     alone: bool = False  # a request with this event and others was refused
+    maybe_sent: bool = False  # an approval had no answer: it may have arrived
     refused: bool = False  # the service refused the approval of this event as it is in this document
     logged: tuple[object, ...] = field(default=())
 
@@ -52,7 +53,9 @@ class Tracked:
         if self.life.started_at is not None:
             return FINISHED
         not_before = self.life.event.not_before
-        could_start = self.life.approvals > 0 or (not_before is not None and wall >= not_before.timestamp())
+        could_start = (
+            self.life.approvals > 0 or self.maybe_sent or (not_before is not None and wall >= not_before.timestamp())
+        )
         watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.life.last_seen.boot_id == boot_id
         return CALLED_OFF if watched and not could_start else UNSEEN
 
@@ -191,6 +194,7 @@ class Tracker:
             tracked = self[event]
             tracked.approved_at = None
             tracked.refused = isinstance(fault, LastingFault) and fault.status == 400
+            tracked.maybe_sent = tracked.maybe_sent or not isinstance(fault, LastingFault)
             tracked.retry.failed(fault)
 
     def split(self, events: Sequence[Event]) -> list[list[Event]]:
