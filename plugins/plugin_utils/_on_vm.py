@@ -53,7 +53,8 @@ def apply(request: dict[str, Any]) -> dict[str, Any]:
             path = Path(entry["path"])
             if entry["backup"] and path.exists():
                 backups.append({"path": str(path), "backup": str(_back_up(path)), "mode": entry["mode"]})
-            drafts.pop(entry["path"]).replace(path)
+            drafts[entry["path"]].replace(path)
+            del drafts[entry["path"]]
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         return {"error": str(error), "backups": backups, "did": None}
     finally:
@@ -215,10 +216,14 @@ def _serve(service: dict[str, Any], touched: list[str]) -> tuple[str | None, str
 
 def _systemctl(*arguments: str) -> str:
     """Return what went wrong."""
-    done = _run("systemctl", *arguments)
+    command = ("systemctl", *arguments)
+    try:
+        done = _run(*command)
+    except subprocess.TimeoutExpired:  # what was backed up before is to be told all the same
+        return f"{' '.join(command)}: it has not ended within {_SECONDS} s"
     if not done.returncode:
         return ""
-    return f"systemctl {' '.join(arguments)}: {(done.stderr or done.stdout).strip() or done.returncode}"
+    return f"{' '.join(command)}: {(done.stderr or done.stdout).strip() or done.returncode}"
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

@@ -118,6 +118,35 @@ def test_a_service_that_does_not_start_is_told_with_what_was_replaced(
     assert [backup["path"] for backup in done["backups"]] == [str(config)]
 
 
+def test_a_service_that_hangs_is_told_with_what_was_replaced(
+    on_vm: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "systemctl"
+    program.write_text(
+        '#!/bin/sh\n[ "$1" = show ] && echo ActiveState=active && echo UnitFileState=enabled && exit\nexec sleep 30\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(on_vm, "_SECONDS", 1)
+    config = tmp_path / "config.json"
+    config.write_text("old")
+    done = on_vm.apply(request(entry(config, "new"), restart_for=[str(config)], reload_for=[]))
+    assert done["error"] == "systemctl restart some.service: it has not ended within 1 s"
+    assert [Path(backup["backup"]).read_text() for backup in done["backups"]] == ["old"]
+
+
+def test_what_cannot_be_replaced_is_told_with_the_backups_and_leaves_no_draft(
+    on_vm: ModuleType, systemd: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    systemd()
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "b").mkdir()
+    done = on_vm.apply(request(entry(tmp_path / "a", "new"), entry(tmp_path / "b", "new", backup=False)))
+    assert "directory" in done["error"]
+    assert [Path(backup["backup"]).read_text() for backup in done["backups"]] == ["old"]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
 def test_the_oldest_go_and_those_in_use_stay(on_vm: ModuleType, tmp_path: Path) -> None:
     for number in range(5):
         path = tmp_path / f"policy-{number}.json"
