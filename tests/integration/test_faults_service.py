@@ -160,7 +160,7 @@ def test_the_first_answer_takes_two_minutes_se_05() -> None:
         with Client(
             server.vm_endpoint("web_0"),
             clock=clock.now,
-            sleep=lambda seconds: time.sleep(seconds / scale),
+            sleep=lambda seconds: time.sleep(seconds / scale),  # time is scaled: what takes minutes takes seconds
             read_timeout=READ_TIMEOUT_SECONDS / scale,
             first_read_timeout=FIRST_READ_TIMEOUT_SECONDS / scale,
         ) as client:

@@ -88,7 +88,7 @@ def test_it_may_be_killed_at_any_moment_of_its_beginning(tmp_path: Path, package
     for attempt in range(12):
         writer = start_writer(tmp_path, package, 100_000)
         # An interpreter needs some 50 ms to get there: from before the file is opened to after some commits.
-        time.sleep(0.03 + attempt * 0.01)
+        time.sleep(0.03 + attempt * 0.01)  # another moment each time
         writer.kill()
         output, errors = writer.communicate(timeout=30)
         assert errors == b""
