@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -13,7 +14,7 @@ from forewarn.events import Event
 from forewarn.policy.decision import APPROVE, Verdict
 from forewarn.runner import life as states
 from forewarn.runner import notices
-from forewarn.runner.conductor import MOST_RUNNING, Conductor
+from forewarn.runner.conductor import CEILING, MOST_RUNNING, Conductor
 from forewarn.runner.hooks import HookSettings
 from forewarn.runner.journal import LifeRow
 from forewarn.runner.life import Life
@@ -67,7 +68,7 @@ class Stage:
         """Return the life of an event that was just seen, with a plan."""
         life = self.conductor.born(self.event(event_id, not_before), False)
         life.confirmed = True
-        self.conductor.prepare(life, [verdict(prepare, recover, **values)])
+        self.conductor.plan(life, [verdict(prepare, recover, **values)])
         return life
 
     def work(self, seconds: float = 0.0) -> None:
@@ -130,9 +131,7 @@ def test_without_time_nothing_is_started_and_that_is_a_failure(stage: Stage) -> 
     stage.work()
     assert stage.started() == []
     assert life.state == states.FAILED
-    failure = life.plan.failure()
-    assert failure is not None
-    assert "no time left" in failure.reason
+    assert "no time left" in life.obstacle
     stage.conductor.gone(life, states.FINISHED)
     stage.work()
     assert stage.started() == [], "and what was never prepared is not recovered"
@@ -182,7 +181,8 @@ def test_a_program_that_cannot_be_started_is_a_failure_and_was_an_attempt(stage:
     stage.world.not_startable = True
     stage.work()
     stage.work()
-    assert life.state == states.FAILED
+    assert life.state == states.PREPARING
+    assert (life.plan.runs[0].attempts, life.plan.runs[0].failures) == (1, 1)
     stage.conductor.gone(life, states.FINISHED)
     stage.work()
     assert stage.running() == ["undrain"], "half a drain may have happened: nobody knows"
@@ -192,9 +192,9 @@ def test_a_hook_that_may_not_be_run_is_a_failure_that_says_why(stage: Stage) -> 
     life = stage.conductor.born(stage.event("A"), False)
     life.confirmed = True
     missing = {"run": ["/nonexistent/drain"], "timeout_seconds": 60.0}
-    stage.conductor.prepare(life, [verdict("")._replace(prepare=(missing,))])
+    stage.conductor.plan(life, [verdict("")._replace(prepare=(missing,))])
     stage.work()
-    assert life.state == states.FAILED
+    assert life.state == states.PREPARING, "it is tried again: the program may be there by then"
     (line,) = stage.lines("hook-ended")
     assert line["result"] == "not-started"
     assert "/nonexistent/drain" in line["reason"]
@@ -231,25 +231,80 @@ def test_without_recover_hooks_the_end_of_the_prepare_hook_is_waited_for_all_the
     assert life.state == states.DONE
 
 
-def test_a_recovery_that_fails_is_tried_again_after_10_and_60_seconds_and_then_given_up(stage: Stage) -> None:
+def test_a_recovery_that_fails_is_tried_again_with_growing_pauses_until_it_succeeds(stage: Stage) -> None:
     life = stage.listed("A", "drain", "undrain open")
     stage.work()
     stage.end("drain")
     stage.conductor.gone(life, states.FINISHED)
     stage.work()
-    for seconds in (10.0, 60.0):
+    for seconds in (10.0, 60.0, 300.0, 900.0, 3600.0, 3600.0):
         stage.end("undrain", "failed")
         assert stage.conductor.next_in() == pytest.approx(seconds)
         stage.work(seconds - 0.1)
         assert stage.running() == []
         stage.work(0.2)
         assert stage.running() == ["undrain"]
-    assert stage.latest("undrain").attempt == 3
-    stage.end("undrain", "failed")
-    stage.work(100.0)
+        assert life.state == states.RECOVERING
+    assert [run.hook["run"][1] for run in life.plan.failing()] == ["undrain"], "a person should look at it"
     assert "open" not in stage.started()
+    stage.end("undrain")
+    assert life.plan.failing() == []
+    stage.end("open")
     assert life.state == states.DONE
-    assert "recovery failed" in stage.lines("state")[-1]["why"]
+
+
+def test_a_recovery_that_may_run_once_only_waits_for_a_person(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    for run in life.plan.of_phase("recover"):
+        run.hook = {**run.hook, "retry": {"attempts": 1}}
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    stage.end("undrain", "failed")
+    stage.work(86400.0)
+    assert stage.started().count("undrain") == 1
+    assert life.state == states.RECOVERING
+    stage.restart()
+    (life,) = stage.conductor.lives
+    stage.work(86400.0)
+    assert stage.started().count("undrain") == 1, "nor does a restart run it again"
+    stage.conductor.recover_again(life)
+    stage.work()
+    assert stage.running() == ["undrain"]
+    stage.end("undrain")
+    assert life.state == states.DONE
+
+
+def test_a_person_may_have_dealt_with_a_recovery(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain open")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    stage.end("undrain", "failed")
+    stage.conductor.dealt_with(life, "put back by hand")
+    stage.work(86400.0)
+    assert stage.started() == ["drain", "undrain"]
+    assert life.state == states.DONE
+    reasons = [run.reason for run in life.plan.of_phase("recover")]
+    assert reasons == ["dealt with by a person: put back by hand"] * 2
+
+
+def test_orderly_restarts_are_no_failures_of_a_recovery(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    for attempt in range(2, 8):
+        stage.restart()
+        stage.work()
+        assert stage.latest("undrain").attempt == attempt
+    (life,) = stage.conductor.lives
+    stage.end("undrain", "failed")
+    assert life.plan.failing() == []
+    assert stage.conductor.next_in() == pytest.approx(10.0)
 
 
 def test_a_shared_recovery_is_left_to_the_event_that_is_listed_longest(stage: Stage) -> None:
@@ -324,6 +379,202 @@ def test_an_id_that_is_listed_again_while_it_is_undone_is_another_event(stage: S
     stage.end("undrain")
     assert stage.running() == ["drain"]
     assert (life.state, again.state) == (states.DONE, states.PREPARING)
+
+
+def test_events_that_end_together_run_the_same_recovery_once(stage: Stage) -> None:
+    lives = [stage.listed(name, f"drain-{name}", "undrain") for name in "ABC"]
+    stage.work()
+    for name in "ABC":
+        stage.end(f"drain-{name}")
+    for life in lives:
+        stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert stage.running() == ["undrain"]
+    stage.end("undrain", "failed")
+    stage.work(9.0)
+    assert stage.running() == [], "a failure counts for all three"
+    stage.work(1.1)
+    assert stage.running() == ["undrain"]
+    stage.end("undrain")
+    assert stage.started().count("undrain") == 2
+    assert [life.state for life in lives] == [states.DONE] * 3
+
+
+def test_after_an_event_that_started_unannounced_only_what_says_so_is_recovered(stage: Stage) -> None:
+    for event_id, when in (("A", "prepared"), ("B", "started")):
+        life = stage.conductor.born(replace(stage.event(event_id, None), event_status="Started"), False)
+        life.confirmed = True
+        stage.conductor.plan(life, [verdict("", f"start-{event_id}", recover_when=when)])
+        stage.conductor.started(life)
+    stage.work()
+    assert stage.running() == [], "not before the event has left the list (SE-23)"
+    for life in list(stage.conductor.lives):
+        stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert stage.running() == ["start-B"]
+
+
+def test_what_was_cancelled_before_it_started_needs_no_recovery_without_preparation(stage: Stage) -> None:
+    life = stage.listed("A", "", "start", recover_when="started")
+    stage.work()
+    stage.conductor.gone(life, states.CALLED_OFF)
+    stage.work()
+    assert stage.started() == []
+
+
+# Content, retries, and what is due first
+
+
+def test_a_hook_of_two_rules_runs_once(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.plan(life, [verdict("drain", "undrain")._replace(rule="renamed", policy="other")])
+    stage.conductor.plan(life, [verdict("drain flush", "undrain")._replace(rule="late")])
+    stage.work()
+    assert stage.running() == ["flush"]
+    stage.end("flush")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    stage.end("undrain")
+    assert stage.started() == ["drain", "flush", "undrain"]
+
+
+def test_another_content_ends_what_prepares_and_is_prepared_anew(stage: Stage) -> None:
+    life = stage.listed("A", "drain flush", "undrain")
+    stage.work()
+    stage.end("drain")
+    changed = replace(life.event, event_type="Redeploy")
+    assert life.changed_to(changed)
+    life.event = changed
+    stage.conductor.content_changed(life)
+    stage.conductor.plan(life, [verdict("drain", "undrain")])
+    stage.work()
+    assert stage.running() == ["drain"], "flush is not wanted any more"
+    assert stage.latest("drain").attempt == 1
+    stage.end("drain")
+    assert life.state == states.PREPARED
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert stage.running() == ["undrain"]
+    stage.end("undrain")
+    assert stage.started() == ["drain", "flush", "drain", "undrain"]
+
+
+def test_a_prepare_hook_that_fails_is_tried_again_while_there_is_time(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain", not_before=100.0)
+    stage.work()
+    times = []
+    while life.state == states.PREPARING:
+        if stage.running():
+            times.append(stage.world.now)
+            stage.end("drain", "failed")
+        stage.work(0.1)
+    pauses = [round(later - earlier) for earlier, later in zip(times, times[1:])]
+    assert pauses[:5] == [1, 2, 4, 8, 16]
+    assert life.state == states.FAILED
+    assert "no time left" in life.obstacle
+    assert times[-1] > stage.world.now - 5, "the last attempt is near the end"
+
+
+def test_a_failed_preparation_goes_on_when_time_comes_back(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain", not_before=100.0)
+    stage.world.wall_error = 3600.0
+    stage.work()
+    assert (life.state, stage.started()) == (states.FAILED, [])
+    stage.world.wall_error = 0.0
+    stage.work()
+    assert stage.running() == ["drain"]
+    stage.end("drain")
+    assert life.state == states.PREPARED
+
+
+def test_a_hook_that_may_run_once_only_is_not_tried_again(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    life.plan.runs[0].hook = {**life.plan.runs[0].hook, "retry": {"attempts": 1}}
+    stage.work()
+    stage.end("drain", "failed")
+    stage.work(60.0)
+    assert (life.state, stage.started()) == (states.FAILED, ["drain"])
+
+
+def test_a_hook_that_may_run_once_only_does_not_run_again_after_a_crash(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    life.plan.runs[0].hook = {**life.plan.runs[0].hook, "retry": {"attempts": 1}}
+    stage.work()
+    stage.restart()
+    (life,) = stage.conductor.lives
+    life.confirmed = True
+    stage.work()
+    assert (life.state, stage.started()) == (states.FAILED, ["drain"])
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert stage.running() == ["undrain"]
+
+
+def test_preparation_begins_when_not_before_is_near_enough(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain", not_before=7 * 86400.0, prepare_within_seconds=900.0)
+    stage.work()
+    assert stage.started() == []
+    assert stage.conductor.next_in() == pytest.approx(7 * 86400.0 - 900.0)
+    stage.work(7 * 86400.0 - 900.5)
+    assert stage.started() == []
+    stage.work(1.0)
+    assert stage.running() == ["drain"]
+    stage.end("drain")
+    assert life.state == states.PREPARED
+
+
+def test_what_is_due_first_finds_room_beside_all_that_is_due_later(stage: Stage) -> None:
+    stage.listed("A", " ".join(f"slow-{number}" for number in range(20)), parallel=True, not_before=600.0)
+    stage.work()
+    assert len(stage.running()) == MOST_RUNNING
+    stage.listed("B", "preempted", not_before=30.0)
+    stage.work()
+    assert "preempted" in stage.running()
+
+
+def test_at_the_ceiling_what_is_due_last_makes_room(stage: Stage) -> None:
+    for number in range(CEILING // MOST_RUNNING):
+        names = " ".join(f"slow-{number}-{place}" for place in range(MOST_RUNNING))
+        stage.listed(f"A{number}", names, parallel=True, not_before=6000.0 - 1000.0 * number)
+        stage.work()
+    assert len(stage.running()) == CEILING
+    stage.listed("B", "preempted", not_before=30.0)
+    stage.work()
+    stage.work(0.1)
+    assert "preempted" in stage.running()
+    assert len(stage.running()) == CEILING
+    ended = [found.name for found in stage.world.hooks if found.over == "ended"]
+    assert [name.rpartition("-")[0] for name in ended] == ["slow-0"]
+
+
+def test_a_recovery_makes_way_for_a_preparation_that_it_would_leave_no_time(stage: Stage) -> None:
+    earlier = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(earlier, states.FINISHED)
+    stage.work()
+    assert stage.running() == ["undrain"]
+    stage.listed("B", "drain-quickly", "undrain", not_before=30.0)
+    stage.work()
+    stage.work(0.1)
+    assert stage.running() == ["drain-quickly"]
+    assert stage.lines("hook-left"), "the recovery is due again when B is over"
+    assert all(run.failures == 0 for run in earlier.plan.runs)
+
+
+def test_a_recovery_that_leaves_enough_time_is_waited_for_and_named(stage: Stage) -> None:
+    earlier = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(earlier, states.FINISHED)
+    stage.work()
+    life = stage.listed("B", "drain-slowly", "undrain", not_before=900.0)
+    stage.work()
+    assert stage.running() == ["undrain"]
+    assert "undrain" in life.obstacle
+    assert "event A" in life.obstacle
 
 
 # Without a journal

@@ -132,7 +132,7 @@ def test_a_life_survives_being_written_down(event: Event, state: str, data: st.D
     verdict = Verdict(
         "app", data.draw(st.sampled_from([APPROVED_BY_POLICY, HELD_BY_POLICY])), "drain", "", "app.yml:1:1"
     )
-    made.plan.extend([verdict._replace(prepare=(HOOK,), recover=(HOOK,))])
+    made.plan.want([verdict._replace(prepare=(HOOK,), recover=(HOOK,))])
     made.notify = [HOOK]
     made.decision = {"output": "approve", "policy": "app", "rule": "drain", "reason": "so"}
     made.paused_seconds, made.down_seconds = 4.8, 92.0

@@ -66,7 +66,9 @@ class Verdict(NamedTuple):
     """What one policy says of one event: ``approve``, ``hold`` or ``abstain``, which rule, why, and on what values.
 
     ``error`` is set where the policy could not be evaluated; the output is then ``hold``. ``where`` is file:line:column
-    of the rule, or of the error. Hooks are as the artifact has them.
+    of the rule, or of the error. Hooks are as the artifact has them. ``prepare_within_seconds`` before NotBefore the
+    preparation begins, at once if None. ``recover_when`` is ``prepared``, or ``started``: recover also after an event
+    that started without a preparation.
     """
 
     policy: str
@@ -83,6 +85,8 @@ class Verdict(NamedTuple):
     prepare: tuple[Mapping[str, Any], ...] = ()
     recover: tuple[Mapping[str, Any], ...] = ()
     notify: tuple[Mapping[str, Any], ...] = ()
+    prepare_within_seconds: float | None = None
+    recover_when: str = "prepared"
 
 
 class Decision(NamedTuple):

@@ -192,6 +192,8 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
         prepare=tuple(data.get("prepare", ())),
         recover=tuple(data.get("recover", ())),
         notify=tuple(data.get("notify", ())),
+        prepare_within_seconds=data.get("prepare_within_seconds"),
+        recover_when=data.get("recover_when", "prepared"),
     )
 
 

@@ -79,6 +79,8 @@ class Approvals:
                     continue
                 faults.append(fault)
                 tracker.failed(events, fault)
+                for event in events:
+                    self._journal.save(tracker[event].life.as_row())
                 if isinstance(fault, PassingFault):
                     break
             else:
@@ -118,9 +120,15 @@ class Approvals:
 
     def _announce(self, docket: Docket, events: Sequence[Event]) -> bool:
         """Write down what is about to be sent; return whether it may be. An event without hooks needs no journal."""
+        docket.tracker.sending(events)
         for event in events:
-            self._journal.note("approval-sending", docket.tracker[event].life.identifier, event_ids=[event.event_id])
-        return self._journal.commit() or not any(docket.tracker[event].life.plan.runs for event in events)
+            life = docket.tracker[event].life
+            self._journal.note("approval-sending", life.identifier, event_ids=[event.event_id])
+            self._journal.save(life.as_row())
+        if self._journal.commit() or not any(docket.tracker[event].life.plan.runs for event in events):
+            return True
+        docket.tracker.unsent(events)
+        return False
 
     def _tell(self, line: str, docket: Docket, events: Sequence[Event], **fields: Any) -> None:
         lives = [docket.tracker[event].life for event in events]

@@ -7,14 +7,17 @@ The promises, in the order in which they are kept:
 
 - What is about to be done is in the journal before it is done. If the journal cannot be written, nothing is prepared
   that would have to be recovered; recoveries that are due run all the same.
-- Preparations of different events run side by side, the soonest NotBefore first. None waits for another event's.
+- Preparations of different events run side by side, the soonest NotBefore first. None waits for a later event's hooks,
+  nor for a recovery if that leaves it no time: such a recovery is ended, and runs again afterwards.
 - A recovery does not undo what another listed event has prepared: a recover hook that such an event has too is left to
   it. And what is being undone is not prepared at the same time: a preparation waits for a recover hook that it shares.
+- A recover hook that several events are due to run runs once, for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -31,17 +34,36 @@ from .life import Life
 from .log import Logger
 from .metrics import Metrics
 from .notices import Notice, Notices
-from .plan import Run
+from .plan import Plan, Run, Stage
 
 # A prepare hook is told to end this long before NotBefore, so that it has ended by then: the executor's grace fits in.
 MARGIN_SECONDS = 3.0
 GRACE_SECONDS = 2.0
 # With less time than this no prepare hook is started.
 SHORTEST_SECONDS = 1.0
-# Of prepare and recover hooks together; 200 events in one document must not start 200 processes.
+# Hooks at once. Of prepare hooks only those count that are due no later: what is due first always finds room, and 200
+# events in one document do not start 200 processes.
 MOST_RUNNING = 16
+# Of prepare and recover hooks together. Where it is reached, what is due last makes room.
+CEILING = 64
 DEFAULT_TIMEOUT_SECONDS = 60.0  # of a hook, as in the policy language
 SHORTEST_PAUSE_SECONDS = 0.1  # between two looks at what waits for the time: it may have to wait for room as well
+
+
+@dataclass
+class _Running:
+    """A hook that runs, by the executor's token. Times are monotonic seconds.
+
+    ``sharing`` are the recover hooks of other events that it stands for. ``interrupted``: it is ended, to run again.
+    """
+
+    token: int
+    life: Life
+    run: Run
+    started_at: float
+    timeout: float
+    sharing: Sequence[tuple[Life, Run]]
+    interrupted: bool = False
 
 
 class Conductor:
@@ -66,7 +88,7 @@ class Conductor:
         self._clocks = clocks
         self._settings = settings
         self._now = now
-        self._running: dict[Hashable, tuple[Life, Run]] = {}  # by the executor's token
+        self._running: dict[Hashable, _Running] = {}  # by the executor's token
         self._next_token = 0
         self._notices = Notices(executor, self._telling, self._told)
 
@@ -126,10 +148,27 @@ class Conductor:
         self._journal.note("state", life.identifier, **fields)
         self._journal.save(life.as_row())
 
-    def prepare(self, life: Life, verdicts: Sequence[Verdict]) -> None:
-        """Add what the verdicts ask to prepare. It starts with the next ``advance``."""
-        if life.plan.extend(verdicts):
+    def plan(self, life: Life, verdicts: Sequence[Verdict]) -> None:
+        """Let the event's plan hold what the verdicts ask for now. It starts with the next ``advance``."""
+        if _may_prepare(life):
+            changed = life.plan.want(verdicts, life.revision)
+        else:
+            changed = life.plan.want_recovery(verdicts, life.revision)
+        if changed:
             self._journal.save(life.as_row())
+            self._look_at_preparation(life)
+
+    def content_changed(self, life: Life) -> None:
+        """Note that the service lists the event with another content: what was prepared counts no longer."""
+        why = "the event's type, resources, source or duration has changed"
+        self._log.warning("event-changed", event_id=life.event.event_id, drill=life.drill or None, reason=why)
+        self._journal.note("event-changed", life.identifier, event=life.event.as_dict(), reason=why)
+        self._end_preparing(life, why)
+        life.approved_at = None
+        if _may_prepare(life):
+            life.plan.want((), life.revision)
+        self.step(life, states.RESET, why)
+        self._journal.save(life.as_row())
 
     def started(self, life: Life) -> bool:
         """Note that the service lists the event as Started; return whether that is news."""
@@ -144,11 +183,9 @@ class Conductor:
         """Note that the service no longer lists the event: end what prepares, recover what had begun."""
         life.outcome = outcome
         life.gone_at = self._clocks.stamp()
-        for token, (other, run) in self._running.items():
-            if other is life and run.phase == plans.PREPARE:
-                self._executor.end(token, "the event is no longer listed")
+        self._end_preparing(life, "the event is no longer listed")
         life.plan.stop_preparing("the event was no longer listed")
-        if life.plan.start_recovering() or life.plan.running():
+        if life.plan.start_recovering(life.may_have_started) or life.plan.running():
             self.step(life, states.LEAVE, f"no longer listed: {outcome}")
         else:
             self._close(life, f"no longer listed: {outcome}")
@@ -164,10 +201,10 @@ class Conductor:
         for token, outcome in self._executor.finished():
             if self._notices.collect(token, outcome):
                 continue
-            life, run = self._running.pop(token)
-            self._hook_ended(life, run, outcome)
-            if run.phase == plans.PREPARE and life.state == states.PREPARING:
-                news = self._look_at_preparation(life) or news
+            ended = self._running.pop(token)
+            self._hook_ended(ended, outcome)
+            if ended.run.phase == plans.PREPARE and ended.life.listed:
+                news = self._look_at_preparation(ended.life) or news
         return news
 
     def advance(self) -> None:
@@ -181,10 +218,22 @@ class Conductor:
         self._notices.advance()
 
     def next_in(self) -> float | None:
-        """Return the seconds until a hook is to be tried again, None if nothing waits for the time."""
+        """Return the seconds until a hook may be started by the time alone, None if nothing waits for it."""
         now = self._clocks.monotonic()
-        waits = [life.plan.retry_in(now) for life in self.lives if life.state == states.RECOVERING]
+        waits = []
+        for life in self.lives:
+            if life.state == states.RECOVERING:
+                waits.append(life.plan.retry_in(now, plans.RECOVER))
+            elif life.confirmed and _may_prepare(life):
+                left = self._seconds_to_not_before(life.event)
+                begins = (Plan.begins_in(stage, left) for stage in life.plan.wanted())
+                waits += [life.plan.retry_in(now, plans.PREPARE), *(wait for wait in begins if wait > 0.0)]
         return min((max(wait, SHORTEST_PAUSE_SECONDS) for wait in waits if wait is not None), default=None)
+
+    def begins_in(self, life: Life) -> float:
+        """Return the seconds until the first preparation that waits for its time begins, 0 if none does."""
+        left = self._seconds_to_not_before(life.event)
+        return min((wait for stage in life.plan.wanted() if (wait := Plan.begins_in(stage, left)) > 0.0), default=0.0)
 
     def idle(self) -> bool:
         """Tell whether no hook runs or waits."""
@@ -193,42 +242,124 @@ class Conductor:
     # Preparing
 
     def _prepare(self, life: Life) -> None:
-        if not life.confirmed or life.state == states.STARTED or life.event.event_status == "Started":
+        life.obstacle = ""
+        if not life.confirmed or not _may_prepare(life):
             return
-        for run in life.plan.due_to_prepare():
-            if self._journal.trouble is not None or len(self._running) >= MOST_RUNNING or self._being_undone(life, run):
-                return
-            left = self._seconds_left(life.event)
+        left = self._seconds_left(life.event)
+        if left is not None and left <= 0.0:
+            self._end_preparing(life, "NotBefore was brought forward, and is near")
+        before_not_before = None if left is None else left + MARGIN_SECONDS
+        for run in life.plan.due_to_prepare(self._clocks.monotonic(), before_not_before):
             if left is not None and left < SHORTEST_SECONDS:
-                run.end(plans.FAILED, "there was no time left before NotBefore")
-                self.step(life, states.BEGIN, "no time left to prepare")
-                self._look_at_preparation(life)
+                self._no_time(life)
                 return
-            timeout = float(run.hook.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS))
+            life.obstacle = self._obstacle(life, run, left)
+            if life.obstacle:
+                return
+            timeout = _timeout(run)
             self._start(life, run, timeout if left is None else min(timeout, left))
-        if life.state == states.PREPARING:
+        if left is not None and left < SHORTEST_SECONDS and life.plan.preparation()[0] == plans.WAITING:
+            self._no_time(life)
+        else:
             self._look_at_preparation(life)
 
+    def _obstacle(self, life: Life, run: Run, left_seconds: float | None) -> str:
+        """Return why a prepare hook that is due cannot be started now, "" if it can; see to it that it can soon."""
+        if self._journal.trouble is not None:
+            return f"nobody could promise its recovery: {self._journal.trouble}"
+        undoing = self._being_undone(life, run)
+        if undoing is not None:
+            self._make_way(life, run, undoing, left_seconds)
+            text = hooks.describe(undoing.run.hook)
+            return f"waits until {text}, the recovery of event {undoing.life.event.event_id}, has ended"
+        if not self._has_room(life):
+            return f"waits for one of the {MOST_RUNNING} hooks that run and are due as soon"
+        return ""
+
+    def _no_time(self, life: Life) -> None:
+        """Note that nothing more can be prepared, unless NotBefore is postponed or the clock put right."""
+        life.obstacle = "there was no time left before NotBefore"
+        failed = next((run for run in life.plan.of_phase(plans.PREPARE) if run.failures and run.reason), None)
+        if failed is not None:
+            life.obstacle += f"; {hooks.describe(failed.hook)} had failed: {failed.reason}"
+        if life.state in (states.SEEN, states.HELD, states.PREPARED, states.APPROVED):
+            self.step(life, states.BEGIN, "no time left to prepare")
+        self.step(life, states.FAIL, life.obstacle)
+
+    def _end_preparing(self, life: Life, reason: str) -> None:
+        """End the prepare hooks of an event that run."""
+        for token, running in self._running.items():
+            if running.life is life and running.run.phase == plans.PREPARE:
+                self._executor.end(token, reason)
+
+    def _seconds_to_not_before(self, event: Event) -> float | None:
+        return None if event.not_before is None else (event.not_before - self._now()).total_seconds()
+
     def _seconds_left(self, event: Event) -> float | None:
-        if event.not_before is None:
-            return None
-        return (event.not_before - self._now()).total_seconds() - MARGIN_SECONDS
+        left = self._seconds_to_not_before(event)
+        return None if left is None else left - MARGIN_SECONDS
 
     def _look_at_preparation(self, life: Life) -> bool:
-        state = life.plan.preparation()
+        """Let the event's state follow from its hooks; return whether it is prepared, or can no longer be."""
+        state, run = life.plan.preparation()
+        if not life.plan.wanted():
+            reset = state == plans.SUCCEEDED and life.state in (states.PREPARING, states.PREPARED, states.FAILED)
+            if reset:
+                self.step(life, states.RESET, "the policies no longer ask to prepare")
+            return reset
         if state == plans.SUCCEEDED:
             self.step(life, states.READY, "every prepare hook succeeded")
         elif state == plans.FAILED:
-            failure = life.plan.failure()
-            why = "" if failure is None else f"{hooks.describe(failure.hook)}: {failure.reason}"
+            why = "" if run is None else f"{hooks.describe(run.hook)}: {run.reason}"
             self.step(life, states.FAIL, f"a prepare hook failed: {why}")
         self._journal.commit()
         return state in (plans.SUCCEEDED, plans.FAILED)
 
-    def _being_undone(self, life: Life, run: Run) -> bool:
-        """Tell whether another event's recovery, which is under way, is one that this stage has too."""
-        ours = {other.identity for other in life.plan.of_phase(plans.RECOVER) if other.stage == run.stage}
-        return any(run.phase == plans.RECOVER and run.identity in ours for _life, run in self._running.values())
+    def _being_undone(self, life: Life, run: Run) -> _Running | None:
+        """Return the recovery under way that undoes what this hook's stages prepare, None if there is none."""
+        stages = [stage for stage in life.plan.wanted() if run in stage.prepare]
+        ours = {recover.words for stage in stages for recover in stage.recover}
+        running = (running for running in self._running.values() if running.run.phase == plans.RECOVER)
+        return next((running for running in running if running.run.words in ours), None)
+
+    # Room
+
+    def _make_way(self, life: Life, run: Run, undoing: _Running, left_seconds: float | None) -> None:
+        """End a recovery if waiting for it could take the time that the preparation needs."""
+        if left_seconds is None:
+            return
+        stages: list[Stage] = [stage for stage in life.plan.wanted() if run in stage.prepare]
+        needed = sum(_timeout(other) for stage in stages for other in stage.prepare)
+        longest = undoing.started_at + undoing.timeout - self._clocks.monotonic() + GRACE_SECONDS
+        if left_seconds < needed + longest:
+            self._interrupt(undoing, f"event {life.event.event_id} needs the time before its NotBefore")
+
+    def _has_room(self, life: Life) -> bool:
+        """Tell whether a prepare hook of the event may start; if not, see to it that it soon may."""
+        urgency = _urgency(life)[0]
+        ahead = 0
+        for running in self._running.values():
+            if running.run.phase == plans.PREPARE and (running.life is life or _urgency(running.life)[0] <= urgency):
+                ahead += 1
+        if ahead >= MOST_RUNNING:
+            return False
+        if len(self._running) < CEILING:
+            return True
+        if not any(running.interrupted for running in self._running.values()):
+            latest = max(
+                (running for running in self._running.values() if not running.run.once_only),
+                key=lambda running: (running.run.phase == plans.RECOVER, *_urgency(running.life)),
+                default=None,
+            )
+            if latest is not None and (latest.run.phase == plans.RECOVER or _urgency(latest.life)[0] > urgency):
+                self._interrupt(latest, f"event {life.event.event_id} is due sooner, and too many hooks run")
+        return False
+
+    def _interrupt(self, running: _Running, reason: str) -> None:
+        """End a hook that is to run again later."""
+        if not running.interrupted:
+            running.interrupted = True
+            self._executor.end(running.token, reason)
 
     # Recovering
 
@@ -237,27 +368,73 @@ class Conductor:
             return  # it is being ended
         for run in life.plan.due_to_recover(self._clocks.monotonic()):
             keeper = self._still_needed_by(life, run)
+            if keeper is not None and keeper.drill and not life.drill:
+                continue  # what a drill runs may do less than what a real event needs
             if keeper is not None:
-                run.end(plans.LEFT, f"left to event {keeper.event.event_id}, which has prepared it too")
-                self._record("hook-left", life, {"hook": hooks.describe(run.hook), "reason": run.reason})
-            elif len(self._running) < MOST_RUNNING:
-                self._start(life, run, float(run.hook.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS)))
+                self._leave(life, run, f"left to event {keeper.event.event_id}, which has prepared it too")
+            elif not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
+                self._start(life, run, _timeout(run))
         if life.plan.recovered():
-            failure = next((run for run in life.plan.of_phase(plans.RECOVER) if run.status == plans.FAILED), None)
-            self._close(life, "recovered" if failure is None else f"recovery failed: {failure.reason}")
+            self._close(life, "recovered")
+
+    def _leave(self, life: Life, run: Run, reason: str) -> None:
+        run.end(plans.LEFT, reason)
+        self._record("hook-left", life, {"hook": hooks.describe(run.hook), "reason": run.reason})
 
     def _still_needed_by(self, life: Life, run: Run) -> Life | None:
+        """Return a listed event whose preparation the recover hook would undo, None if there is none."""
         for other in self.lives:
             if other is life or not other.listed:
                 continue
-            for theirs in other.plan.of_phase(plans.RECOVER):
-                if (
-                    theirs.identity == run.identity
-                    and theirs.status == plans.WAITING
-                    and other.plan.begun(theirs.stage)
-                ):
+            for stage in other.plan.stages:
+                if stage.begun and any(theirs.words == run.words for theirs in stage.recover):
                     return other
         return None
+
+    def _recovers_already(self, run: Run) -> bool:
+        """Tell whether another event's recovery runs the same hook now: what comes of it is waited for."""
+        return any(
+            running.run.phase == plans.RECOVER and running.run.words == run.words for running in self._running.values()
+        )
+
+    def _sharing(self, life: Life, run: Run) -> list[tuple[Life, Run]]:
+        """Return the same recover hook of other events that are due to run it: one run is enough for all."""
+        return [
+            (other, theirs)
+            for other in self.lives
+            if other is not life and other.drill == life.drill and other.state == states.RECOVERING
+            if not other.plan.running(plans.PREPARE)
+            for theirs in other.plan.heads()
+            if theirs.words == run.words and theirs.status in (plans.WAITING, plans.FAILED)
+        ]
+
+    def _share(self, life: Life, other: Life, theirs: Run, outcome: Outcome) -> None:
+        """Let what came of a recover hook count for another event that was due to run it too."""
+        if theirs.status not in (plans.WAITING, plans.FAILED):
+            return
+        if outcome.result == "succeeded":
+            self._leave(other, theirs, f"event {life.event.event_id} has run it, which is enough for both")
+        else:
+            theirs.failed(outcome.reason, self._clocks.monotonic())
+            self._journal.save(other.as_row())
+
+    def recover_again(self, life: Life) -> list[Run]:
+        """Let the recover hooks of an event that have failed run again now; return them."""
+        left = (run for run in life.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED))
+        runs = [run for run in left if run.failures]
+        for run in runs:
+            run.failures = 0
+            run.wait(run.reason)
+        self._journal.save(life.as_row())
+        return runs
+
+    def dealt_with(self, life: Life, note: str) -> list[Run]:
+        """Leave out what an event still has to recover, since a person has seen to it; return it."""
+        runs = [run for run in life.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED)]
+        for run in runs:
+            run.end(plans.SKIPPED, f"dealt with by a person: {note}")
+        self._journal.save(life.as_row())
+        return runs
 
     def _close(self, life: Life, why: str) -> None:
         self.step(life, life.closing(), why)
@@ -267,28 +444,30 @@ class Conductor:
     # Hooks
 
     def _start(self, life: Life, run: Run, timeout: float) -> None:
+        before = run.status
         run.status = plans.RUNNING
         run.attempts += 1
-        run.reason = ""
         text = hooks.describe(run.hook)
         if run.phase == plans.PREPARE:
             self.step(life, states.BEGIN, f"{text} is started")
         fields = {"phase": run.phase, "hook": text, "attempt": run.attempts, "timeout_seconds": round(timeout, 3)}
         self._record("hook-started", life, fields)
         if not self._journal.commit() and run.phase == plans.PREPARE:
-            run.status = plans.WAITING  # not without the promise that it will be recovered
+            run.status = before  # not without the promise that it will be recovered
             run.attempts -= 1
             reason = "it was not started: the journal could not be written"
             self._record("hook-ended", life, {**fields, "result": "not-started", "reason": reason}, failed=True)
             return
         self._next_token += 1
         token = self._next_token
-        self._running[token] = (life, run)
+        sharing = self._sharing(life, run) if run.phase == plans.RECOVER else []
+        running = _Running(token, life, run, self._clocks.monotonic(), timeout, sharing)
+        self._running[token] = running
         try:
             command = hooks.command(run.hook, self._occasion(life, run.phase, run.attempts), self._settings, timeout)
         except InputError as error:
             del self._running[token]
-            self._hook_ended(life, run, Outcome("not-started", None, 0.0, "", error.message))
+            self._hook_ended(running, Outcome("not-started", None, 0.0, "", error.message))
             return
         begun = self._executor.start(token, command)
         if begun is not None:
@@ -296,18 +475,22 @@ class Conductor:
             self._journal.save(life.as_row())
             self._journal.commit()
 
-    def _hook_ended(self, life: Life, run: Run, outcome: Outcome) -> None:
+    def _hook_ended(self, running: _Running, outcome: Outcome) -> None:
+        life, run = running.life, running.run
+        now = self._clocks.monotonic()
         run.seconds = round(outcome.seconds, 3)
         run.exit_code = outcome.exit_code
-        run.pid = run.pid_started = None
         if outcome.result == "succeeded":
             run.end(plans.SUCCEEDED)
-        elif run.phase == plans.RECOVER and run.attempts <= len(plans.RECOVER_RETRY_SECONDS):
-            run.status = plans.WAITING
-            run.reason = outcome.reason
-            run.retry_at = self._clocks.monotonic() + plans.RECOVER_RETRY_SECONDS[run.attempts - 1]
+        elif running.interrupted:
+            run.interrupted(outcome.reason)
+        elif run.phase == plans.PREPARE and not (_may_prepare(life) and run.revision == life.revision):
+            run.end(plans.FAILED, outcome.reason)  # it is not asked for any more
         else:
-            run.end(plans.FAILED, outcome.reason)
+            left = self._seconds_left(life.event) if run.phase == plans.PREPARE else None
+            run.failed(outcome.reason, now, None if left is None else max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+        for other, theirs in running.sharing if not running.interrupted else ():
+            self._share(life, other, theirs, outcome)
         fields = {
             "phase": run.phase,
             "hook": hooks.describe(run.hook),
@@ -317,6 +500,7 @@ class Conductor:
             "seconds": run.seconds,
             "reason": outcome.reason or None,
             "output": outcome.output or None,
+            "retry_seconds": None if run.retry_at is None else round(run.retry_at - now, 3),
         }
         self._record("hook-ended", life, fields, failed=outcome.result != "succeeded")
         self._count(run.phase, run.hook, outcome, life)
@@ -372,6 +556,15 @@ class Conductor:
         write(line, event_id=life.event.event_id, drill=life.drill or None, **fields)
         self._journal.note(line, life.identifier, **fields)
         self._journal.save(life.as_row())
+
+
+def _may_prepare(life: Life) -> bool:
+    """Tell whether an event is listed and has not started, as far as anybody knows."""
+    return life.listed and life.state != states.STARTED and life.event.event_status != "Started"
+
+
+def _timeout(run: Run) -> float:
+    return float(run.hook.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS))
 
 
 def _urgency(life: Life) -> tuple[float, int]:

@@ -25,6 +25,7 @@ from .life import Life
 from .log import Logger
 from .metrics import Metrics
 from .notices import BEGAN, DECIDED
+from .plan import Run
 from .tracker import Tracked, Tracker
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class Docket:
         self.ended = [tracked.life for tracked, _outcome in gone]
         for tracked, outcome in gone:
             self._gone(tracked, outcome)
+        for life in self.tracker.changed:
+            self._conductor.content_changed(life)
         listed = [self.tracker[event].life for event in document.events]
         begun = [life for life in listed if life.event.event_status == "Started" and self._conductor.started(life)]
         if not document.events:
@@ -153,8 +156,9 @@ class Docket:
         life = tracked.life
         if life.state in (states.SEEN, states.HELD):
             self._conductor.step(life, decision.output, decision.reason)
-        if life.state not in (states.APPROVED, states.STARTED) and not (self._mode.dry_run or self._mode.once):
-            self._conductor.prepare(life, _preparing(decision, vm_name))
+        if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
+            self._conductor.plan(life, _acting(decision, vm_name))
+            tracked.planned = decision
         blocked = self._blocked(decision, life)
         where = standing(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
         if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
@@ -172,19 +176,20 @@ class Docket:
             return Standing(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
         if self._journal.trouble is not None:
             return Standing(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
-        if not life.plan.runs:
-            return None if life.state == states.APPROVED else Standing(PREPARING, "its hooks are not planned")
-        state = life.plan.preparation()
+        if decision.prepare and not life.plan.wanted():
+            return Standing(PREPARING, "its hooks are not planned")
+        state, run = life.plan.preparation()
+        if state == plans.SUCCEEDED:
+            return None
+        text = "" if run is None else hooks.describe(run.hook)
         if state == plans.FAILED:
-            failure = life.plan.failure()
-            text = "" if failure is None else f"{hooks.describe(failure.hook)}: {failure.reason}"
-            return Standing(NOT_PREPARED, f"a prepare hook failed: {text}")
-        if state != plans.SUCCEEDED:
-            waiting = next(
-                run for run in life.plan.of_phase(plans.PREPARE) if run.status in (plans.RUNNING, plans.WAITING)
-            )
-            return Standing(PREPARING, f"waits for {hooks.describe(waiting.hook)}")
-        return None
+            return Standing(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
+        if life.state == states.FAILED:
+            return Standing(NOT_PREPARED, life.obstacle or f"there was no time left for {text}")
+        pause = self._conductor.begins_in(life)
+        if pause and state == plans.WAITING and not life.plan.begun():
+            return Standing(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
+        return Standing(PREPARING, f"waits for {text}{_why(life, run)}")
 
     def _gone(self, tracked: Tracked, outcome: str) -> None:
         life = tracked.life
@@ -258,14 +263,23 @@ class Docket:
                 self._conductor.notify(life, DECIDED)
 
 
-def _preparing(decision: Decision, vm_name: str | None) -> list[Verdict]:
+def _why(life: Life, run: Run | None) -> str:
+    """Return why a hook does not simply run, to follow its name."""
+    if life.obstacle:
+        return f": {life.obstacle}"
+    if run is not None and run.status == plans.WAITING and run.failures:
+        return f", which failed and is tried again: {run.reason}"
+    return ""
+
+
+def _acting(decision: Decision, vm_name: str | None) -> list[Verdict]:
     """Return the verdicts whose hooks this VM is to run: for its own events, or as a witness."""
     event = decision.event
-    if event.problems or event.event_status == "Started":
+    if event.problems:
         return []
     affected = event.place_of(vm_name) is not None
     return [
         verdict
         for verdict in decision.verdicts
-        if verdict.output != ABSTAIN and verdict.prepare and (affected or verdict.approver == "witness")
+        if verdict.output != ABSTAIN and (affected or verdict.approver == "witness")
     ]

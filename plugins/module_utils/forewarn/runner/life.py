@@ -8,13 +8,15 @@ The table below is the whole machine. docs/runner-states.md draws it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..events import Event, parse_time
 from .clocks import Stamp
 from .journal import LifeRow
-from .plan import Plan, Run
+from .plan import Plan
 
 SEEN, HELD, PREPARING, PREPARED, FAILED = "seen", "held", "preparing", "prepared", "failed"
 APPROVED, STARTED, RECOVERING, DONE, CANCELLED = "approved", "started", "recovering", "done", "cancelled"
@@ -23,6 +25,7 @@ APPROVED, STARTED, RECOVERING, DONE, CANCELLED = "approved", "started", "recover
 HOLD, APPROVE = "hold", "approve"  # the decision
 BEGIN, READY, FAIL = "begin", "ready", "fail"  # the prepare hooks: the first is started, all succeeded, one failed
 SENT = "sent"  # the service took the approval
+RESET = "reset"  # what was prepared counts no longer: its content has changed, or nothing is asked for any more
 START = "start"  # the service lists it as Started
 LEAVE = "leave"  # it is no longer listed, and something is to be recovered
 FINISH, CANCEL = "finish", "cancel"  # it is no longer listed, and nothing is left to do
@@ -32,11 +35,11 @@ FINISHED, CALLED_OFF, UNSEEN = "finished", "cancelled", "unseen"  # how it ended
 _LEAVING = {LEAVE: RECOVERING, FINISH: DONE, CANCEL: CANCELLED}
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
     SEEN: {HOLD: HELD, BEGIN: PREPARING, SENT: APPROVED, START: STARTED, **_LEAVING},
-    HELD: {APPROVE: SEEN, BEGIN: PREPARING, START: STARTED, **_LEAVING},
-    PREPARING: {READY: PREPARED, FAIL: FAILED, START: STARTED, **_LEAVING},
-    PREPARED: {BEGIN: PREPARING, SENT: APPROVED, START: STARTED, **_LEAVING},
-    FAILED: {BEGIN: PREPARING, START: STARTED, **_LEAVING},
-    APPROVED: {START: STARTED, **_LEAVING},
+    HELD: {APPROVE: SEEN, BEGIN: PREPARING, RESET: SEEN, START: STARTED, **_LEAVING},
+    PREPARING: {READY: PREPARED, FAIL: FAILED, RESET: SEEN, START: STARTED, **_LEAVING},
+    PREPARED: {BEGIN: PREPARING, SENT: APPROVED, RESET: SEEN, START: STARTED, **_LEAVING},
+    FAILED: {BEGIN: PREPARING, READY: PREPARED, RESET: SEEN, START: STARTED, **_LEAVING},
+    APPROVED: {BEGIN: PREPARING, RESET: SEEN, START: STARTED, **_LEAVING},
     STARTED: dict(_LEAVING),
     RECOVERING: {FINISH: DONE, CANCEL: CANCELLED},
     DONE: {},
@@ -61,17 +64,36 @@ class Life:
         self.gone_at: Stamp | None = None
         self.approvals = 0
         self.approved_at: Stamp | None = None
+        self.unanswered = False  # an approval was sent, or was about to be, and no answer has come
+        self.content = content_of(event)
+        self.revision = 0  # how often the content has changed
         self.plan = Plan()
         self.notify: list[Mapping[str, Any]] = []
         self.decision: Mapping[str, Any] | None = None
         self.paused_seconds = 0.0
         self.down_seconds = 0.0
         self.confirmed = False  # seen since the runner started; not kept
+        self.obstacle = ""  # why its preparation does not go on by itself; not kept
 
     @property
     def listed(self) -> bool:
         """Whether the service listed it when it was last asked."""
         return self.state in LISTED
+
+    @property
+    def may_have_started(self) -> bool:
+        """Whether it has started, or ended in a way that does not exclude it (SE-20, SE-21)."""
+        return self.started_at is not None or self.outcome in (FINISHED, UNSEEN)
+
+    def changed_to(self, event: Event) -> bool:
+        """Note the content of the event as it is listed now; return whether it is another than before.
+
+        An event in doubt changes nothing: what cannot be read now was perhaps the same.
+        """
+        found = self.content if event.problems else content_of(event)
+        changed, self.content = found != self.content, found
+        self.revision += changed
+        return changed
 
     def step(self, what: str) -> bool:
         """Move on by an input; what the table does not name changes nothing. Return whether the state has changed."""
@@ -98,7 +120,10 @@ class Life:
             "gone_at": self.gone_at,
             "approvals": self.approvals,
             "approved_at": self.approved_at,
-            "plan": [run.as_json() for run in self.plan.runs],
+            "unanswered": self.unanswered,
+            "content": self.content,
+            "revision": self.revision,
+            **self.plan.as_json(),
             "notify": self.notify,
             "decision": self.decision,
             "impact": {"paused_seconds": self.paused_seconds, "down_seconds": self.down_seconds},
@@ -119,12 +144,26 @@ class Life:
         life.gone_at = _stamp(data["gone_at"])
         life.approvals = int(data["approvals"])
         life.approved_at = _stamp(data["approved_at"])
-        life.plan = Plan([Run.of(run) for run in data["plan"]])
+        life.unanswered = bool(data.get("unanswered", False))  # the first version kept none of these three
+        life.content = str(data.get("content", life.content))
+        life.revision = int(data.get("revision", 0))
+        life.plan = Plan.of(data)
         life.notify = list(data["notify"])
         life.decision = data["decision"]
         life.paused_seconds = float(data["impact"]["paused_seconds"])
         life.down_seconds = float(data["impact"]["down_seconds"])
         return life
+
+
+def content_of(event: Event) -> str:
+    """Return a digest of what a preparation for the event, and an approval of it, rest on.
+
+    That is type, Resources, source and duration: where one of them changes under one EventId, neither counts any
+    longer. The order of Resources and their case do not matter, nor do NotBefore, Description and EventStatus.
+    """
+    names = sorted({name.lower() for name in event.resources})
+    what = [event.event_type, names, event.event_source, event.duration_in_seconds]
+    return hashlib.sha256(json.dumps(what).encode("ascii")).hexdigest()[:32]
 
 
 def _stamp(value: Sequence[Any] | None) -> Stamp | None:

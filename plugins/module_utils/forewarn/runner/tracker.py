@@ -40,9 +40,17 @@ class Tracked:
     approved_at: float | None = None
     pretended: bool = False  # a dry run said once that it would approve
     alone: bool = False  # a request with this event and others was refused
-    maybe_sent: bool = False  # an approval had no answer: it may have arrived
     refused: bool = False  # the service refused the approval of this event as it is in this document
+    unanswered_before: bool = False  # whether an approval had no answer before the latest was sent
     logged: tuple[object, ...] = field(default=())
+    planned: Decision | None = None  # whose hooks the plan holds
+
+    def forget_approval(self, retry: RetryPolicy) -> None:
+        """Let the event be approved anew: what was approved is another content."""
+        self.approvable_since = self.approved_at = None
+        self.pretended = self.alone = self.refused = False
+        self.retry = retry
+        self.logged = ()
 
     def outcome(self, now: float, wall: float, boot_id: str) -> str:
         """Tell how the event ended, now that it is no longer listed (SE-20, SE-21).
@@ -54,7 +62,9 @@ class Tracked:
             return FINISHED
         not_before = self.life.event.not_before
         could_start = (
-            self.life.approvals > 0 or self.maybe_sent or (not_before is not None and wall >= not_before.timestamp())
+            self.life.approvals > 0
+            or self.life.unanswered
+            or (not_before is not None and wall >= not_before.timestamp())
         )
         watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.life.last_seen.boot_id == boot_id
         return CALLED_OFF if watched and not could_start else UNSEEN
@@ -75,6 +85,7 @@ class Tracker:
         self._clocks = clocks
         self._clock = clocks.monotonic
         self._born = born
+        self.changed: list[Life] = []  # whose content the latest document has changed
         self._tracked: dict[str, Tracked] = {}
         self._empty_since: float | None = None  # the answers have no body
 
@@ -120,6 +131,7 @@ class Tracker:
         answers have not had a body for long.
         """
         now = self._clock()
+        self.changed = []
         listed = {event.key: event for event in document.events}
         sure = not document.problems
         if document.incarnation is not None or listed:
@@ -134,6 +146,9 @@ class Tracker:
             known = self._tracked.get(key)
             if known is None:
                 known = self._tracked[key] = Tracked(self._born(event), now, now, self._retry())
+            if known.life.changed_to(event):
+                known.forget_approval(self._retry())
+                self.changed.append(known.life)
             known.life.event = event
             known.life.last_seen = self._clocks.stamp()
             known.life.confirmed = True
@@ -181,6 +196,7 @@ class Tracker:
             tracked.approved_at = self._clock()
             tracked.life.approvals += 1
             tracked.life.approved_at = self._clocks.stamp()
+            tracked.life.unanswered = False
             tracked.retry.succeeded()
 
     def pretended(self, events: Sequence[Event]) -> None:
@@ -188,17 +204,30 @@ class Tracker:
         for event in events:
             self[event].pretended = True
 
+    def sending(self, events: Sequence[Event]) -> None:
+        """Note that approvals are about to be sent: without an answer they may have arrived all the same."""
+        for event in events:
+            tracked = self[event]
+            tracked.unanswered_before, tracked.life.unanswered = tracked.life.unanswered, True
+
+    def unsent(self, events: Sequence[Event]) -> None:
+        """Note that the latest approvals have not arrived for sure."""
+        for event in events:
+            self[event].life.unanswered = self[event].unanswered_before
+
     def failed(self, events: Sequence[Event], fault: Fault) -> None:
         """Note that it did not."""
+        if isinstance(fault, LastingFault):
+            self.unsent(events)
         for event in events:
             tracked = self[event]
             tracked.approved_at = None
             tracked.refused = isinstance(fault, LastingFault) and fault.status == 400
-            tracked.maybe_sent = tracked.maybe_sent or not isinstance(fault, LastingFault)
             tracked.retry.failed(fault)
 
     def split(self, events: Sequence[Event]) -> list[list[Event]]:
         """Return the requests that tell which event of a refused request it was; they are never joined again."""
+        self.unsent(events)
         for event in events:
             self[event].alone = True
         return [[event] for event in events]
