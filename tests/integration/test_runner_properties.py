@@ -13,19 +13,19 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EventLife
 from forewarn.emulator.spec import START_ON, EventSpec, Settings
 from forewarn.errors import InputError
 from forewarn.runner import life as states
 from forewarn.runner.executor import FAILED, SUCCEEDED
-from forewarn.runner.plan import SUCCEEDED as PREPARED
 from forewarn.runner.spool import Record, Request, Spool, new_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tools.promises import Judge
-from tools.runner_profiles import PROFILES
+from tools.runner_profiles import GENERATIONS, PROFILES
 from tools.runner_world import VMS, Hook, Instance, World, leftovers_in, new_runner
 from tools.watched_journals import Kept, MemoryJournal
 
@@ -101,6 +101,36 @@ class RunnerMachine(RuleBasedStateMachine):
         life = data.draw(st.sampled_from(self.events(SCHEDULED, STARTED)))
         with contextlib.suppress(InputError):
             getattr(self.world.model, what)(life.event_id)
+
+    @precondition(lambda self: self.events(SCHEDULED))
+    @rule(
+        data=st.data(),
+        what=st.fixed_dictionaries(
+            {},
+            optional={
+                "event_type": st.sampled_from(["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]),
+                "resources": RESOURCES,
+                "source": st.sampled_from(["Platform", "User"]),
+                "duration": st.sampled_from([-1, 0, 5, 30]),
+                "description": DESCRIPTIONS,
+            },
+        ),
+    )
+    def change_what_is_listed(self, data: st.DataObject, what: dict[str, Any]) -> None:
+        """Another content under the same id."""
+        life = data.draw(st.sampled_from(self.events(SCHEDULED)))
+        self.world.change(life.event_id, **what)
+
+    @precondition(lambda self: self.events(SCHEDULED))
+    @rule(data=st.data(), seconds=st.sampled_from([-600.0, -30.0, -5.0, 5.0, 60.0, 3600.0]))
+    def move_not_before(self, data: st.DataObject, seconds: float) -> None:
+        self.world.postpone(data.draw(st.sampled_from(self.events(SCHEDULED))).event_id, seconds)
+
+    @rule(generation=st.sampled_from(range(len(GENERATIONS))))
+    def reload(self, generation: int) -> None:
+        """In the middle of whatever is under way."""
+        self.world.generation = generation
+        self.instance.runner._reload()
 
     @precondition(lambda self: any(not life.listed for life in self.events()))
     @rule(data=st.data(), description=DESCRIPTIONS, notice=NOTICES)
@@ -215,6 +245,12 @@ class RunnerMachine(RuleBasedStateMachine):
         self.world.clock.advance(seconds)
         self.instance = self.run_it()
 
+    @rule(times=st.sampled_from([2, 3, 5]))
+    def restart_again_and_again(self, times: int) -> None:
+        for _ in range(times):
+            self.restart(1)
+            self.pass_time(1)
+
     @rule(description=DESCRIPTIONS, notice=NOTICES, resources=RESOURCES)
     def rehearse(self, description: str, notice: float, resources: tuple[str, ...]) -> None:
         request = Request("Reboot", notice, 30.0, "Platform", resources, description)
@@ -232,10 +268,6 @@ class RunnerMachine(RuleBasedStateMachine):
     @invariant()
     def states_tell_the_truth(self) -> None:
         for life in self.instance.parts.conductor.lives:
-            if life.state in (states.PREPARED, states.APPROVED) and life.plan.runs:
-                assert life.plan.preparation() == PREPARED
-            if life.approvals and life.listed:
-                assert life.state in (states.APPROVED, states.STARTED)
             if life.state == states.RECOVERING:
                 assert life.outcome
                 assert life.gone_at
@@ -266,6 +298,10 @@ class RunnerMachine(RuleBasedStateMachine):
         for drill in names.drills if names else ():
             spool.cancel(drill)
         self.pass_busy_time(150)
+        for _ in range(6):  # a recovery that has failed is tried again an hour later
+            if self.instance.parts.conductor.lives:
+                self.world.clock.advance(3600.0)
+                self.pass_busy_time(5)
         self.judge.read(self.world.ledger).over()
         assert not self.instance.parts.conductor.lives
         assert self.instance.parts.conductor.idle()

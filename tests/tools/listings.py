@@ -10,17 +10,21 @@ from dataclasses import dataclass, field
 
 from tools.runner_profiles import Profile, Stage
 
-MOST_RECOVERIES = 3
+FAILURES = ("failed", "timed-out", "not-started")
 
 
 @dataclass(eq=False)
 class Attempt:
-    """One start of a hook. ``journaled``: so it is in the journal, ``known`` its result, ``pid_kept`` its process."""
+    """One start of a hook, for a content of the event (``version``).
+
+    ``journaled``: so it is in the journal, ``known`` its result, ``pid_kept`` its process.
+    """
 
     uid: int
     number: int
     at: float
     ends_at: float | None
+    version: int = 0
     result: str | None = None
     result_at: float = 0.0
     known: bool = False
@@ -28,6 +32,7 @@ class Attempt:
     journaled: bool = True
     interrupted: bool = False
     dead: bool = False
+    asked: bool = False  # it was told to end
 
     def alive(self, now: float) -> bool:
         """Tell whether its process may run."""
@@ -36,42 +41,55 @@ class Attempt:
 
 @dataclass(eq=False)
 class Listing:
-    """An event from the document that first had it to the one that had it no longer."""
+    """An event from the document that first had it to the one that had it no longer.
+
+    ``version`` counts the changes of its content: type, resources, source, duration. ``asked`` are the stages that the
+    policies have asked for while it was Scheduled, each with the version at that time.
+    """
 
     event_id: str
     drill: bool
     profile: Profile
     resources: list[str]
+    content: object
     seen_at: float
     place: int | None
     hardware: bool
+    version: int = 0
+    changed_at: float = 0.0
     kept: bool = False  # that it is listed is in the journal
     started: bool = False
     start_known: bool = False  # that it has started is in the journal
     not_before: float | None = None
+    moved: bool = False  # NotBefore has changed
     gone_at: float | None = None
     gone_index: int | None = None
-    begun: dict[int, int] = field(default_factory=dict)  # stage -> index of the entry
+    asked: list[tuple[int, Stage]] = field(default_factory=list)
+    begun: set[tuple[int, str]] = field(default_factory=set)  # prepare hooks, by version, whose start is in the journal
     attempts: dict[tuple[str, str], list[Attempt]] = field(default_factory=dict)
     taken: list[tuple[float, bool]] = field(default_factory=list)  # approvals: when, and whether it is in the journal
-    tried: bool = False  # an approval was sent
+    tried: bool = False  # an approval was sent, for this content
     sending: bool = False  # that one is sent is in the journal
 
     @property
     def stages(self) -> list[Stage]:
-        """What this VM is to prepare, in order."""
+        """What this VM is to prepare and to recover by the policies as they are, in order."""
         return self.profile.stages_for(self.place is not None)
 
-    def of(self, phase: str, name: str) -> list[Attempt]:
-        """Return the attempts of a hook."""
-        return self.attempts.setdefault((phase, name), [])
+    def ask(self) -> None:
+        """Note that the policies ask for what they ask for now."""
+        for stage in self.stages:
+            if not self.started and (self.version, stage) not in self.asked:
+                self.asked.append((self.version, stage))
 
-    def stage_of(self, phase: str, name: str) -> int | None:
-        """Return which stage a hook belongs to."""
-        for number, stage in enumerate(self.stages):
-            if name in (stage.prepare if phase == "prepare" else stage.recover):
-                return number
-        return None
+    def of(self, phase: str, name: str) -> list[Attempt]:
+        """Return the attempts of a hook; of a prepare hook those for the content as it is."""
+        found = self.attempts.setdefault((phase, name), [])
+        return [attempt for attempt in found if phase != "prepare" or attempt.version == self.version]
+
+    def add(self, phase: str, name: str, attempt: Attempt) -> None:
+        """Note a start of a hook."""
+        self.attempts.setdefault((phase, name), []).append(attempt)
 
     def every(self, phase: str | None = None) -> Iterator[Attempt]:
         """Yield all attempts, of one phase if that is asked for."""
@@ -79,20 +97,40 @@ class Listing:
             if phase in (None, found):
                 yield from attempts
 
+    def begun_stages(self) -> list[Stage]:
+        """Return the stages of which a prepare hook was started while, or before, the policies asked for them."""
+        return [stage for version, stage in self.asked if any((version, name) in self.begun for name in stage.prepare)]
+
+    def owed(self) -> set[str]:
+        """Return the recover hooks that have to run once the event has left the list."""
+        stages = self.begun_stages()
+        if self.started:
+            stages += [stage for _version, stage in self.asked if stage.recover_when == "started"]
+            stages += [stage for stage in self.stages if stage.recover_when == "started"]
+        return {name for stage in stages for name in stage.recover}
+
+    def may_recover(self) -> set[str]:
+        """Return the recover hooks that may run then: more than are owed, since nobody saw whether it had started."""
+        stages = [stage for _version, stage in self.asked] + self.stages
+        when_started = {name for stage in stages if stage.recover_when == "started" for name in stage.recover}
+        return self.owed() | when_started
+
     def succeeded(self, phase: str, name: str) -> bool:
         """Tell whether a hook is known to have succeeded."""
         return any(attempt.result == "succeeded" for attempt in self.of(phase, name))
 
+    def failures(self, phase: str, name: str) -> int:
+        """Return how often a hook has failed, other than by a crash or by being ended."""
+        return sum(attempt.result in FAILURES for attempt in self.of(phase, name))
+
     def failed(self, phase: str, name: str) -> bool:
-        """Tell whether a prepare hook has failed, other than by a crash."""
-        return any(attempt.result not in (None, "succeeded") for attempt in self.of(phase, name))
+        """Tell whether a hook has failed, other than by a crash or by being ended."""
+        return self.failures(phase, name) > 0
 
-    def given_up(self, name: str) -> bool:
-        """Tell whether a recover hook is not tried again."""
-        attempts = self.of("recover", name)
-        last = attempts[-1] if attempts else None
-        return last is not None and last.result not in (None, "succeeded") and last.number >= MOST_RECOVERIES
-
-    def settled(self, phase: str, name: str) -> bool:
-        """Tell whether there is no reason to run a hook again."""
-        return self.succeeded(phase, name) or (self.failed(phase, name) if phase == "prepare" else self.given_up(name))
+    def over_for(self, stage: Stage, name: str) -> bool:
+        """Tell whether there is no reason to run a prepare hook of a stage again."""
+        if self.succeeded("prepare", name):
+            return True
+        if stage.once:
+            return (self.version, name) in self.begun
+        return stage.on_failure == "approve" and self.failed("prepare", name)

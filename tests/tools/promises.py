@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tools.listings import Attempt, Listing
-from tools.runner_profiles import PROFILES, Stage
+from tools.listings import FAILURES, Attempt, Listing
+from tools.runner_profiles import GENERATIONS, Stage
 from tools.runner_world import Entry
 
 MARGIN_SECONDS = 3.0  # between the end of a prepare hook and NotBefore
 SHORTEST_SECONDS = 1.0
-RETRY_SECONDS = (10.0, 60.0)
+RECOVER_PAUSES = (10.0, 60.0, 300.0, 900.0, 3600.0)
+PREPARE_PAUSE_SECONDS, LONGEST_PREPARE_PAUSE_SECONDS = 1.0, 60.0
+GRACE_SECONDS = 2.0  # from SIGTERM to SIGKILL
 REPEAT_SECONDS = 60.0
 PLACE_SECONDS = 30.0
 _TINY = 1e-6
@@ -37,6 +39,7 @@ class Judge:
         self.trouble = False
         self.kills = 0
         self.wall_stepped = False  # what had no time left may have had some later
+        self.generation = 0  # of the policies
         self.rebooted = False
         self.entries: list[Entry] = []
         self._by_uid: dict[int, Attempt] = {}
@@ -68,9 +71,14 @@ class Judge:
 
     # Runners come and go
 
-    def _run(self, at: float, boot: int, booted_at: float) -> None:
+    def _run(self, at: float, boot: int, booted_at: float, generation: int = 0) -> None:
         self._just_gone.clear()
         self.trouble = False
+        self._reload(at, generation)
+
+    def _reload(self, at: float, generation: int) -> None:
+        """The runner goes by other policies, from the next document on."""
+        self.generation = generation
 
     def _kill(self, at: float) -> None:
         self.kills += 1
@@ -111,7 +119,8 @@ class Judge:
     _exit = _leftover  # of a process that no runner watches
 
     def _asked(self, at: float, uid: int) -> None:
-        """A prepare hook is asked to end: nothing to judge."""
+        if uid in self._by_uid:
+            self._by_uid[uid].asked = True
 
     def _rehearse(self, at: float, event: str) -> None:
         """A drill is asked for: nothing to judge."""
@@ -134,17 +143,33 @@ class Judge:
 
     def _document(self, at: float, source: str, events: list[Any], unreadable: bool) -> None:
         drill = source == "drills"
-        named = {event[0].lower(): event for event in events}
+        named = {event["id"].lower(): event for event in events}
+        profiles = GENERATIONS[self.generation]
         for key, event in named.items():
-            event_id, status, description, resources, not_before = event
+            places = [name.lower() for name in event["resources"]]
+            place = places.index(self.vm.lower()) if self.vm.lower() in places else None
+            content = [event["type"], sorted(set(places)), event["source"], event["duration"]]
             listing = self.listed.get((drill, key))
             if listing is None:
-                places = [name.lower() for name in resources]
-                place = places.index(self.vm.lower()) if self.vm.lower() in places else None
-                listing = Listing(event_id, drill, PROFILES[description], resources, at, place, status == "Started")
+                profile, hardware = profiles[event["description"]], event["status"] == "Started"
+                listing = Listing(
+                    event["id"], drill, profile, event["resources"], content, at, place, hardware, changed_at=at
+                )
+                listing.not_before = event["not_before"]
                 self.listed[drill, key] = listing
-            listing.started = listing.started or status == "Started"
-            listing.not_before = not_before
+            elif content != listing.content:
+                listing.version += 1
+                listing.content, listing.changed_at = content, at
+                listing.taken, listing.tried, listing.sending = [], False, False
+            listing.profile, listing.resources, listing.place = (
+                profiles[event["description"]],
+                event["resources"],
+                place,
+            )
+            listing.started = listing.started or event["status"] == "Started"
+            listing.moved = listing.moved or (event["not_before"] != listing.not_before and not listing.started)
+            listing.not_before = event["not_before"]
+            listing.ask()
         if unreadable:
             return
         for found in [found for found in self.listed if found[0] == drill and found[1] not in named]:
@@ -161,10 +186,9 @@ class Judge:
         listing = self.listed.get((drill, event.lower()))
         self.demand(listing is not None, "nothing is prepared for what is not listed", event, name)
         assert listing is not None
-        stage = listing.stage_of(phase, name)
-        self.demand(stage is not None, "a hook is of the event's own match", event, name)
-        assert stage is not None
-        listing.begun.setdefault(stage, len(self.entries))
+        known = [stage for version, stage in listing.asked if version == listing.version]
+        self.demand(any(name in stage.prepare for stage in known), "a hook is of the event's own match", event, name)
+        listing.begun.add((listing.version, name))
 
     def _sending(self, at: float, event: str) -> None:
         listing = self.listed.get((False, event.lower()))
@@ -187,51 +211,51 @@ class Judge:
         ends_at: float | None,
     ) -> None:
         check = self._prepare if phase == "prepare" else self._recover
-        listing = check(at, event, drill, name, wall + timeout)
+        listing = check(at, event, drill, name, wall, timeout)
         before = listing.of(phase, name)
         known = max((earlier.number for earlier in before if earlier.journaled), default=0)
         last = max((earlier.number for earlier in before), default=0)
         self.demand(
             known < attempt <= last + 1 + self.kills, "attempts are counted", event, name, attempt, "after", last
         )
-        for earlier in before:
+        for earlier in listing.attempts.get((phase, name), []):
             self.demand(
                 not (earlier.alive(at) and earlier.pid_kept), "no hook runs twice at the same time", event, name
             )
-        started = Attempt(uid, attempt, at, ends_at, journaled=not self.trouble)
-        before.append(started)
+        started = Attempt(uid, attempt, at, ends_at, listing.version, journaled=not self.trouble)
+        listing.add(phase, name, started)
         started.dead = uid < 0  # it could not be started
         self._by_uid[uid] = started
 
-    def _prepare(self, at: float, event: str, drill: bool, name: str, end: float) -> Listing:
+    def _prepare(self, at: float, event: str, drill: bool, name: str, wall: float, timeout: float) -> Listing:
         listing = self.listed.get((drill, event.lower()))
         self.demand(listing is not None, "nothing is prepared for what is not listed", event, name)
         assert listing is not None
         self.demand(not listing.started, "nothing is prepared once the event has started", event, name)
         self.demand(not self.trouble, "nothing is prepared that could not be recovered", event, name)
-        number = listing.stage_of("prepare", name)
-        self.demand(number is not None, "only this VM's own events are prepared, or as a witness", event, name)
-        assert number is not None
-        self.demand(number in listing.begun, "a start is in the journal before it happens", event, name)
         self.demand(
-            listing.not_before is None or end <= listing.not_before - MARGIN_SECONDS + _TINY,
+            (listing.version, name) in listing.begun, "a start is in the journal before it happens", event, name
+        )
+        self.demand(
+            listing.not_before is None or wall + timeout <= listing.not_before - MARGIN_SECONDS + _TINY,
             "a prepare hook ends before NotBefore",
             event,
             name,
         )
-        for earlier in listing.stages[:number]:
-            for other in earlier.prepare:
-                self.demand(self._left_behind(listing, earlier, other), "stages are prepared in order", event, name)
-        stage = listing.stages[number]
-        if not stage.parallel:
-            for other in stage.prepare[: stage.prepare.index(name)]:
-                fine = listing.succeeded("prepare", other)
-                if stage.on_failure == "approve":
-                    fine = fine or listing.failed("prepare", other) or self.wall_stepped
-                self.demand(fine, "hooks of a stage run in order, and no further than one that fails", event, name)
+        # What the policies ask for now, and what they asked for before: a reload counts from the next document on.
+        known = [stage for version, stage in listing.asked if version == listing.version and name in stage.prepare]
+        self.demand(known, "only this VM's own events are prepared, or as a witness", event, name)
+        fitting = [stage for stage in known if self._in_order(listing, stage, name)]
+        self.demand(fitting, "hooks of a stage run in order, and no further than one that fails", event, name)
+        near = [stage for stage in fitting if self._near(listing, stage, wall)]
+        self.demand(near, "nothing is prepared before it is near enough", event, name)
         for attempt in listing.of("prepare", name):
-            self.demand(attempt.result is None, "no prepare hook runs twice", event, name)
-        shared = set(stage.recover)
+            self.demand(attempt.result != "succeeded", "no prepare hook that has succeeded runs again", event, name)
+        if all(stage.once for stage in known):
+            again = any(attempt.number > 0 for attempt in listing.of("prepare", name))
+            self.demand(not again, "what may run once only runs once", event, name)
+        self._not_hurried(listing, name, at, wall)
+        shared = {recover for stage in fitting for recover in stage.recover}
         for other_listing in self.everything():
             for recover in shared:
                 undone = any(
@@ -240,37 +264,61 @@ class Judge:
                 self.demand(not undone, "nothing is prepared while it is being undone", event, name)
         return listing
 
-    def _left_behind(self, listing: Listing, stage: Stage, name: str) -> bool:
-        """Tell whether nothing waits for a hook of an earlier stage any longer."""
-        if listing.settled("prepare", name) or self.wall_stepped:
-            return True
-        skipped = stage.on_failure == "hold" and not stage.parallel
-        return skipped and any(listing.failed("prepare", other) for other in stage.prepare)
+    def _in_order(self, listing: Listing, stage: Stage, name: str) -> bool:
+        """Tell whether a prepare hook of a stage may run, as far as the hooks before it go."""
+        if not stage.parallel:
+            for other in stage.prepare[: stage.prepare.index(name)]:
+                accepted = stage.on_failure == "approve" and listing.failed("prepare", other)
+                if not (listing.succeeded("prepare", other) or accepted or self.wall_stepped):
+                    return False
+        stages = listing.stages
+        before = stages[: stages.index(stage)] if stage in stages else []
+        return all(self._left_behind(listing, earlier, other) for earlier in before for other in earlier.prepare)
 
-    def _recover(self, at: float, event: str, drill: bool, name: str, _end: float) -> Listing:
+    def _left_behind(self, listing: Listing, stage: Stage, name: str) -> bool:
+        """Tell whether the next stage waits for a hook no longer: one that failed is tried again beside it."""
+        tried = listing.succeeded("prepare", name) or listing.failed("prepare", name)
+        if tried or listing.over_for(stage, name) or self.wall_stepped or stage.within is not None:
+            return True
+        return any(listing.failed("prepare", other) or listing.over_for(stage, other) for other in stage.prepare)
+
+    def _near(self, listing: Listing, stage: Stage, wall: float) -> bool:
+        begun = any((listing.version, name) in listing.begun for name in stage.prepare if listing.of("prepare", name))
+        if stage.within is None or listing.not_before is None or begun or self.wall_stepped or listing.moved:
+            return True
+        return listing.not_before - wall <= stage.within + _TINY
+
+    def _not_hurried(self, listing: Listing, name: str, at: float, wall: float) -> None:
+        """A hook that failed is tried again after a pause, which grows, unless little time is left."""
+        attempts = listing.of("prepare", name)
+        failures = listing.failures("prepare", name)
+        if not failures or self.kills or self.wall_stepped or listing.moved or self._restarted_since(attempts[-1].at):
+            return
+        pause = min(PREPARE_PAUSE_SECONDS * 2.0 ** (failures - 1), LONGEST_PREPARE_PAUSE_SECONDS)
+        if listing.not_before is not None:
+            pause = min(pause, max(0.0, listing.not_before - MARGIN_SECONDS - wall))
+        waited = at - attempts[-1].result_at
+        self.demand(waited >= pause - _TINY, "a prepare hook is not hurried", listing.event_id, name, waited, pause)
+
+    def _recover(self, at: float, event: str, drill: bool, name: str, _wall: float, _timeout: float) -> Listing:
         key = event.lower()
         ended = [listing for listing in self.ended if (listing.drill, listing.event_id.lower()) == (drill, key)]
-        fitting = [listing for listing in ended if listing.stage_of("recover", name) in listing.begun]
+        fitting = [listing for listing in ended if name in listing.may_recover()]
         self.demand(fitting, "recovered is what was prepared, and has left the list", event, name)
-        due = [listing for listing in fitting if not listing.settled("recover", name)]
+        due = [listing for listing in fitting if not listing.succeeded("recover", name)]
         self.demand(due, "nothing is recovered twice", event, name)
         # Of an event that came back: the first time may have been left to another, which is rid of it by now.
-        listing = min(due, key=lambda listing: self._left(listing, name, 1))
+        listing = min(due, key=lambda listing: self._done(listing, name))
         running = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and attempt.pid_kept]
         self.demand(not running, "nothing is recovered while it is still prepared", event, name)
-        stage = listing.stages[listing.stage_of("recover", name) or 0]
-        for other in stage.recover[: stage.recover.index(name)]:
-            self.demand(not listing.given_up(other), "recovery ends at a hook that keeps failing", event, name)
-            self.demand(
-                not any(attempt.alive(at) and not attempt.interrupted for attempt in listing.of("recover", other)),
-                "recover hooks run in order",
-                event,
-                name,
-            )
+        for other_listing in self.everything():
+            for attempt in other_listing.of("recover", name):
+                alive = attempt.alive(at) and attempt.pid_kept and not attempt.interrupted
+                self.demand(not alive, "the same recovery does not run twice at once", event, name)
         for other_listing in self.listed.values():
-            number = other_listing.stage_of("recover", name)
+            begun = {recover for stage in other_listing.begun_stages() for recover in stage.recover}
             self.demand(
-                other_listing is listing or number not in other_listing.begun,
+                name not in begun,
                 "nothing is undone that another listed event has prepared",
                 event,
                 name,
@@ -278,9 +326,11 @@ class Judge:
                 other_listing.event_id,
             )
         attempts = listing.of("recover", name)
-        if attempts and attempts[-1].known and not self._restarted_since(attempts[-1].result_at):
-            wait = RETRY_SECONDS[min(len(attempts), len(RETRY_SECONDS)) - 1]
-            self.demand(at >= attempts[-1].result_at + wait - _TINY, "a recovery is not hurried", event, name)
+        failures = listing.failures("recover", name)
+        if failures and attempts[-1].known and not self._restarted_since(attempts[-1].result_at):
+            wait = RECOVER_PAUSES[min(failures, len(RECOVER_PAUSES)) - 1]
+            late = [attempt for attempt in attempts if attempt.result in FAILURES]
+            self.demand(at >= late[-1].result_at + wait - _TINY, "a recovery is not hurried", event, name)
         return listing
 
     def _restarted_since(self, moment: float) -> bool:
@@ -311,10 +361,11 @@ class Judge:
         self.demand(at - listing.seen_at >= profile.after, "no approval before the policies approve", *about)
         self.demand(len(listing.resources) == 1 or not profile.holds_groups, "no approval for a held group", *about)
         if all(stage.approver == "leader" for stage in profile.stages) and listing.place:
-            waited = at - listing.seen_at
+            waited = at - listing.changed_at
             self.demand(waited >= PLACE_SECONDS * listing.place - _TINY, "the leader comes first", *about)
         self.demand(listing.sending or self.trouble, "an approval is in the journal before it is sent", *about)
-        self.demand(not (listing.stages and self.trouble), "no approval while nothing can be kept", *about)
+        prepared = any(stage.prepare for stage in listing.stages)
+        self.demand(not (prepared and self.trouble), "no approval while nothing can be kept", *about)
         for stage in listing.stages:
             for name in stage.prepare:
                 done = listing.succeeded("prepare", name)
@@ -323,8 +374,10 @@ class Judge:
                         listing.not_before is not None
                         and listing.not_before - wall <= MARGIN_SECONDS + SHORTEST_SECONDS
                     )
-                    done = done or listing.failed("prepare", name) or late or self.wall_stepped
-                self.demand(done, "no approval before every prepare hook has succeeded", *about, name)
+                    done = done or listing.failed("prepare", name) or late
+                self.demand(
+                    done, "no approval before every prepare hook has succeeded for what is listed now", *about, name
+                )
         busy = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and not attempt.interrupted]
         self.demand(not busy, "no approval while a prepare hook runs", *about)
         if listing.taken and listing.taken[-1][1] and not self.rebooted:  # a boot leaves the wall clock alone to tell
@@ -352,10 +405,12 @@ class Judge:
     def _prepared(self, listing: Listing) -> None:
         for stage in listing.stages:
             for name in stage.prepare:
-                if stage.on_failure == "hold" and listing.failed("prepare", name) and not stage.parallel:
-                    break
                 about = (listing.event_id, listing.profile.name, name)
-                self.demand(listing.settled("prepare", name), "what is announced is prepared", *about)
+                if stage.once and not listing.succeeded("prepare", name):
+                    if listing.over_for(stage, name):
+                        break
+                elif stage.within is None:
+                    self.demand(listing.over_for(stage, name), "what is announced is prepared", *about)
 
     @staticmethod
     def to_be_approved(listing: Listing) -> bool:
@@ -363,39 +418,30 @@ class Judge:
         profile = listing.profile
         held = len(listing.resources) > 1 and profile.holds_groups
         ours = profile.witness or (listing.place is not None and (listing.place == 0 or profile.name == "anyone"))
-        failed = any(
-            listing.failed("prepare", name)
+        ready = all(
+            listing.succeeded("prepare", name) or (stage.on_failure == "approve" and listing.failed("prepare", name))
             for stage in listing.stages
             for name in stage.prepare
-            if stage.on_failure == "hold"
         )
-        return profile.approves and ours and not held and not failed
+        return profile.approves and ours and not held and ready
 
     def over(self) -> None:
         """Judge the whole: nothing is listed any longer, and whatever was to be tried again had the time for it."""
         self.demand(not self.listed, "the test lets every event end", *self.listed)
         for listing in self.ended:
-            for number, stage in enumerate(listing.stages):
-                if number in listing.begun:
-                    self._recovered(listing, stage)
+            for name in listing.owed():
+                about = (listing.event_id, listing.profile.name, name)
+                successes = sum(attempt.result == "succeeded" for attempt in listing.of("recover", name))
+                self.demand(successes <= 1 + self.kills, "what is recovered is recovered once", *about)
+                self.demand(self._done(listing, name), "what was prepared is recovered", *about)
 
-    def _recovered(self, listing: Listing, stage: Stage) -> None:
-        for name in stage.recover:
-            about = (listing.event_id, listing.profile.name, name)
-            successes = sum(attempt.result == "succeeded" for attempt in listing.of("recover", name))
-            self.demand(successes <= 1 + self.kills, "what is recovered is recovered once", *about)
-            if listing.given_up(name):
-                break
-            if not successes:
-                self.demand(self._left(listing, name), "what was prepared is recovered", *about)
-
-    def _left(self, listing: Listing, name: str, longer: int = 0) -> bool:
-        """Tell whether another event that was listed longer, or as long, had prepared what the hook undoes."""
+    def _done(self, listing: Listing, name: str) -> bool:
+        """Tell whether a recover hook has succeeded since the event left the list, for whichever event."""
+        since = listing.gone_at or 0.0
         return any(
-            other is not listing
-            and other.stage_of("recover", name) in other.begun
-            and (other.gone_index or 0) >= (listing.gone_index or 0) + longer
-            for other in self.ended
+            attempt.result == "succeeded" and attempt.at >= since and (other.drill <= listing.drill)
+            for other in self.everything()
+            for attempt in other.of("recover", name)
         )
 
 

@@ -44,11 +44,12 @@ def _scheduled(judge: Judge, listing: Listing) -> _Scheduled:
         if entry.kind == "run":
             since = max(since, entry.at)
         elif entry.fields["source"] == ("drills" if listing.drill else "service"):
-            found = [event for event in entry.fields["events"] if event[0].lower() == listing.event_id.lower()]
-            if not found or found[0][1] != "Scheduled":
+            found = [event for event in entry.fields["events"] if event["id"].lower() == listing.event_id.lower()]
+            if not found or found[0]["status"] != "Scheduled":
                 until = entry.at
                 break
-            not_before = found[0][4] - EPOCH
+            not_before = found[0]["not_before"] - EPOCH
+            since = max(since, entry.at if listing.changed_at == entry.at else since)
     return _Scheduled(since, min(until, not_before - MARGIN_SECONDS - SHORTEST_SECONDS))
 
 
@@ -60,12 +61,13 @@ def _prepared(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
     if not listing.stages or undoing & others:  # it may have to wait for the end of another's recovery
         return
     late = scheduled.until - scheduled.since > PATIENCE_SECONDS
-    judge.demand(0 in listing.begun or not late, "what is announced is prepared at once", listing.event_id)
+    first = [stage for stage in listing.stages if stage.prepare and stage.within is None][:1]
+    begun = all(any((listing.version, name) in listing.begun for name in stage.prepare) for stage in first)
+    judge.demand(begun or not late, "what is announced is prepared at once", listing.event_id)
 
 
 def _approved(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
-    names = [name for stage in listing.stages for name in stage.prepare]
-    if not judge.to_be_approved(listing) or not all(listing.settled("prepare", name) for name in names):
+    if not judge.to_be_approved(listing):
         return
     ends = [attempt.result_at for attempt in listing.every("prepare")]
     ready = max([scheduled.since, *ends])

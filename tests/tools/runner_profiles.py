@@ -27,14 +27,21 @@ class Stage(NamedTuple):
     parallel: bool = False
     approver: str = "leader"
     group: str = "independent"
+    within: float | None = None  # prepare_within, seconds
+    recover_when: str = "prepared"
+    once: bool = False  # retry: never
 
 
 class Profile(NamedTuple):
-    """What becomes of an event with this Description; ``after`` is its age in seconds before which it is held."""
+    """What becomes of an event with this Description; ``after`` is its age in seconds before which it is held.
+
+    ``early``: meanwhile the same hooks are asked for already.
+    """
 
     name: str
     stages: tuple[Stage, ...]
     after: float = 0.0
+    early: bool = False
 
     @property
     def approves(self) -> bool:
@@ -53,7 +60,11 @@ class Profile(NamedTuple):
 
     def stages_for(self, affected: bool) -> list[Stage]:
         """Return the stages whose hooks a VM is to run."""
-        return [stage for stage in self.stages if stage.prepare and (affected or stage.approver == "witness")]
+        return [
+            stage
+            for stage in self.stages
+            if (stage.prepare or stage.recover) and (affected or stage.approver == "witness")
+        ]
 
 
 def _one(name: str, output: str = "approve", prepare: str = "", recover: str = "", **values: Any) -> Profile:
@@ -92,31 +103,69 @@ PROFILES = {
             ),
         ),
         _one("later", prepare="late", recover="unlate")._replace(after=20.0),
+        # Hooks that several rules and policies have
+        _one("early", prepare="drain", recover="undrain")._replace(after=20.0, early=True),
+        Profile(
+            "both",
+            (
+                Stage("web", "approve", ("drain", "announce"), ("undrain",)),
+                Stage("db", "approve", ("announce", "flush"), ("undrain", "reopen")),
+            ),
+        ),
+        # More than may run at once
+        _one("crowd", prepare=" ".join(f"crowd-{number}" for number in range(20)), recover="disperse", parallel=True),
+        _one("once", prepare="once-1 once-2", recover="unonce", once=True),
+        _one("near", prepare="approach", recover="retreat", within=60.0),
+        _one("afterwards", recover="start-again", recover_when="started"),
+        _one("always", prepare="stop", recover="start-again", recover_when="started"),
     )
 }
+# The same Descriptions, after a change of the policies: by this rules have other names, hooks come and go.
+_CHANGED = {
+    profile.name: profile
+    for profile in (
+        _one("plain", prepare="drain", recover="undrain"),
+        _one("drain", prepare="drain late", recover="undrain unlate"),
+        _one("steps", prepare="step-1 step-2", recover="back-1", group="independent"),
+        _one("sit", prepare="sit-down", recover="stand-up"),
+        _one("oneway"),
+        _one("share-a", "hold", prepare="close-door", recover="open-door"),
+        _one("refuse"),
+    )
+}
+GENERATIONS = (PROFILES, {**PROFILES, **_CHANGED})
 NOTIFY = "tell"
 
 
-def hook(name: str) -> dict[str, Any]:
+def hook(name: str, once: bool = False) -> dict[str, Any]:
     """Return the hook of a name, as an artifact has it."""
-    return {"run": [PROGRAM, name], "timeout_seconds": HOOK_SECONDS}
+    made: dict[str, Any] = {"run": [PROGRAM, name], "timeout_seconds": HOOK_SECONDS}
+    return {**made, "retry": {"attempts": 1}} if once else made
 
 
 @cache
-def policies() -> PolicySet:
-    """Return the policies of all profiles."""
+def policies(generation: int = 0) -> PolicySet:
+    """Return the policies of all profiles, before or after they were changed."""
     matches: dict[str, list[dict[str, Any]]] = {"web": [], "db": []}
-    for profile in PROFILES.values():
+    suffix = "-renamed" if generation else ""
+    for profile in GENERATIONS[generation].values():
         condition = f'event.Description == "{profile.name}"'
         for stage in profile.stages:
+            match = _match(f"{profile.name}{suffix}", condition, stage)
             if profile.after:
                 early = f'{condition} && age < duration("{profile.after:g}s")'
-                matches[stage.policy].append({"id": f"{profile.name}-early", "condition": early, "output": "hold"})
-            match: dict[str, Any] = {"id": profile.name, "condition": condition, "output": stage.output}
-            match.update(approver=stage.approver, group=stage.group, notify=[hook(NOTIFY)])
-            if stage.prepare:
-                match["prepare"] = [hook(name) for name in stage.prepare]
-                match["recover"] = [hook(name) for name in stage.recover]
-                match.update(on_failure=stage.on_failure, parallel=stage.parallel)
+                held: dict[str, Any] = {"id": f"{profile.name}-early", "condition": early, "output": "hold"}
+                matches[stage.policy].append({**match, **held} if profile.early else held)
             matches[stage.policy].append(match)
     return policy_set(*(policy(*found, name=name) for name, found in matches.items()))
+
+
+def _match(rule: str, condition: str, stage: Stage) -> dict[str, Any]:
+    match: dict[str, Any] = {"id": rule, "condition": condition, "output": stage.output}
+    match.update(approver=stage.approver, group=stage.group, notify=[hook(NOTIFY)])
+    match.update(on_failure=stage.on_failure, parallel=stage.parallel, recover_when=stage.recover_when)
+    match["prepare"] = [hook(name, stage.once) for name in stage.prepare]
+    match["recover"] = [hook(name) for name in stage.recover]
+    if stage.within is not None:
+        match["prepare_within_seconds"] = stage.within
+    return match

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -34,7 +34,7 @@ from forewarn.runner.heartbeat import read as read_heartbeat
 from forewarn.runner.hooks import Command
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal import Journal
-from forewarn.runner.loop import Parts, Runner
+from forewarn.runner.loop import Parts, Reloaded, Runner
 from forewarn.runner.poller import Identity
 from tools.runner_profiles import policies
 from tools.scripted_clocks import ScriptedClocks
@@ -107,6 +107,7 @@ class World:
         self.wall_error = 0.0
         self.boot = 1
         self.booted_at = -5.0
+        self.generation = 0  # of the policies that a runner finds
         # How the service behaves
         self.read_fault: int | None = None
         self.post_fault: str | None = None  # "failed", "lost"
@@ -184,6 +185,19 @@ class World:
         self.boot += 1
         self.booted_at = self.now - 3.0
 
+    def change(self, event_id: str, **fields: Any) -> None:
+        """Let the service list a scheduled event with other content under the same id."""
+        life = self.model.find(event_id)
+        life.spec = replace(life.spec, **fields)
+        self.model._refresh()
+
+    def postpone(self, event_id: str, seconds: float) -> None:
+        """Let the service move NotBefore of a scheduled event: forward in time, or, if negative, towards now."""
+        life = self.model.find(event_id)
+        life.deadline += seconds
+        life.not_before, life.start_at = self.model._not_before(life.deadline)
+        self.model._refresh()
+
     def document(self, vm: str) -> Document:
         """Return what the service answers a VM."""
         self.model.request(vm)
@@ -250,13 +264,16 @@ class WorldClient:
 def show(world: World, document: Document, source: str, watcher: Any) -> None:
     """Write a document that the runner was shown into the ledger, unless it is the same as before."""
     events = [
-        [
-            event.event_id,
-            event.event_status,
-            event.description,
-            list(event.resources),
-            None if event.not_before is None else event.not_before.timestamp(),
-        ]
+        {
+            "id": event.event_id,
+            "type": event.event_type,
+            "status": event.event_status,
+            "description": event.description,
+            "resources": list(event.resources),
+            "source": event.event_source,
+            "duration": event.duration_in_seconds,
+            "not_before": None if event.not_before is None else event.not_before.timestamp(),
+        }
         for event in document.events
     ]
     shown = (events, bool(document.problems))
@@ -415,13 +432,22 @@ def new_runner(
     if beat is not None and beat.fields.get("last_good_poll") is not None:
         last_poll = Stamp.of(beat.fields["last_good_poll"])
     world.note_exits()
-    world.note("run", boot=world.boot, booted_at=world.booted_at)
+    generation = world.generation
+    world.note("run", boot=world.boot, booted_at=world.booted_at, generation=generation)
+
+    def reload() -> Reloaded:
+        client._shown = None  # so that what is decided by the new policies is judged by them
+        world.note("reload", generation=world.generation)
+        return Reloaded(policies(world.generation), None, 1.0)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)
         patch.setattr(assembly, "Journal", journal)
         identity = Identity(client, None, log, clocks.monotonic)
-        parts = assemble(client, identity, policies(), stop, stop.wake, Equipment(clocks, log, directory=directory))
-        runner = Runner(parts, stop, last_poll=last_poll, down_seconds=downtime(beat, clocks) if beat else None)
+        equipment = Equipment(clocks, log, directory=directory)
+        parts = assemble(client, identity, policies(generation), stop, stop.wake, equipment)
+        down = downtime(beat, clocks) if beat else None
+        runner = Runner(parts, stop, reload=reload, last_poll=last_poll, down_seconds=down)
     _show_drills(world, parts.drill_docket)
     return Instance(runner, parts, stop, executor, log)
 

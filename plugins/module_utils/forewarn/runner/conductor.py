@@ -246,19 +246,18 @@ class Conductor:
         if not life.confirmed or not _may_prepare(life):
             return
         left = self._seconds_left(life.event)
+        life.late = left is not None and left < SHORTEST_SECONDS
         if left is not None and left <= 0.0:
-            self._end_preparing(life, "NotBefore was brought forward, and is near")
+            self._end_preparing(life, "NotBefore is near")
         before_not_before = None if left is None else left + MARGIN_SECONDS
-        for run in life.plan.due_to_prepare(self._clocks.monotonic(), before_not_before):
-            if left is not None and left < SHORTEST_SECONDS:
-                self._no_time(life)
-                return
+        due = [] if life.late else life.plan.due_to_prepare(self._clocks.monotonic(), before_not_before)
+        for run in due:
             life.obstacle = self._obstacle(life, run, left)
             if life.obstacle:
                 return
             timeout = _timeout(run)
             self._start(life, run, timeout if left is None else min(timeout, left))
-        if left is not None and left < SHORTEST_SECONDS and life.plan.preparation()[0] == plans.WAITING:
+        if life.late and life.plan.preparation(True)[0] == plans.WAITING:
             self._no_time(life)
         else:
             self._look_at_preparation(life)
@@ -301,7 +300,7 @@ class Conductor:
 
     def _look_at_preparation(self, life: Life) -> bool:
         """Let the event's state follow from its hooks; return whether it is prepared, or can no longer be."""
-        state, run = life.plan.preparation()
+        state, run = life.plan.preparation(life.late)
         if not life.plan.wanted():
             reset = state == plans.SUCCEEDED and life.state in (states.PREPARING, states.PREPARED, states.FAILED)
             if reset:

@@ -192,12 +192,14 @@ class Stage:
         """Tell whether it is to be recovered; ``had_started``: the event has started, or may have."""
         return self.begun or (had_started and self.recover_when == STARTED)
 
-    def preparation(self) -> tuple[str, Run | None]:
+    def preparation(self, late: bool = False) -> tuple[str, Run | None]:
         """Return ``waiting``, ``running``, ``succeeded`` or ``failed``, and the hook that makes it so.
 
-        With ``on_failure: approve`` a hook that failed for good counts as ended.
+        With ``on_failure: approve`` a hook that failed for good counts as ended, and one for which it is too ``late``.
         """
-        ended = (SUCCEEDED, FAILED) if self.on_failure == APPROVE else (SUCCEEDED,)
+        ended: tuple[str, ...] = (SUCCEEDED,)
+        if self.on_failure == APPROVE:
+            ended = (SUCCEEDED, FAILED, WAITING, SKIPPED) if late else (SUCCEEDED, FAILED)
         open_runs = [run for run in self.prepare if run.status not in ended]
         if not open_runs:
             return SUCCEEDED, None
@@ -335,7 +337,7 @@ class Plan:
             return 0.0
         return max(0.0, left_seconds - stage.within_seconds)
 
-    def preparation(self) -> tuple[str, Run | None]:
+    def preparation(self, late: bool = False) -> tuple[str, Run | None]:
         """Return how far the wanted stages are, as ``Stage.preparation`` does. No hooks: ``succeeded``.
 
         What runs for an earlier decision is waited for as well.
@@ -343,7 +345,7 @@ class Plan:
         running = self.running(PREPARE)
         if running:
             return RUNNING, running[0]
-        found = [stage.preparation() for stage in self.wanted()]
+        found = [stage.preparation(late) for stage in self.wanted()]
         return next((item for state in (WAITING, FAILED) for item in found if item[0] == state), (SUCCEEDED, None))
 
     def failure(self) -> Run | None:
