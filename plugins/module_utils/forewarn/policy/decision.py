@@ -19,6 +19,8 @@ APPROVE, HOLD, ABSTAIN = "approve", "hold", "abstain"
 # From the most careful to the least; of several policies' wishes the most careful counts.
 APPROVERS = ("leader", "any", "witness")
 GROUPS = ("hold", "independent")
+# Which events recover hooks follow: those that were prepared for, or also those that started without that (SE-22).
+RECOVER_WHEN = ("prepared", "started")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,9 @@ class Verdict(NamedTuple):
 
     ``error`` is set where the policy could not be evaluated; the output is then ``hold``. ``where`` is file:line:column
     of the rule, or of the error. Hooks are as the artifact has them.
+
+    Preparation begins when NotBefore is at most ``prepare_within_seconds`` away (None: at once). ``recover_when`` is
+    one of ``RECOVER_WHEN``.
     """
 
     policy: str
@@ -83,6 +88,8 @@ class Verdict(NamedTuple):
     prepare: tuple[Mapping[str, Any], ...] = ()
     recover: tuple[Mapping[str, Any], ...] = ()
     notify: tuple[Mapping[str, Any], ...] = ()
+    prepare_within_seconds: float | None = None
+    recover_when: str = "prepared"
 
 
 class Decision(NamedTuple):
