@@ -386,6 +386,27 @@ class TestExplain:
         assert (result.returncode, result.stdout) == (2, "")
         assert says in result.stderr
 
+    def test_hooks_with_when_and_how_often_they_run(self, tmp_path: Path) -> None:
+        text = (
+            "name: p\nrule:\n  match:\n    - id: drain\n      output: approve\n      approver: witness\n      group: independent\n"
+            "      prepare:\n        - {run: [/bin/drain], retry: never}\n      prepare_within: 15m\n"
+            "      recover:\n        - {run: [/bin/undrain], retry: {attempts: 3, delay: 2s}}\n"
+            "      recover_when: started\n      notify:\n        - {run: [/bin/tell]}\n"
+        )
+        arguments = ("explain", "--policy", written(tmp_path, text), "--event", "-", "--now", "2022-04-11T22:20:00Z")
+        shown = policy(*arguments, "--vm-name", "other", stdin=json.dumps(EVENT)).stdout
+        for line in (
+            "prepare   run /bin/drain, once, from 15m before NotBefore\n",
+            "recover   run /bin/undrain, at most 3 times, again after 2 s, also where it started without preparation\n",
+            "notify    run /bin/tell\n",
+            "approval  not this VM now (not-the-leader): a witness, this VM approves in ",
+        ):
+            assert line in shown, shown
+        (told,) = json.loads(policy(*arguments, "--json", stdin=json.dumps(EVENT)).stdout)["explanations"]
+        assert told["decision"]["prepare"][0]["retry"] == {"attempts": 1}
+        (one,) = told["policies"]
+        assert (one["prepare_within_seconds"], one["recover_when"]) == (900.0, "started")
+
     def test_mistakes_in_the_policy_are_all_told(self, tmp_path: Path) -> None:
         result = policy("explain", "--policy", written(tmp_path, BAD), "--event", "-", stdin=json.dumps(EVENT))
         assert result.returncode == 2

@@ -98,7 +98,7 @@ class _Reference:
         if several:
             text = f"list of {text}" + (", at least one" if whole.get("minItems") else "")
         pattern = element.get("x-pattern")
-        return pattern if pattern else text
+        return f"{pattern} ({text})" if pattern and id(element) in self._names else pattern or text
 
     def _meaning(self, schema: Schema) -> str:
         whole = {**self._resolve(schema), **schema}

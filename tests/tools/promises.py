@@ -417,7 +417,8 @@ class Judge:
         """Tell whether this VM is to approve it, once it is prepared."""
         profile = listing.profile
         held = len(listing.resources) > 1 and profile.holds_groups
-        ours = profile.witness or (listing.place is not None and (listing.place == 0 or profile.name == "anyone"))
+        first = profile.witness or listing.place == 0 or profile.name == "anyone"
+        ours = listing.place is not None and first  # a witness outside waits, up to a minute
         ready = all(
             listing.succeeded("prepare", name) or (stage.on_failure == "approve" and listing.failed("prepare", name))
             for stage in listing.stages

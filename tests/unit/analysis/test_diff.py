@@ -32,6 +32,7 @@ rule:
     - {{id: rest, output: hold}}
 """
 DRAIN = "\n      prepare: [{run: [/bin/drain]}]"
+UNDRAIN = DRAIN + "\n      recover: [{run: [/bin/undrain]}]"
 
 
 def artifact(directory: Path, text: str) -> Artifact:
@@ -114,6 +115,10 @@ def test_slices_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (brief(9, DRAIN), brief(9, DRAIN.replace("drain", "empty")), INCOMPARABLE),
         (brief(9, DRAIN), brief(9, DRAIN + "\n      on_failure: approve"), MORE),
         (brief(9, DRAIN), brief(9, DRAIN + "\n      group: independent"), MORE),
+        (brief(9, DRAIN), brief(9, DRAIN + "\n      prepare_within: 15m"), LESS),
+        (brief(9, DRAIN + "\n      prepare_within: 15m"), brief(9, DRAIN + "\n      prepare_within: 20m"), MORE),
+        (brief(9, DRAIN), brief(9, DRAIN.replace("]}", "], retry: never}")), INCOMPARABLE),
+        (brief(9, UNDRAIN), brief(9, UNDRAIN + "\n      recover_when: started"), ALIKE),
         (brief(9, "\n      approver: any"), brief(), LESS),
         (brief(), brief(9, "\n      approver: witness"), MORE),
         (brief(), brief(9, "\n      notify: [{run: [/bin/tell]}]"), ALIKE),
@@ -121,6 +126,40 @@ def test_slices_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 )
 def test_verdicts(old: str, new: str, verdict: str, tmp_path: Path) -> None:
     assert difference(tmp_path, old, new).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        (
+            DRAIN,
+            DRAIN + "\n      prepare_within: 15m",
+            "prepare: /bin/drain (60 s) → /bin/drain (60 s) [within 900 s]",
+        ),
+        (
+            DRAIN,
+            DRAIN.replace("]}", "], retry: never}"),
+            "prepare: /bin/drain (60 s) → /bin/drain (60 s, once)",
+        ),
+        (
+            DRAIN,
+            DRAIN.replace("]}", "], retry: {attempts: 5, delay: 2s, max_delay: 1m}}"),
+            "prepare: /bin/drain (60 s) → /bin/drain (60 s, at most 5 times, again after 2 s, pauses of at most 60 s)",
+        ),
+        (
+            UNDRAIN.replace("undrain]", "undrain], retry: {delay: 1s}"),
+            UNDRAIN.replace("undrain]", "undrain], retry: {delay: 2s}"),
+            "recover: /bin/undrain (60 s, again after 1 s) → /bin/undrain (60 s, again after 2 s)",
+        ),
+        (
+            UNDRAIN,
+            UNDRAIN + "\n      recover_when: started",
+            "recover: /bin/undrain (60 s) → /bin/undrain (60 s) [when started]",
+        ),
+    ],
+)
+def test_when_hooks_run_is_told(old: str, new: str, what: str, tmp_path: Path) -> None:
+    assert [change.what for change in difference(tmp_path, brief(9, old), brief(9, new)).changes] == [what]
 
 
 def test_random_events_change_exactly_where_it_is_told(tmp_path: Path) -> None:

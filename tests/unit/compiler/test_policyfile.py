@@ -458,13 +458,23 @@ def test_the_documented_examples_of_expressions_have_the_code(repository: Path) 
 
 
 def test_the_examples_of_the_documentation_work(tmp_path: Path, repository: Path) -> None:
-    """The first two YAML blocks of docs/policies.md are a policy and its tests."""
-    policy, tests = (repository / "docs" / "policies.md").read_text().split("```yaml\n")[1:3]
+    """The first YAML block of docs/policies.md is a policy, the first below 'Tests' are its tests."""
+    before, after = (repository / "docs" / "policies.md").read_text().split("\n## Tests\n")
+    policy, tests = before.split("```yaml\n")[1], after.split("```yaml\n")[1]
     (tmp_path / "web-tier.yml").write_text(policy.split("```")[0])
     (tmp_path / "web-tier.test.yml").write_text(tests.split("```")[0])
     outcome = run_tests([tmp_path / "web-tier.test.yml"])
     assert (outcome.findings, [result.mismatches for result in outcome.failed]) == ([], [])
     assert not outcome.coverage[0].missing
+
+
+def test_the_matches_of_the_documentation_compile(tmp_path: Path, repository: Path) -> None:
+    text = (repository / "docs" / "policies.md").read_text()
+    matches = [block.split("```")[0] for block in text.split("```yaml\n") if block.startswith("    - id: ")]
+    assert len(matches) == 3
+    for match in matches:
+        (tmp_path / "p.yml").write_text("name: p\nrule:\n  match:\n" + match)
+        assert compile_policies([tmp_path / "p.yml"]).findings == []
 
 
 def test_the_documentation_names_every_key(repository: Path) -> None:

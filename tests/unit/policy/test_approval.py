@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from random import Random
 from typing import Any
 
 import pytest
 from forewarn.events import Event
 from forewarn.policy import approval
-from forewarn.policy.approval import TAKE_OVER_SECONDS, Standing, standing
+from forewarn.policy.approval import TAKE_OVER_SECONDS, Standing, standing, witness_delay
 from forewarn.policy.decision import APPROVE, HOLD, Decision
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,14 +63,14 @@ def test_an_event_in_doubt_is_never_approved(approver: str) -> None:
 def test_a_vm_that_is_not_affected_approves_only_as_a_witness() -> None:
     assert standing(decision(), "db_0", NOW, 1e6).code == approval.NOT_OURS
     assert standing(decision(approver="any"), "db_0", NOW, 1e6).code == approval.NOT_OURS
-    assert standing(decision(approver="witness"), "db_0", NOW).send
+    assert standing(decision(approver="witness"), "db_0", NOW, 60.0).send
 
 
 def test_a_vm_that_does_not_know_its_name_approves_only_as_a_witness() -> None:
     unknown = standing(decision(approver="any"), None, NOW, 1e6)
     assert unknown.code == approval.NOT_OURS
     assert "not known" in unknown.reason
-    assert standing(decision(approver="witness"), None, NOW).send
+    assert standing(decision(approver="witness"), None, NOW, 60.0).send
 
 
 def test_nothing_is_approved_once_not_before_has_passed_se_20() -> None:
@@ -133,6 +134,7 @@ def test_what_is_sent_was_approved_and_is_in_time(
         assert listed.not_before > NOW
         assert approver == "witness" or listed.place_of(vm) is not None
         assert approver != "leader" or seen_for >= TAKE_OVER_SECONDS * (listed.place_of(vm) or 0)
+        assert listed.place_of(vm) is not None or seen_for >= witness_delay(listed.key, vm)
     assert result.wait_seconds is None or result.wait_seconds > 0
 
 
@@ -141,3 +143,83 @@ def test_waiting_as_long_as_told_is_enough(place: int, seen_for: float) -> None:
     told = standing(decision(), f"web_{place}", NOW, seen_for)
     if told.wait_seconds is not None:
         assert standing(decision(), f"web_{place}", NOW, seen_for + told.wait_seconds + 1e-9).send
+
+
+def test_a_witness_waits_a_time_of_its_own() -> None:
+    witnessed = decision(approver="witness")
+    delay = witness_delay(witnessed.event.key, "db_0")
+    assert 0 < delay < 60
+    waiting = standing(witnessed, "db_0", NOW)
+    assert (waiting.code, waiting.wait_seconds) == (approval.NOT_LEADER, pytest.approx(delay))
+    assert "witness" in waiting.reason
+    assert f"in {int(delay) + 1} s" in waiting.reason
+    assert not standing(witnessed, "db_0", NOW, delay - 0.001).send
+    assert standing(witnessed, "db_0", NOW, delay).send
+
+
+def test_a_witness_among_the_resources_does_not_wait() -> None:
+    assert standing(decision(approver="witness"), "web_0", NOW).send
+    assert standing(decision(approver="witness"), "WEB_2", NOW).send
+
+
+@given(st.text(), st.one_of(st.none(), st.text()))
+def test_a_witness_s_delay_is_below_a_minute_and_the_same_again(event_key: str, name: str | None) -> None:
+    try:
+        f"{event_key}{name}".encode()
+    except UnicodeEncodeError:
+        return  # names of VMs are plain letters
+    delay = witness_delay(event_key, name)
+    assert 0 <= delay < 60
+    assert witness_delay(event_key, name) == delay
+    if name is not None and name.isascii():
+        assert witness_delay(event_key, name.upper()) == delay, "names are compared in any case (SE-14)"
+
+
+def test_the_delay_does_not_change_with_releases() -> None:
+    """Witnesses of different releases draw from one hat: the values are sha256 of key, NUL and name."""
+    assert witness_delay("c7061bac", "db_0") == pytest.approx(8.847816250741829)
+
+
+def test_delays_are_spread_evenly() -> None:
+    """Consecutive names, one event each: the share of each tenth of the minute is near a tenth."""
+    delays = [witness_delay(f"event-{event}", f"web_{vm}") for event in range(100) for vm in range(100)]
+    for tenth in range(10):
+        share = sum(1 for delay in delays if tenth * 6 <= delay < tenth * 6 + 6) / len(delays)
+        assert 0.09 < share < 0.11, tenth
+
+
+def senders(random: Random, witnesses: int, latency: float) -> int:
+    """Return how many of some witnesses approve one event, which starts ``latency`` after the first was sent.
+
+    Each polls once a second at a phase of its own, and approves by what its last document said.
+    """
+    listed = event(event_id=f"{random.getrandbits(128):032x}", resources=("hung_0",))
+    witnessed = decision(listed, approver="witness")
+    first = NOW
+    polls = []
+    for number in range(witnesses):
+        phase = random.random()
+        polls += [(phase + second, phase, f"app_{number}") for second in range(62)]
+    started: float | None = None
+    sent: set[str] = set()
+    for at, seen, name in sorted(polls):
+        if started is not None and at >= started:
+            break
+        if name not in sent and standing(witnessed, name, first + timedelta(seconds=at), at - seen).send:
+            sent.add(name)
+            started = at + latency if started is None else started
+    return len(sent)
+
+
+@pytest.mark.parametrize(
+    ("witnesses", "latency", "at_least"),
+    [(2, 0.1, 0.99), (5, 0.1, 0.98), (20, 0.1, 0.94), (2, 1.0, 0.95), (5, 1.0, 0.89), (20, 1.0, 0.65)],
+)
+def test_of_several_witnesses_one_approves(witnesses: int, latency: float, at_least: float) -> None:
+    """The shares that docs/policies.md states; whoever else sends is answered with 200, too (SE-31)."""
+    random = Random(20260504)
+    counts = [senders(random, witnesses, latency) for _ in range(1000)]
+    assert min(counts) == 1, "somebody always approves"
+    share = counts.count(1) / len(counts)
+    print(f"{witnesses} witnesses, start {latency} s after the approval: one sends in {share:.1%} of 1000 events")
+    assert share >= at_least

@@ -19,6 +19,7 @@ from forewarn.events import LATEST_API_VERSION, Document, Event, Vm
 from forewarn.imds.client import Client
 from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
 from forewarn.imds.limiter import READ_RESERVE, Limiter
+from forewarn.policy.approval import witness_delay
 from forewarn.policy.decision import APPROVE, HOLD, Decision, Facts
 from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.docket import Mode
@@ -258,8 +259,11 @@ def test_without_identity_a_witness_approves(bench: Bench) -> None:
     bench.instance_answer = http_fault(500)
     bench.approver = "witness"
     bench.document = listing(event())
-    bench.run(5)
+    bench.run(62)
     assert len(bench.posts) == 1
+    sent, _ids = bench.posts[0]
+    delay = witness_delay(event().key, None)
+    assert delay <= sent <= delay + 2, "its turn comes within a minute, and a poll"
 
 
 def test_what_is_learned_of_the_vm_is_decided_upon_at_once(bench: Bench) -> None:

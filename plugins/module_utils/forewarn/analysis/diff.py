@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..policy.artifact import Artifact
-from ..policy.decision import APPROVERS, GROUPS
+from ..policy.decision import APPROVERS, GROUPS, HOLD, RECOVER_WHEN
 from .abstract import Evaluation
 from .boxes import boxes, united, words
 from .decide import DOUBT, RULE, Decided, Outcome, Region, combine
+from .hookwords import hook_text
 from .proof import AnalysisError, Example, Prover, agrees
 from .reading import make_spaces, read_together
 from .space import Cell, Space
@@ -26,7 +28,11 @@ _TRIES = 50  # where an expression is not understood
 
 
 class Behaviour(NamedTuple):
-    """What a class's outcome amounts to. ``preparing``: each rule's prepare hooks with on_failure and parallel."""
+    """What a class's outcome amounts to.
+
+    ``preparing``: each rule's prepare hooks with on_failure, parallel and prepare_within_seconds. ``recover``: each
+    rule's recover hooks with recover_when.
+    """
 
     output: str
     approver: str
@@ -148,19 +154,20 @@ def _behaviours(decided: Decided) -> dict[Behaviour, int]:
 
 
 def _behaviour(regions: tuple[Region, ...], outcome: Outcome) -> Behaviour:
-    preparing = []
+    preparing, recover = [], []
     for region in regions:
-        if region.how == RULE and region.match is not None and region.match.data.get("prepare"):
-            data = region.match.data
-            preparing.append(
-                (_hooks(data["prepare"]), data.get("on_failure", "hold"), bool(data.get("parallel", False)))
-            )
+        data = region.match.data if region.how == RULE and region.match is not None else {}
+        if data.get("prepare"):
+            more = data.get("on_failure", HOLD), bool(data.get("parallel", False)), data.get("prepare_within_seconds")
+            preparing.append((_hooks(data["prepare"]), *more))
+        if data.get("recover"):
+            recover.append((_hooks(data["recover"]), data.get("recover_when", RECOVER_WHEN[0])))
     return Behaviour(
         outcome.output,
         outcome.approver if outcome.output == "approve" else "",
         outcome.group if outcome.output == "approve" and preparing else "",
         tuple(preparing),
-        _hooks(outcome.recover),
+        tuple(recover),
         _hooks(outcome.notify),
         (None, None, DOUBT) if outcome.how == DOUBT else (outcome.policy, outcome.rule, outcome.how),
     )
@@ -170,26 +177,16 @@ def _hooks(hooks: Any) -> tuple[str, ...]:
     return tuple(hook_text(hook) for hook in hooks)
 
 
-def hook_text(hook: Mapping[str, Any]) -> str:
-    """Return what a hook does, and within what time."""
-    what = (
-        " ".join(hook["run"])
-        if "run" in hook
-        else f"{hook['action']} {hook['unit']}"
-        if "unit" in hook
-        else hook["http"]
-    )
-    return f"{what} ({hook.get('timeout_seconds', 60.0):g} s)"
-
-
 def _what(old: Behaviour, new: Behaviour) -> str:
     told = []
     if old.output != new.output:
         told.append(f"{old.output} → {new.output}")
     if old.preparing != new.preparing:
         told.append(f"prepare: {_preparation(old)} → {_preparation(new)}")
-    hooks = (("recover", old.recover, new.recover), ("notify", old.notify, new.notify))
-    told += [f"{name}: {_list(before)} → {_list(after)}" for name, before, after in hooks if before != after]
+    if old.recover != new.recover:
+        told.append(f"recover: {_recovery(old)} → {_recovery(new)}")
+    if old.notify != new.notify:
+        told.append(f"notify: {_list(old.notify)} → {_list(new.notify)}")
     who = (("approver", old.approver, new.approver), ("group", old.group, new.group))
     told += [f"{name}: {before} → {after}" for name, before, after in who if before and after and before != after]
     if not told:
@@ -203,11 +200,19 @@ def _list(hooks: tuple[str, ...]) -> str:
 
 def _preparation(one: Behaviour) -> str:
     told = []
-    for hooks, on_failure, parallel in one.preparing:
-        more = [
-            word for word, is_so in (("approve on failure", on_failure == "approve"), ("parallel", parallel)) if is_so
-        ]
+    for hooks, on_failure, parallel, within in one.preparing:
+        notes = (
+            ("approve on failure", on_failure == "approve"),
+            ("parallel", parallel),
+            (f"within {within or 0:g} s", within is not None),
+        )
+        more = [word for word, is_so in notes if is_so]
         told.append(_list(hooks) + (f" [{', '.join(more)}]" if more else ""))
+    return ", ".join(told) or "nothing"
+
+
+def _recovery(one: Behaviour) -> str:
+    told = [_list(hooks) + (" [when started]" if when == "started" else "") for hooks, when in one.recover]
     return ", ".join(told) or "nothing"
 
 
@@ -226,6 +231,8 @@ def _effect(old: Behaviour, new: Behaviour) -> str:
     if old.output != "approve":
         return ALIKE
     directions = set()
+    if old.preparing and new.preparing and _begins(old) != _begins(new):  # the approval comes after it
+        directions.add(MORE if _begins(new) > _begins(old) else LESS)
     for order, before, after in (
         (APPROVERS, old.approver, new.approver),
         (GROUPS, old.group or GROUPS[-1], new.group or GROUPS[-1]),
@@ -245,11 +252,16 @@ def _effect(old: Behaviour, new: Behaviour) -> str:
     return directions.pop() if len(directions) == 1 else INCOMPARABLE
 
 
+def _begins(one: Behaviour) -> float:
+    """Return how many seconds before NotBefore the last preparation begins; infinite where that is at once."""
+    return min(math.inf if within is None else within for *_hooks, within in one.preparing)
+
+
 def _strictness(one: Behaviour) -> frozenset[tuple[str, str]]:
     """Return what must have been done before an approval, and what must have succeeded."""
-    done = {(hook, "done") for hooks, _on_failure, _parallel in one.preparing for hook in hooks}
+    done = {(hook, "done") for hooks, *_more in one.preparing for hook in hooks}
     succeeded = {
-        (hook, "succeeded") for hooks, on_failure, _parallel in one.preparing if on_failure == "hold" for hook in hooks
+        (hook, "succeeded") for hooks, on_failure, *_more in one.preparing if on_failure == HOLD for hook in hooks
     }
     return frozenset(done | succeeded)
 

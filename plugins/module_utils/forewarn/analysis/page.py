@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from ..policy.artifact import Artifact
-from .diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference, Part, hook_text
+from .diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference, Part
+from .hookwords import hook_texts
 from .table import Table, difference_table, verification_table
 from .verify import Finding, Report
 
@@ -269,11 +270,7 @@ def _rule(anchor: str, path: str, match: Mapping[str, Any], depth: int) -> str:
     ]
     if match.get("explanation"):
         lines.append(f'<p class="dim">Reason: <code>{_text(match["explanation"]["source"])}</code></p>')
-    lines += [
-        f'<p class="dim">{phase}: {_text(", ".join(map(hook_text, match[phase])))}</p>'
-        for phase in ("prepare", "recover", "notify")
-        if match.get(phase)
-    ]
+    lines += [f'<p class="dim">{phase}: {_text(", ".join(texts))}</p>' for phase, texts in hook_texts(match).items()]
     return f'<div class="rule{" inner" if depth else ""}" id="{anchor}">{"".join(lines)}</div>'
 
 

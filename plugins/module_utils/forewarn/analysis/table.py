@@ -21,8 +21,9 @@ from .abstract import Evaluation
 from .concrete import witness
 from .decide import RULE, Decided, Region, combine
 from .diagram import Forest
-from .diff import changed_classes, hook_text
+from .diff import changed_classes
 from .domains import Dimension
+from .hookwords import hook_texts
 from .phrases import phrase
 from .proof import Prover
 from .reading import Reading, make_spaces, read_together
@@ -342,11 +343,11 @@ def _region(one: _Region) -> dict[str, Any]:
     if region.match is not None:
         told["number"] = region.match.number
     if region.how == RULE:
-        hooks = {phase: [hook_text(hook) for hook in data.get(phase, ())] for phase in ("prepare", "recover", "notify")}
-        told.update({phase: texts for phase, texts in hooks.items() if texts})
+        hooks = hook_texts(data)
+        told.update(hooks)
         if region.output == APPROVE:
             told["approver"] = data.get("approver", "leader")
-            if hooks["prepare"]:
+            if "prepare" in hooks:
                 told["group"] = data.get("group", HOLD)
         if data.get("explanation"):
             told["explanation"] = " ".join(data["explanation"]["source"].split())

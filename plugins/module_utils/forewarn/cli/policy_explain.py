@@ -12,12 +12,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from ..analysis.domains import duration_text
+from ..analysis.hookwords import retry_text
 from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Document, DocumentError, parse_document, parse_time
 from ..policy.approval import Standing, standing
-from ..policy.decision import Decision, Facts
+from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
+from ..policy.timevalues import SECOND
 from ..runner.hooks import describe
 from .console import Console
 from .policy_common import add_api_version, add_facts, given_params, given_vm, write_json
@@ -137,11 +140,25 @@ def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...],
     by = f" by {decision.policy}/{decision.rule}" if decision.rule else ""
     console.line(f"{console.style('decision', 'bold')}  {output}{console.style(by)}")
     console.line(console.style(f"reason    {decision.reason}"))
-    for name, hooks in (("prepare", decision.prepare), ("recover", decision.recover), ("notify", decision.notify)):
-        for hook in hooks:
-            console.line(console.style(f"{name:<10}{describe(hook)}"))
+    for verdict in decision.verdicts:
+        if verdict.output != ABSTAIN:
+            _show_hooks(console, verdict)
     sends = "this VM, now" if answer.send else f"not this VM now ({answer.code}): {answer.reason}"
     console.line(console.style(f"approval  {sends}"))
+
+
+def _show_hooks(console: Console, verdict: Verdict) -> None:
+    within = verdict.prepare_within_seconds
+    begins = "" if within is None else f", from {duration_text(round(within * SECOND))} before NotBefore"
+    started = ", also where it started without preparation" if verdict.recover_when == "started" else ""
+    for name, hooks, when in (
+        ("prepare", verdict.prepare, begins),
+        ("recover", verdict.recover, started),
+        ("notify", verdict.notify, ""),
+    ):
+        for hook in hooks:
+            retry = retry_text(hook)
+            console.line(console.style(f"{name:<10}{describe(hook)}{f', {retry}' if retry else ''}{when}"))
 
 
 def _show_rule(console: Console, rule: RuleTrace, width: int) -> None:
@@ -189,6 +206,8 @@ def _trace_json(trace: PolicyTrace) -> dict[str, Any]:
         "output": trace.verdict.output,
         "rule": trace.verdict.rule,
         "reason": trace.verdict.reason,
+        "prepare_within_seconds": trace.verdict.prepare_within_seconds,
+        "recover_when": trace.verdict.recover_when,
         "rules": [
             {
                 "rule": rule.rule,

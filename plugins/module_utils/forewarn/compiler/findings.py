@@ -36,7 +36,7 @@ CODES = {
     "malformed": "A name, duration, unit or URL that is not written as it must be.",
     "too-short": "An empty list or text where something is needed.",
     "alternatives": "Two keys that exclude each other.",
-    "not-here": "A key that has no place beside a nested rule.",
+    "not-here": "A key that has no place beside a nested rule, or at a notify hook.",
     "not-supported": "A value that is planned, and refused until it works.",
     # the policy
     "duplicate-name": "Two parameters, variables, invariants or tests of one name.",
@@ -49,7 +49,8 @@ CODES = {
     "param-conflict": "A parameter that two policies declare with different types.",
     "command": "A command that the system cannot run as written.",
     "timeout-range": "A timeout of nothing, or of more than a day.",
-    "nothing-to-recover": "Recover hooks of a match that prepares nothing: they would never run.",
+    "out-of-range": "A number or duration beyond its limits.",
+    "nothing-to-recover": "Recover hooks of a match that prepares nothing, without recover_when: started.",
     "unencrypted": "A secret that would cross the network unencrypted.",
     "no-effect": "A key that changes nothing here.",
     # tests

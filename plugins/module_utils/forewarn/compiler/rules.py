@@ -25,7 +25,7 @@ from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
 SCHEMA = "policy.schema.json"
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
-_PREPARING = ("on_failure", "parallel", "group")  # keys that say how to prepare
+_PREPARING = ("on_failure", "parallel", "group", "prepare_within")  # keys that say how to prepare
 _APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
 
 
@@ -170,19 +170,26 @@ class _Compiler:
         )
         for key in ("prepare", "recover", "notify"):
             hooks = item.get(key)
-            match[key] = [self._hook(hook) for hook in hooks.items] if isinstance(hooks, Sequence) else []
-        if match["recover"] and not match["prepare"]:
+            match[key] = [self._hook(hook, key) for hook in hooks.items] if isinstance(hooks, Sequence) else []
+        if "prepare_within" in item.values:
+            match["prepare_within_seconds"] = self._seconds(item.get("prepare_within"), "prepare_within")
+        if text(item.get("recover_when")) == "started":
+            match["recover_when"] = "started"
+        elif match["recover"] and not match["prepare"]:
             self.file.add(
                 "nothing-to-recover",
                 "'recover' never runs here: it undoes what this match has prepared, and it prepares nothing",
                 item.keys["recover"],
-                "move it to the match that prepares",
+                "write 'recover_when: started' if it is to follow every event that started, "
+                "or move it to the match that prepares",
             )
         self._without_effect(item, match)
         return match, always
 
     def _without_effect(self, item: Mapping, match: dict[str, Any]) -> None:
         reasons = dict.fromkeys(_PREPARING, "nothing is prepared") if not match["prepare"] else {}
+        if not match["recover"]:
+            reasons["recover_when"] = "there are no recover hooks"
         if match["output"] == "hold":
             reasons.update(dict.fromkeys(_APPROVING, "a hold is never approved"))
         for key, reason in reasons.items():
@@ -190,7 +197,7 @@ class _Compiler:
                 message = f"'{key}' has no effect: {reason}"
                 self.file.add("no-effect", message, item.keys[key], "remove it", severity="warning")
 
-    def _hook(self, node: Node) -> dict[str, Any]:
+    def _hook(self, node: Node, phase: str) -> dict[str, Any]:
         hook: dict[str, Any] = {}
         if not isinstance(node, Mapping):
             return hook
@@ -208,7 +215,45 @@ class _Compiler:
                 message = "the secret would travel unencrypted"
                 self.file.add("unencrypted", message, node.keys["bearer"], "use a URL that begins with https://")
         hook["timeout_seconds"] = self._timeout(node.get("timeout"))
+        if "retry" in node.values:
+            retry = self._retry(node.get("retry"))
+            if phase == "notify":
+                message = "'retry' has no place here: notify hooks are best effort"
+                self.file.add("not-here", message, node.keys["retry"], "remove it")
+            elif retry:
+                hook["retry"] = retry
         return hook
+
+    def _retry(self, node: Node | None) -> dict[str, Any]:
+        """Return what the artifact says of a retry, without what the schema or this has reported."""
+        if not isinstance(node, Mapping):
+            return {"attempts": 1} if text(node) == "never" else {}
+        retry: dict[str, Any] = {}
+        attempts = node.get("attempts")
+        if isinstance(attempts, Scalar) and type(count := attempts.data()) is int:
+            retry["attempts"] = count
+        for key in ("delay", "max_delay"):
+            if key in node.values and (seconds := self._seconds(node.get(key), key)):
+                retry[f"{key}_seconds"] = seconds
+        if retry.get("max_delay_seconds", math.inf) < retry.get("delay_seconds", 0.0):
+            message = "the longest pause is shorter than the first"
+            self.file.add("out-of-range", message, node.get("max_delay") or node, "make it at least as long as 'delay'")
+        return retry
+
+    def _seconds(self, node: Node | None, name: str) -> float:
+        """Return a duration that must be above 0; 0 where a finding says that it is none."""
+        written = text(node)
+        if node is None or written is None:
+            return 0.0
+        try:
+            seconds = parse_duration(written) / SECOND
+        except ValueError as error:
+            if "range" in str(error):  # the schema has reported anything else
+                self.file.add("out-of-range", f"'{name}' is longer than anything that can be waited for", node)
+            return 0.0
+        if not seconds:
+            self.file.add("out-of-range", f"'{name}' must be above 0", node, "leave it out")
+        return seconds
 
     def _command(self, command: Sequence) -> None:
         program = command.items[0] if command.items else None

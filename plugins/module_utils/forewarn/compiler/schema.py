@@ -108,6 +108,9 @@ class _Teller:
                 self._enum(error, node, label)
             elif error.keyword == "pattern":
                 self._pattern(error, node, label)
+            elif error.keyword in ("minimum", "maximum"):
+                low, high = error.schema["minimum"], error.schema["maximum"]
+                self.file.add("out-of-range", f"{label} is between {low} and {high}, not {shown(error.value)}", node)
             else:
                 self._at_key(error, "too-short", f"{label} is empty", "give it at least one value, or leave it out")
 
@@ -205,7 +208,9 @@ class _Teller:
             found = f"the text {shown(value)}" if isinstance(value, str) else shown(value)
         is_text = isinstance(node, Scalar) and bool(text)
         suggestion = ""
-        if error.schema.get("title") == "Duration" and re.fullmatch(r"[0-9.]+", text):
+        if error.schema.get("title") == "Retry":
+            suggestion = f"write {_as_retry(text)}"
+        elif error.schema.get("title") == "Duration" and re.fullmatch(r"[0-9.]+", text):
             suggestion = f"say in which unit: {text}s"
         elif wanted == "a text" and is_text:
             suggestion = f'put it in quotes: "{text}"'
@@ -235,6 +240,8 @@ class _Teller:
         suggestion = ""
         if error.schema.get("title") == "Duration":
             suggestion = _as_duration(str(error.value))
+        elif error.schema.get("title") == "Retry":
+            suggestion = f"write {_as_retry(str(error.value))}"
         elif error.schema.get("examples"):
             suggestion = f"for example {error.schema['examples'][0]}"
         message = f"{label} must be {error.schema['x-pattern']}, not {shown(error.value)}"
@@ -246,6 +253,16 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError:  # an open quote
         return text.split()
+
+
+def _as_retry(text: str) -> str:
+    """Guess which retry was meant."""
+    if text.isdecimal() and int(text) > 1:
+        return f"{{attempts: {text}}}"
+    if re.fullmatch(r"([0-9]+(\.[0-9]+)?(h|ms|m|s))+", text):
+        return f"{{delay: {text}}}"
+    once = text.lower() in ("0", "1", "false", "none", *_FALSE) or closest(text, ["never"])
+    return "never" if once else "{attempts: 5}"
 
 
 def _as_duration(text: str) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from datetime import datetime
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from .decision import APPROVE, Decision
 
 TAKE_OVER_SECONDS = 30.0  # per place in Resources, after which the next VM stands in for a silent leader (SE-25)
+WITNESS_SPREAD_SECONDS = 60.0  # witnesses wait less than this, each a time of its own
 
 # Codes of Standing, for programs.
 SEND = "approve"
@@ -41,8 +43,9 @@ class Standing(NamedTuple):
 def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_for: float = 0.0) -> Standing:
     """Tell whether the VM named ``vm_name`` approves the decided event at ``now``.
 
-    ``approvable_for`` is for how many seconds this VM has seen the decision to be ``approve``: a VM further down in
-    Resources waits 30 s a place for those before it (SE-25, SE-32).
+    ``approvable_for`` is for how many seconds this VM has seen the decision to be ``approve`` without a break: a VM
+    further down in Resources waits 30 s a place for those before it (SE-25, SE-32), and a witness that is not among
+    them its ``witness_delay``.
     """
     event = decision.event
     if event.event_status == "Started":
@@ -62,6 +65,9 @@ def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_
         return Standing(
             GROUP, f"one approval would end the time that the other {len(event.resources) - 1} have to prepare"
         )
+    if place is None and (wait := witness_delay(event.key, vm_name) - approvable_for) > 0:
+        left = math.ceil(wait)
+        return Standing(NOT_LEADER, f"a witness, this VM approves in {left} s unless another has by then", wait)
     if decision.approver == "leader" and place:
         wait = place * TAKE_OVER_SECONDS - approvable_for
         if wait > 0:
@@ -70,3 +76,13 @@ def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_
                 NOT_LEADER, f"{event.resources[0]} leads; this VM, at place {place}, takes over in {left} s", wait
             )
     return Standing(SEND, decision.reason)
+
+
+def witness_delay(event_key: str, vm_name: str | None) -> float:
+    """Return for how many seconds, 0 to 60, a witness waits before it approves the event of this ``Event.key``.
+
+    The names decide, as if by lot: nobody needs to know of the others, and yet they hardly ever send at once. When the
+    first has approved, the others see the event started. A VM without a name has the lot of an empty one.
+    """
+    lot = hashlib.sha256(f"{event_key}\0{(vm_name or '').lower()}".encode()).digest()
+    return int.from_bytes(lot[:6], "big") / 2**48 * WITNESS_SPREAD_SECONDS

@@ -19,6 +19,8 @@ APPROVE, HOLD, ABSTAIN = "approve", "hold", "abstain"
 # From the most careful to the least; of several policies' wishes the most careful counts.
 APPROVERS = ("leader", "any", "witness")
 GROUPS = ("hold", "independent")
+# Which events recover hooks follow: those that were prepared for, or also those that started without that (SE-22).
+RECOVER_WHEN = ("prepared", "started")
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,10 @@ class Verdict(NamedTuple):
     """What one policy says of one event: ``approve``, ``hold`` or ``abstain``, which rule, why, and on what values.
 
     ``error`` is set where the policy could not be evaluated; the output is then ``hold``. ``where`` is file:line:column
-    of the rule, or of the error. Hooks are as the artifact has them. ``prepare_within_seconds`` before NotBefore the
-    preparation begins, at once if None. ``recover_when`` is ``prepared``, or ``started``: recover also after an event
-    that started without a preparation.
+    of the rule, or of the error. Hooks are as the artifact has them.
+
+    Preparation begins when NotBefore is at most ``prepare_within_seconds`` away (None: at once). ``recover_when`` is
+    one of ``RECOVER_WHEN``.
     """
 
     policy: str

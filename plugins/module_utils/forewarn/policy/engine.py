@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
 from .artifact import Artifact
-from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, Decision, Facts, Value, Values, Verdict
+from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, RECOVER_WHEN, Decision, Facts, Value, Values, Verdict
 from .evaluate import MAX_STEPS, Env
 from .functions import EvaluationError
 from .params import bind
@@ -193,7 +193,7 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
         recover=tuple(data.get("recover", ())),
         notify=tuple(data.get("notify", ())),
         prepare_within_seconds=data.get("prepare_within_seconds"),
-        recover_when=data.get("recover_when", "prepared"),
+        recover_when=data.get("recover_when", RECOVER_WHEN[0]),
     )
 
 

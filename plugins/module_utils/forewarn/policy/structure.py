@@ -13,11 +13,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from .decision import APPROVE, APPROVERS, GROUPS, HOLD
+from .decision import APPROVE, APPROVERS, GROUPS, HOLD, RECOVER_WHEN
 from .params import TYPES
 
 _Check = Callable[[Any, str], None]
 _SCALARS = (type(None), bool, int, float, str)
+MOST_ATTEMPTS = 1000  # of a hook
 
 _THIS_MACHINE = r"(?i)https?://(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?(?:[/?#].*)?"
 
@@ -106,14 +107,18 @@ def _match(value: Any, where: str) -> None:
         "on_failure": _among(HOLD, APPROVE),
         "parallel": _a(bool),
         "prepare": hooks,
+        "prepare_within_seconds": _seconds,
         "recover": hooks,
-        "notify": hooks,
+        "recover_when": _among(*RECOVER_WHEN),
+        "notify": _list(_notify_hook),
         "output": _among(APPROVE, HOLD),
         "rule": _block,
     }
     _object(required, optional, where, value)
     if ("rule" in value) == ("output" in value):
         raise ValueError(f"{where} has not exactly one of rule and output")
+    if value.get("recover") and not value.get("prepare") and value.get("recover_when") != "started":
+        raise ValueError(f"{where} has recover, and neither prepare nor recover_when: started")
     unknown = sorted(map(str, value.keys() - required.keys() - optional.keys()))
     if unknown:  # it may say when the match does not apply
         raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
@@ -131,7 +136,13 @@ def secret_in_clear(url: str) -> bool:
 
 def _hook(value: Any, where: str) -> None:
     kinds: dict[str, _Check] = {"run": _command, "unit": _a(str), "http": _a(str)}
-    optional = {**kinds, "action": _among("start", "stop"), "bearer": _bearer, "timeout_seconds": _number}
+    optional: dict[str, _Check] = {
+        **kinds,
+        "action": _among("start", "stop"),
+        "bearer": _bearer,
+        "timeout_seconds": _number,
+        "retry": _retry,
+    }
     _object({}, optional, where, value)
     if len(kinds.keys() & value.keys()) != 1:
         raise ValueError(f"{where} has not exactly one of {', '.join(kinds)}")
@@ -145,6 +156,27 @@ def _hook(value: Any, where: str) -> None:
     unknown = sorted(map(str, value.keys() - optional.keys()))
     if unknown:  # it may say how the hook is to be run
         raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
+
+
+def _notify_hook(value: Any, where: str) -> None:
+    _hook(value, where)
+    if "retry" in value:
+        raise ValueError(f"{where} has retry, and notify hooks are best effort")
+
+
+def _retry(value: Any, where: str) -> None:
+    optional = {"attempts": _attempts, "delay_seconds": _seconds, "max_delay_seconds": _seconds}
+    _object({}, optional, where, value)
+    if not value or value.keys() - optional.keys():
+        raise _fail(where, "made of " + ", ".join(optional))
+    if value.get("max_delay_seconds", float("inf")) < value.get("delay_seconds", 0):
+        raise _fail(where, "in order: its longest delay is below its first")
+
+
+def _attempts(value: Any, where: str) -> None:
+    _a(int)(value, where)
+    if not 1 <= value <= MOST_ATTEMPTS:
+        raise _fail(where, f"between 1 and {MOST_ATTEMPTS}")
 
 
 def _command(value: Any, where: str) -> None:
@@ -164,6 +196,12 @@ def _bearer(value: Any, where: str) -> None:
 def _number(value: Any, where: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
         raise _fail(where, "a number of seconds")
+
+
+def _seconds(value: Any, where: str) -> None:
+    _number(value, where)
+    if not value:
+        raise _fail(where, "a number of seconds above 0")
 
 
 def _expression(value: Any, where: str) -> None:

@@ -1,0 +1,44 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hooks of a match in words: what they do, how often, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def hook_text(hook: Mapping[str, Any]) -> str:
+    """Return what a hook does, within what time, and how often."""
+    what = (
+        " ".join(hook["run"])
+        if "run" in hook
+        else f"{hook['action']} {hook['unit']}"
+        if "unit" in hook
+        else hook["http"]
+    )
+    retry = retry_text(hook)
+    return f"{what} ({hook.get('timeout_seconds', 60.0):g} s{f', {retry}' if retry else ''})"
+
+
+def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return, by phase, what the hooks of a match do, and last when they do it; phases without hooks are left out."""
+    found = {phase: [hook_text(hook) for hook in match.get(phase, ())] for phase in ("prepare", "recover", "notify")}
+    if found["prepare"] and "prepare_within_seconds" in match:
+        found["prepare"].append(f"from {match['prepare_within_seconds']:g} s before NotBefore")
+    if found["recover"] and match.get("recover_when") == "started":
+        found["recover"].append("also where the event started without preparation")
+    return {phase: texts for phase, texts in found.items() if texts}
+
+
+def retry_text(hook: Mapping[str, Any]) -> str:
+    """Return what a hook says of running again, in words; empty if it says nothing."""
+    retry = hook.get("retry", {})
+    if retry.get("attempts") == 1:
+        return "once"
+    told = [f"at most {retry['attempts']} times"] if "attempts" in retry else []
+    for key, words in (("delay_seconds", "again after"), ("max_delay_seconds", "pauses of at most")):
+        if key in retry:
+            told.append(f"{words} {retry[key]:g} s")
+    return ", ".join(told)
