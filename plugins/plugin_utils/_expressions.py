@@ -27,7 +27,7 @@ from ..module_utils.forewarn.compiler.types import (
 )
 from ..module_utils.forewarn.errors import InputError
 from ..module_utils.forewarn.policy import timevalues
-from ..module_utils.forewarn.policy.evaluate import Builder, Scope
+from ..module_utils.forewarn.policy.evaluate import Builder, Scope, guarded
 from ..module_utils.forewarn.policy.params import convert
 from ._policies import plain
 
@@ -69,7 +69,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
     if checked.form is None or checked.type is None:
         raise ExpressionError(source, checked.findings)
     scope = Scope(tuple(variables))
-    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form))
     return _shown(closure(scope.environment(given)), checked.type)
 
 

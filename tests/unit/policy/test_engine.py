@@ -299,10 +299,37 @@ def test_nested_rules_inside_nested_rules() -> None:
         {"id": "c", "output": "hold"},
     ]
     assert decide(policy_set(nested(None, inner))).rule == "outer.c"
-    inner[0]["condition"] = "event.EventType == 'Freeze'"
-    assert (
-        decide(policy_set(nested(None, inner))).rule == "after"
-    )  # b's abstention ends outer's search, not outer's own
+
+
+def test_a_conditional_rule_without_a_match_ends_the_search_of_every_rule_around_it() -> None:
+    """Not only its own siblings are not tried: what follows an unconditional group that holds it is not either."""
+    brief = {"id": "brief", "condition": "event.DurationInSeconds == 1", "output": "hold"}
+    freezes = {"id": "freezes", "condition": "event.EventType == 'Freeze'", "rule": [brief]}
+    sibling = {"id": "sibling", "output": "approve"}
+    group: list[dict[str, Any]] = [freezes]
+    policies = policy_set(policy({"id": "group", "rule": group}, {"id": "after", "output": "approve"}, name="nest"))
+    decision = decide(policies)
+    assert (decision.output, decision.policy, decision.rule) == ("hold", None, None)
+    assert [verdict.output for verdict in decision.verdicts] == ["abstain"]
+    (trace,) = policies.explain(FREEZE, Document(1, (FREEZE,)), FACTS)
+    assert [(rule.rule, rule.result) for rule in trace.rules] == [
+        ("group", "true"),
+        ("group.freezes", "true"),
+        ("group.freezes.brief", "false"),
+        ("after", "not reached"),
+    ]
+    assert trace.verdict == decision.verdicts[0]
+    assert decide(policies, replace(FREEZE, event_type="Reboot")).rule == "after"
+    assert decide(policies, replace(FREEZE, duration_in_seconds=1)).rule == "group.freezes.brief"
+    group.append(sibling)
+    deep = {"id": "a", "rule": [{"id": "b", "condition": "true", "rule": group}, sibling]}
+    assert [v.output for v in decide(policy_set(policy(deep, sibling))).verdicts] == ["abstain"]
+
+
+def test_unconditional_rules_without_a_match_in_a_conditional_one_end_the_search() -> None:
+    inner = [{"id": "group", "rule": [when("false", "approve")]}]
+    decision = decide(policy_set(nested("event.EventType == 'Freeze'", inner)))
+    assert [verdict.output for verdict in decision.verdicts] == ["abstain"]
 
 
 def test_variables_of_a_nested_rule() -> None:

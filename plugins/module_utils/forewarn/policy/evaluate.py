@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from .functions import FUNCTIONS, EvaluationError, LimitError
+from .functions import FUNCTIONS, EvaluationError, InternalError, LimitError
 from .regex import compile_program
 
 Env = list[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
@@ -64,6 +64,23 @@ def names(form: Form) -> set[str]:
     if form[0] == "variable":
         return {"variables." + form[4]}
     return set().union(*(names(part) for part in parts(form)))
+
+
+def guarded(closure: Closure) -> Closure:
+    """Return the closure of a whole expression so that it raises EvaluationError and nothing else.
+
+    Whatever else comes out of it is no answer of CEL, and must not become one: it is an InternalError.
+    """
+
+    def call(env: Env) -> Any:
+        try:
+            return closure(env)
+        except EvaluationError:
+            raise
+        except Exception as error:  # a defect, or a form of another make: of any type, and always without an answer
+            raise InternalError(f"{type(error).__name__}: {error}") from error
+
+    return call
 
 
 class Failed:

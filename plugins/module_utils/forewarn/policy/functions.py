@@ -48,6 +48,18 @@ class LimitError(EvaluationError):
     """The loops took too many steps. Nothing absorbs that: an answer found after it would depend on the limit."""
 
 
+class InternalError(EvaluationError):
+    """The evaluator itself failed. The form may be of another make than ours: an artifact is checked for its digest,
+    and each form for its structure, but not for its types.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"internal error ({what}): this is a defect of forewarn, unless another program made the artifact; "
+            "please report it"
+        )
+
+
 def _int(value: int) -> int:
     if INT_MIN <= value <= INT_MAX:
         return value
