@@ -300,7 +300,7 @@ class CelPython:
         }
         try:
             result = program.evaluate(given)
-        except (CELEvalError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except (CELEvalError, ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
             return Outcome("error", f"{type(error).__name__}: {error.args[:1]}")
         return Outcome("value", _from_celpy(result))
 
