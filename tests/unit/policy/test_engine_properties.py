@@ -38,6 +38,7 @@ DEFAULTS: Mapping[str, Any] = {
     "names": ["web_0"],
     "sizes": [0, 9],
     "roles": {"role": "web"},
+    "zone": "Nowhere/Land",
 }
 PARAM_ENTRIES: list[Mapping[str, Any]] = [
     {"name": name, "type": str(type_), "default": DEFAULTS[name]} for name, type_ in PARAMS.items()
