@@ -53,7 +53,7 @@ def decide(
 def cel(values: Mapping[str, Any], expression: str, types: Mapping[str, str] | None = None) -> Any:
     """Return the value of a CEL expression, which is type-checked first, over the entries of a mapping."""
     try:
-        wanted: dict[str, str] = _policies.plain(types or {}, "types")
+        wanted: dict[str, str] = _policies.plain({} if types is None else types, "types")
         return _expressions.evaluate(values, str(expression), wanted)
     except (ForewarnError, EvaluationError) as error:
         raise AnsibleFilterError(f"forewarn.azure.cel: {error}") from error
@@ -88,6 +88,12 @@ def _vm(vm: Any) -> Vm:
     fields = {"name": vm} if isinstance(vm, str) else vm
     if not isinstance(fields, dict) or not fields.keys() <= _VM_FIELDS:
         raise InputError(f"vm is neither a name nor a mapping of {', '.join(sorted(_VM_FIELDS))}.")
+    for name, value in fields.items():
+        if name == "tags" and value is not None:
+            if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+                raise InputError("vm: tags is no mapping of texts to texts.")
+        elif value is not None and not isinstance(value, str):
+            raise InputError(f"vm: {name} is no text.")
     return Vm(**fields)
 
 

@@ -27,7 +27,7 @@ from ..module_utils.forewarn.compiler.types import (
 )
 from ..module_utils.forewarn.errors import InputError
 from ..module_utils.forewarn.policy import timevalues
-from ..module_utils.forewarn.policy.evaluate import Builder, Scope
+from ..module_utils.forewarn.policy.evaluate import Builder, Scope, guarded
 from ..module_utils.forewarn.policy.params import convert
 from ._policies import plain
 
@@ -49,6 +49,11 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
         )
     if not isinstance(values, Mapping):
         raise InputError("the values are no mapping of names.")
+    if not isinstance(types, Mapping):
+        raise InputError("types is no mapping of names to types.")
+    for name, kind in types.items():
+        if not isinstance(kind, str):
+            raise InputError(f"types: {name} is declared as {kind}, which is no text.")
     names = [name for name in dict.fromkeys(_WORD.findall(source)) if name in values or name in types]
     variables: dict[str, Type] = {}
     given: dict[str, Any] = {}
@@ -69,7 +74,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
     if checked.form is None or checked.type is None:
         raise ExpressionError(source, checked.findings)
     scope = Scope(tuple(variables))
-    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form))
     return _shown(closure(scope.environment(given)), checked.type)
 
 

@@ -19,7 +19,6 @@ from forewarn.events import Document, Event, Vm
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
-from forewarn.policy.evaluate import MAX_STEPS
 from forewarn.policy.params import bind
 from forewarn.policy.program import Program
 from forewarn.policy.view import DocumentView
@@ -156,7 +155,7 @@ def forewarn(artifact: Artifact) -> Contender:
         roots = DocumentView(case.document, Facts(NOW, ME)).roots(case.event, params)
 
         def decide() -> str | None:
-            match, error = program.first_match(program.environment(MAX_STEPS, None, roots))
+            match, error, _reason = program.answer(roots)
             if error is not None:
                 raise AssertionError(error)
             return None if match is None else match.rule

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The same expressions over the same events, here and in two other CEL engines: no answer may differ.
 
-FOREWARN_DIFFERENTIAL=20 makes twenty times as many expressions, from other seeds.
+An evaluation is one expression on one set of values, here and in another engine. FOREWARN_EVALUATIONS=1000000 asks for
+a million of them instead of DEFAULT_EVALUATIONS. How many there were of each outcome: ``-rP``.
 """
 
 # ruff: noqa: SIM905  # a list of short texts reads better as one
@@ -18,10 +19,18 @@ from typing import Any
 import pytest
 from forewarn.compiler import types as t
 from forewarn.compiler.types import Declarations
+from tools.cel_calls import calls, sample
 from tools.cel_expressions import DECLARATIONS, Generator, values
 from tools.cel_oracles import MISSING, CelPython, Google, Ours, Outcome, strict
 
-FACTOR = int(os.environ.get("FOREWARN_DIFFERENTIAL", "1"))
+DEFAULT_EVALUATIONS = 24_000
+EVALUATIONS = int(os.environ.get("FOREWARN_EVALUATIONS", DEFAULT_EVALUATIONS))
+# The shares of random expressions, evaluated by each engine, and of single calls. The rest is at the edges below.
+EXPRESSIONS, PLAIN_EXPRESSIONS, CALLS = (EVALUATIONS * share // 100 for share in (48, 4, 48))
+CHUNK = 6_000  # evaluations of one test
+SHOWN = 5  # disagreements told of one test
+
+ALL_CALLS = list(calls())
 
 # Google's engine fails where a text is cut from before its end up to its end; by the extension's definition (and in
 # cel-go) only an end beyond the text is an error.
@@ -37,51 +46,97 @@ def _explained(ours: Outcome, theirs: Outcome, errors: set[str]) -> str | None:
     return None
 
 
-def _run(engine: Google | CelPython, plain: bool, expressions: int, seed: int) -> Counter[str]:
-    """Compare; ``plain`` as Generator has it. Where cel-python fails and we have a value, Google is the judge."""
-    random = Random(seed)
-    count: Counter[str] = Counter()
-    for _ in range(expressions):
-        source = Generator(random, plain).expression()
-        ours = Ours(source, DECLARATIONS)
+class Comparison:
+    """Counts what comes of evaluations here and there, and keeps what may not be."""
+
+    def __init__(self) -> None:
+        self.count: Counter[str] = Counter()
+        self.disagreements: list[str] = []
+
+    def compare(
+        self, ours: Ours, engine: Google | CelPython, given: Mapping[str, Any], may_fail_there: bool = False
+    ) -> None:
+        """Evaluate here and there. ``may_fail_there``: where it fails there, another engine is the judge."""
+        assert ours.type is not None
+        outcome, theirs = ours.run(given), engine.run(ours.source, given, ours.type)
+        self.count["evaluations"] += 1
+        if outcome.same(theirs):
+            self.count[f"same {outcome.kind}"] += 1
+        elif may_fail_there and outcome.kind == "value" and theirs.kind == "error":
+            self.count["failed there"] += 1
+        else:
+            reason = _explained(outcome, theirs, ours.errors(given))
+            self.count[reason or "disagreements"] += 1
+            if reason is None:
+                shown = _shown(given, ours.source)
+                self.disagreements.append(f"{ours.source}\nhere: {outcome}\nthere: {theirs}\n{shown}")
+
+    def end(self, what: str) -> Counter[str]:
+        """Print the counts, and fail if there was a disagreement."""
+        print(f"differential, {what}: {dict(self.count)}")
+        assert not self.disagreements, "\n\n".join(self.disagreements[:SHOWN])
+        return self.count
+
+
+def _chunks(evaluations: int) -> range:
+    return range(max(1, -(-evaluations // CHUNK)))
+
+
+def _random_expressions(engine: Google | CelPython, plain: bool, evaluations: int, inputs: int, seed: int) -> Any:
+    random, comparison = Random(seed), Comparison()
+    while comparison.count["evaluations"] < evaluations:
+        ours = Ours(Generator(random, plain).expression(), DECLARATIONS)
         if ours.type is None:
-            count["refused"] += 1
+            comparison.count["refused"] += 1
             continue
-        for _ in range(2):
-            given = values(random, plain)
-            outcome, theirs = ours.run(given), engine.run(source, given, ours.type)
-            if outcome.same(theirs):
-                count[f"same {outcome.kind}"] += 1
-            elif plain and outcome.kind == "value" and theirs.kind == "error":
-                count["failed there"] += 1
-            else:
-                reason = _explained(outcome, theirs, ours.errors(given))
-                assert reason, f"{source}\nhere: {outcome}\nthere: {theirs}\n{_shown(given, source)}"
-                count[reason] += 1
-    print(f"differential, {type(engine).__name__}: {dict(count)}")
-    return count
+        for _ in range(inputs):
+            comparison.compare(ours, engine, values(random, plain), may_fail_there=plain)
+    return comparison.end(f"expressions, {type(engine).__name__}")
 
 
 def _shown(given: Mapping[str, Any], source: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not MISSING and name in source}
 
 
-@pytest.mark.parametrize("seed", range(4 * FACTOR))
+@pytest.mark.parametrize("seed", _chunks(EXPRESSIONS))
 def test_random_expressions_against_google(seed: int) -> None:
-    count = _run(Google(DECLARATIONS), False, 1500, 20260131 + seed)
-    assert count["same value"] > 1500, count
-    assert count["same error"] > 500, count
-    assert count["refused"] < 150, count
-    assert count["stricter on purpose"] < 60, count
+    evaluations = min(CHUNK, EXPRESSIONS)
+    count = _random_expressions(Google(DECLARATIONS), False, evaluations, 2, 20260131 + seed)
+    assert count["same value"] > 0.5 * evaluations, count
+    assert count["same error"] > 0.1 * evaluations, count
+    assert count["refused"] < 0.1 * evaluations, count
+    assert count["stricter on purpose"] < 0.05 * evaluations, count
 
 
-@pytest.mark.parametrize("seed", range(2 * FACTOR))
+@pytest.mark.parametrize("seed", _chunks(PLAIN_EXPRESSIONS))
 def test_random_expressions_against_cel_python(seed: int) -> None:
-    count = _run(CelPython(DECLARATIONS), True, 400, 20260131 + seed)
-    assert count["same value"] > 400, count
-    assert count["same error"] > 50, count
-    assert count["failed there"] < 20, count
-    assert count["refused"] < 40, count
+    """Where cel-python fails and we have a value, Google's engine is the judge."""
+    evaluations = min(CHUNK, PLAIN_EXPRESSIONS)
+    count = _random_expressions(CelPython(DECLARATIONS), True, evaluations, 2, 20260131 + seed)
+    assert count["same value"] > 0.5 * evaluations, count
+    assert count["same error"] > 0.05 * evaluations, count
+    assert count["failed there"] < 0.05 * evaluations, count
+    assert count["refused"] < 0.1 * evaluations, count
+
+
+@pytest.mark.parametrize("seed", _chunks(CALLS))
+def test_every_call_with_every_kind_of_argument(seed: int) -> None:
+    """Each overload and each macro by itself; every tenth time the values are written into the expression, too."""
+    random, comparison = Random(20260131 + seed), Comparison()
+    each = -(-min(CHUNK, CALLS) // len(ALL_CALLS))
+    for call in ALL_CALLS:
+        declarations = Declarations(call.variables)
+        ours = Ours(call.source, declarations)
+        assert ours.type is not None, (call, ours.findings)
+        given, written = Google(declarations), Google(declarations, written=True)
+        for number in range(each):
+            extreme = number % 10 == seed % 10
+            engine = written if extreme else given
+            comparison.compare(ours, engine, {k: sample(random, type_, extreme) for k, type_ in call.variables.items()})
+    count = comparison.end("calls")
+    evaluations = each * len(ALL_CALLS)
+    assert count["same value"] > 0.7 * evaluations, count
+    assert count["same error"] > 0.05 * evaluations, count
 
 
 OPERATORS = ("+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=")

@@ -18,6 +18,7 @@ from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.types import Declarations, Type
 from forewarn.policy import timevalues as tv
 
+from .cel_calls import ZONES as ANY_ZONES
 from .cel_oracles import MISSING
 
 PARAMS: Mapping[str, Type] = {
@@ -30,9 +31,13 @@ PARAMS: Mapping[str, Type] = {
     "names": t.list_of(t.STRING),
     "sizes": t.list_of(t.INT),
     "roles": t.map_of(t.STRING, t.STRING),
+    "zone": t.STRING,
 }
 DECLARATIONS: Declarations = policy_declarations("2020-07-01", PARAMS, {}, {})
-RESULTS = ("bool", "bool", "bool", "bool", "int", "string", "double", "timestamp", "duration", "uint", "bytes", "texts")
+RESULTS = (
+    *("bool", "bool", "bool", "bool", "int", "string", "double", "timestamp", "duration", "uint", "bytes"),
+    *("texts", "rows", "table"),
+)
 
 INTS = (
     "0 1 2 3 9 -1 -2 10 60 900 9223372036854775807 -9223372036854775808 9223372036854775806 4611686018427387904 "
@@ -75,11 +80,16 @@ KNOWN_VALUES = {
     "EventSource": ("Platform", "User"),
     "ResourceType": ("VirtualMachine",),
 }
-_ACCESSORS = ("FullYear", "Month", "Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "Hours", "Minutes", "Seconds")
+_ACCESSORS = ("FullYear", "Month", "Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "Hours", "Minutes", "Seconds",
+              "Milliseconds")  # fmt: skip
 
 
 class Generator:
-    """Writes expressions. ``plain`` keeps to what cel-python evaluates as the definition says (docs/cel.md)."""
+    """Writes expressions. ``plain`` keeps to what cel-python evaluates as the definition says (docs/cel.md).
+
+    Kinds beside CEL's types: ``texts`` and ``ints`` are lists, ``rows`` lists of texts, ``roles`` maps of texts,
+    ``table`` maps of texts to lists, ``ids`` maps of ints to texts.
+    """
 
     def __init__(self, random: Random, plain: bool = False) -> None:
         self.random = random
@@ -93,7 +103,7 @@ class Generator:
         return self.make(kind, self.random.randint(1, 4))
 
     def make(self, kind: str, depth: int) -> str:
-        """Return an expression of a kind: a CEL type, or texts, ints, roles for lists and maps."""
+        """Return an expression of a kind."""
         if depth <= 0 or self.random.random() < 0.12:
             return self._leaf(kind)
         if self.random.random() < 0.06:
@@ -149,7 +159,15 @@ class Generator:
             return pick(f"{event}.Resources", "params.names", f"[{some}]")
         if kind == "ints":
             return pick("params.sizes", f"[{', '.join(pick(*INTS) for _ in range(self.random.randint(0, 3)))}]")
-        return pick("params.roles", "vm.tags", "{'role': 'web', 'a': 'b'}", "{'a': 'x'}")
+        if kind == "rows":
+            return pick("[]", "[[], ['a']]", f"[{self._leaf('texts')}, {self._leaf('texts')}]", "[[]]")
+        if kind == "table":
+            return pick(
+                "{}", "{'a': []}", f"{{'a': {self._leaf('texts')}, {self._leaf('string')}: {self._leaf('texts')}}}"
+            )
+        if kind == "ids":
+            return pick("{}", "{1: 'a'}", f"{{{self._leaf('int')}: {self._leaf('string')}, 0: 'b'}}")
+        return pick("params.roles", "vm.tags", "{'role': 'web', 'a': 'b'}", "{'a': 'x'}", "{}")
 
     def _loop(self, kind: str, source: str, macro: str, body: str, depth: int) -> str:
         self._counter += 1
@@ -164,7 +182,11 @@ class Generator:
         return f"{source}.{macro}({name}, {inner})"
 
     def _range(self, depth: int) -> tuple[str, str]:
-        kind = self._pick("event", "event", "string", "int", "key")
+        kind = self._pick("event", "event", "string", "int", "key", *([] if self.plain else ["texts", "column"]))
+        if kind == "texts":
+            return "texts", f"({self.make('rows', depth)})"
+        if kind == "column":
+            return "string", f"({self.make('table', depth)})"
         if kind == "event":
             return "event", "events"
         if kind == "key":
@@ -174,7 +196,7 @@ class Generator:
 
     def _bool(self, depth: int) -> str:
         random, event = self.random, self._event()
-        choice = random.randrange(16)
+        choice = random.randrange(17)
         if choice < 4:
             operator = self._pick(" && ", " || ")
             return operator.join(self._operand("bool", depth) for _ in range(random.randint(2, 3)))
@@ -209,8 +231,34 @@ class Generator:
                 f"[{self.make('double', depth)}] == [{self.make('double', depth)}]",
                 f"{self._operand('double', depth)} in [{self.make('double', depth)}, {self.make('double', depth)}]",
                 f"{self._operand('roles', depth)} == {self._operand('roles', depth)}",
+                f"{self._operand('bytes', depth)} in [{self.make('bytes', depth)}]",
+                f"{self._operand('timestamp', depth)} in [{self.make('timestamp', depth)}]",
             )
+        if choice == 15:
+            return self._contained(depth)
         return f"{event}.DurationInSeconds {self._pick('>=', '<', '==', '>')} {self._pick('0', '9', '-1', '30')}"
+
+    def _contained(self, depth: int) -> str:
+        """Return a test of containers in containers, empty ones above all."""
+        kind = self._pick("string", "texts", "int", "roles", "bool")
+        empty = f"{self._operand(kind, depth)} in {self._pick('[]', '[] + []', '[[]][0]')}"
+        if self.plain:
+            return empty
+        return self._pick(
+            empty,
+            f"{self._operand('texts', depth)} in {self._operand('rows', depth)}",
+            f"{self._operand('rows', depth)} {self._pick('==', '!=')} {self._operand('rows', depth)}",
+            f"{self._operand('table', depth)} {self._pick('==', '!=')} {self._operand('table', depth)}",
+            f"{self._operand('string', depth)} in {self._operand('table', depth)}",
+            f"{self._operand('int', depth)} in {self._operand('ids', depth)}",
+            f"{self._operand('bool', depth)} in {{true: 1}}",
+            f"has({self._pick('params.roles', 'vm.tags')}.{self._pick('role', 'a', 'b')})",
+        )
+
+    def _zone(self, depth: int) -> str:
+        """Return a time zone, that may not exist where the compiler cannot tell."""
+        known = f"'{self._pick(*ZONES)}'"
+        return self._pick("", "", known, known, "params.zone", "" if self.plain else self.make("string", depth))
 
     def _int(self, depth: int) -> str:
         choice = self.random.randrange(11)
@@ -220,13 +268,11 @@ class Generator:
         if choice == 4:
             return f"-({self.make('int', depth)})"
         if choice == 5:
-            kind = self._pick("string", "texts", "roles", "ints")
+            kind = self._pick("string", "texts", "roles", "ints", *([] if self.plain else ["rows", "table", "bytes"]))
             text = self._operand(kind, depth)
             return f"{text}.size()" if self.random.random() < 0.5 else f"size({text})"
         if choice == 6:
-            accessor = self._pick(*_ACCESSORS, *([] if self.plain else ["Milliseconds"]))
-            zone = "" if self.random.random() < 0.5 or self.plain else f"'{self._pick(*ZONES)}'"
-            return f"{self._operand('timestamp', depth)}.get{accessor}({zone})"
+            return f"{self._operand('timestamp', depth)}.get{self._pick(*_ACCESSORS)}({self._zone(depth)})"
         if choice == 7:
             return f"{self._operand('duration', depth)}.get{self._pick('Hours', 'Minutes', 'Seconds')}()"
         if choice == 8 and not self.plain:
@@ -240,7 +286,8 @@ class Generator:
         return f"{self._operand('ints', depth)}[{index}]"
 
     def _small(self) -> str:
-        return self._pick("-1", "0", "1", "2", "3", "5", "params.n")
+        extreme = ("9223372036854775807", "-9223372036854775808") if self.random.random() < 0.1 else ()
+        return self._pick("-1", "0", "1", "2", "3", "5", "params.n", *extreme)
 
     def _uint(self, depth: int) -> str:
         if self.random.random() < 0.6:
@@ -258,7 +305,7 @@ class Generator:
         return f"double({self.make(self._pick('int', 'double', *([] if self.plain else ['string', 'uint'])), depth)})"
 
     def _string(self, depth: int) -> str:
-        choice = self.random.randrange(4 if self.plain else 12)
+        choice = self.random.randrange(4 if self.plain else 13)
         if choice < 2:
             return f"{self._operand('string', depth)} + {self._operand('string', depth)}"
         if choice == 2:
@@ -282,6 +329,8 @@ class Generator:
             return f"{self._operand('string', depth)}.substring({self._small()})"
         if choice == 9:
             return f"{self._operand('texts', depth)}.join({self._pick('', self.make('string', depth))})"
+        if choice == 10:
+            return f"{self._operand('ids', depth)}[{self._operand('int', depth)}]"
         return f"{self._operand('texts', depth)}[{self._small()}]"
 
     def _bytes(self, depth: int) -> str:
@@ -304,7 +353,7 @@ class Generator:
         return f"{self._operand('duration', depth)} {self._pick('+', '-')} {self._operand('duration', depth)}"
 
     def _texts(self, depth: int) -> str:
-        choice = self.random.randrange(3 if self.plain else 5)
+        choice = self.random.randrange(3 if self.plain else 7)
         if choice == 0:
             kind, source = self._range(depth)
             return self._loop(kind, source, "map", "string", depth)
@@ -315,6 +364,10 @@ class Generator:
         if choice == 3:
             limit = self._pick("", f", {self._small()}")
             return f"{self._operand('string', depth)}.split({self.make('string', depth)}{limit})"
+        if choice == 4:
+            return f"{self._operand('rows', depth)}[{self._small()}]"
+        if choice == 5:
+            return f"{self._operand('table', depth)}{self._pick('.a', '.role', '[params.label]')}"
         body = f"{self.make('bool', depth - 1)}, "
         return self._loop("string", f"({self.make('texts', depth)})", "map", "string", depth).replace(
             ", ", f", {body}", 1
@@ -325,6 +378,24 @@ class Generator:
             kind, source = self._range(depth)
             return self._loop(kind, source, "map", "int", depth)
         return self._loop("int", f"({self.make('ints', depth)})", "filter", "bool", depth)
+
+    def _rows(self, depth: int) -> str:
+        choice = self.random.randrange(4)
+        if choice == 0:
+            return f"{self._operand('rows', depth)} + {self._operand('rows', depth)}"
+        if choice == 1:
+            kind, source = self._range(depth)
+            return self._loop(kind, source, "map", "texts", depth)
+        if choice == 2:
+            return self._loop("texts", f"({self.make('rows', depth)})", "filter", "bool", depth)
+        return f"[{self.make('texts', depth)}, {self.make('texts', depth)}]"
+
+    def _table(self, depth: int) -> str:
+        entries = {key: self.make("texts", depth) for key in ("'a'", self.make("string", depth))}
+        return "{" + ", ".join(f"{key}: {value}" for key, value in entries.items()) + "}"
+
+    def _ids(self, depth: int) -> str:
+        return f"{{{self.make('int', depth)}: {self.make('string', depth)}, 1: 'a'}}"
 
     def _roles(self, _depth: int) -> str:
         return self._leaf("roles")
@@ -343,7 +414,7 @@ def _event(random: Random, plain: bool) -> dict[str, Any]:
     if random.random() < 0.7:
         values["NotBefore"] = _time(random, plain)
     if random.random() < 0.7:
-        values["Description"] = random.choice(TEXTS)
+        values["Description"] = random.choice(TEXTS) if random.random() < 0.8 else random.choice(ANY_ZONES)
     if random.random() < 0.7:
         values["EventSource"] = random.choice(KNOWN_VALUES["EventSource"])
     if random.random() < 0.7:
@@ -381,6 +452,7 @@ def values(random: Random, plain: bool = False) -> dict[str, Any]:
             "since": _time(random, plain),
             "names": random.choice(([], ["a"], ["web_0", "b"])),
             "sizes": random.choice(([], [0], [1, 2, 9])),
-            "roles": random.choice(({}, {"role": "web", "a": ""})),
+            "roles": random.choice(({}, {"role": "web", "a": ""}, {"é": "日本"})),
+            "zone": random.choice(ANY_ZONES),
         },
     }

@@ -177,16 +177,30 @@ def literal(value: Any, type_: Type, declarations: Declarations) -> str:
 
 
 class Google:
-    """cel-expr-python. Records, which it cannot be given with times in them, are written into the expression."""
+    """cel-expr-python. Records, which it cannot be given with times in them, are written into the expression.
 
-    def __init__(self, declarations: Declarations) -> None:
+    ``written``: so are all other values. What it is given from Python it does not always take as it is.
+    """
+
+    def __init__(self, declarations: Declarations, written: bool = False) -> None:
         self.declarations = declarations
-        self._given = {name: type_ for name, type_ in declarations.variables.items() if not _has_record(type_)}
-        self._written = {name: type_ for name, type_ in declarations.variables.items() if _has_record(type_)}
+        variables = declarations.variables
+        self._given = {name: type_ for name, type_ in variables.items() if not (written or _has_record(type_))}
+        self._written = {name: type_ for name, type_ in variables.items() if name not in self._given}
+        self._compiled = functools.lru_cache(maxsize=64)(self._compile)
         self._env = cel.NewEnv(
             variables={name: _google_type(type_) for name, type_ in self._given.items()},
             extensions=[ext_strings.ExtStrings()],
         )
+
+    def _compile(self, text: str) -> Any:
+        try:
+            return self._env.compile(text)
+        except RuntimeError as error:
+            # Without declared records it makes wrong guesses at types; evaluation needs none.
+            if "found no matching overload" not in str(error):
+                raise
+            return self._env.compile(text, disable_check=True)
 
     def run(self, source: str, values: Mapping[str, Any], type_: Type | None = None) -> Outcome:
         """Compile and evaluate. ``type_`` is the result's; times come out as nanoseconds only if it is given."""
@@ -197,16 +211,12 @@ class Google:
             text = f"({text}).map(t, string(t))"
         for name, record in self._written.items():
             if name in source and values.get(name, MISSING) is not MISSING:
-                text = (
-                    f"[{literal(_mentioned(values[name], source), record, self.declarations)}].map({name}, {text})[0]"
-                )
+                value = _mentioned(values[name], source) if _has_record(record) else values[name]
+                text = f"[{literal(value, record, self.declarations)}].map({name}, {text})[0]"
         try:
-            expression = self._env.compile(text)
+            expression = self._compiled(text)
         except RuntimeError as error:
-            # Without declared records it makes wrong guesses at types; evaluation needs none.
-            if "found no matching overload" not in str(error):
-                return Outcome("refused", str(error))
-            expression = self._env.compile(text, disable_check=True)
+            return Outcome("refused", str(error))
         data = {
             name: _google_value(values[name], kind)
             for name, kind in self._given.items()
@@ -300,7 +310,7 @@ class CelPython:
         }
         try:
             result = program.evaluate(given)
-        except (CELEvalError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except (CELEvalError, ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
             return Outcome("error", f"{type(error).__name__}: {error.args[:1]}")
         return Outcome("value", _from_celpy(result))
 

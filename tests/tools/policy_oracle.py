@@ -60,11 +60,12 @@ class Oracle:
             return Answer("hold", None, "doubt")
         given = {name: _converted(value, self.params[name]) for name, value in case["params"].items()}
         values = _values(case, {**self._defaults, **given})
-        return self._block(self._data["rule"], {}, values, "")
+        return self._block(self._data["rule"], {}, values, "") or Answer("abstain", None, "no-rule")
 
     def _block(
         self, block: Mapping[str, Any], variables: Mapping[str, str], values: Mapping[str, Any], at: str
-    ) -> Answer:
+    ) -> Answer | None:
+        """Return what a block says, None if the search goes on behind it."""
         known = dict(variables)
         for entry in block.get("variables", ()):
             known[entry["name"]] = _inlined(entry["expression"], known)
@@ -78,12 +79,15 @@ class Oracle:
                 if not met:
                     continue
             if "rule" in match:
-                return self._block(match["rule"], known, values, path + ".")
+                said = self._block(match["rule"], known, values, path + ".")
+                if said is not None or condition not in (None, True, "true"):
+                    return said or Answer("abstain", None, "no-rule")
+                continue
             told = match.get("explanation")
             if told is not None and self._evaluate(_inlined(told, known), values, STRING) is None:
                 return Answer("hold", path, "explanation")
             return Answer(match["output"], path, "rule")
-        return Answer("abstain", None, "no-rule")
+        return None
 
     def _evaluate(self, source: str, values: Mapping[str, Any], kind: Any) -> Any:
         """Return the value of an expression, None if it has none. What it does not name cannot change it."""

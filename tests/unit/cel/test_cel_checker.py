@@ -125,6 +125,10 @@ def test_all_mistakes_are_told_at_once_in_order() -> None:
         ("[[], [1], ['a']] == []", [("mixed-types", "['a']")]),
         ("{1: 1, 'a': 1} == {}", [("mixed-types", "'a'")]),
         ("{1.5: 1} == {}", [("type-mismatch", "{1.5: 1}")]),
+        ("vm.tags in {}", [("type-mismatch", "vm.tags in {}")]),
+        ("event.Resources in {}", [("type-mismatch", "event.Resources in {}")]),
+        ("null in {} || 1.0 in {}", [("type-mismatch", "null in {}"), ("type-mismatch", "1.0 in {}")]),
+        ("{}[event.Resources] == 1", [("type-mismatch", "{}[event.Resources]")]),
     ],
 )
 def test_findings_of_an_expression(source: str, found: list[tuple[str, str]]) -> None:

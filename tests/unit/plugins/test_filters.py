@@ -87,6 +87,9 @@ def test_the_content_of_an_artifact_decides_too(plugins: SimpleNamespace) -> Non
         (DOCUMENT, {"policies": "nowhere.json"}, "nowhere.json: No such file"),
         (DOCUMENT, {"params": {"longst": "1m"}}, "no policy declares a parameter longst"),
         (DOCUMENT, {"vm": {"nam": "web_0"}}, "vm is neither a name nor a mapping of fault_domain, "),
+        (DOCUMENT, {"vm": {"name": 5}}, "vm: name is no text"),
+        (DOCUMENT, {"vm": {"tags": 5}}, "vm: tags is no mapping of texts"),
+        (DOCUMENT, {"vm": {"tags": {"role": 5}}}, "vm: tags is no mapping of texts"),
         (DOCUMENT, {"now": "soon"}, "now: 'soon' is not a time"),
         ({"events": []}, {}, "this has events, but no api_version"),
         ("nonsense", {}, "decide: "),
@@ -119,6 +122,8 @@ def test_only_a_decision_is_approved_or_not(plugins: SimpleNamespace) -> None:
         ({"none": []}, "size(none)", {}, 0),
         ({"n": 1}, "n + 0.5", {"n": "double"}, 1.5),
         ({"nothing": None}, "nothing == null", {}, True),
+        ({"l": ["a"]}, "l in [] || [] in [] || l in [['b'], []]", {}, False),
+        ({"l": [["a"]]}, "[['a']] == l && ['a'] in l", {}, True),
     ],
 )
 def test_expressions_see_the_values_with_their_types(
@@ -140,6 +145,11 @@ def test_expressions_see_the_values_with_their_types(
         ({"n": 1}, "n / 0", {}, "cel: "),
         ({"n": 1}, "n +", {}, "syntax"),
         ({"n": object()}, "n", {}, "n: "),
+        ({"l": ["a"]}, "l in {}", {}, "type-mismatch"),
+        ({"l": ["a"]}, "{}[l] == 1", {}, "type-mismatch"),
+        ({"n": 1}, "n == 1", {"n": 5}, "types: n is declared as 5"),
+        ({"n": 1}, "n == 1", [], "types is no mapping of names"),
+        ([1], "n == 1", {}, "the values are no mapping"),
     ],
 )
 def test_mistakes_of_expressions_are_told(

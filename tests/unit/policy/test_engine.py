@@ -18,6 +18,7 @@ from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.evaluate import MAX_STEPS
+from forewarn.policy.functions import FUNCTIONS
 from tools.policy_data import policy, policy_set
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -104,7 +105,7 @@ def test_every_event_is_decided_by_itself_and_in_order() -> None:
         ("event.DurationInSeconds < 9", "event.DurationInSeconds"),
         ("event.DurationInSeconds in [1, 2]", "event.DurationInSeconds: there is no DurationInSeconds"),
         ("events[7].EventType == 'Freeze'", "events[7]: index out of range: 7"),
-        ("vm.zone == '1'", "vm.zone: there is no zone"),
+        ("vm.zone == '1'", "vm.zone: this is not known of the VM"),
         ("vm.tags.owner == 'me'", "vm.tags.owner: no such key: 'owner'"),
         ("int(event.EventId) == 1", "int(event.EventId): 'C7061BAC-AFDC-4513-B24B-AA5F13A16123' is not an int"),
         ("1 / (event.Resources.size() - 2) == 1", "division by zero"),
@@ -132,6 +133,35 @@ def test_error_that_is_absorbed_is_none() -> None:
     )
 
 
+@pytest.mark.parametrize("condition", ["has(vm.tags.role)", "!has(vm.tags.role)", "!('role' in vm.tags)"])
+def test_tags_that_are_not_known_are_not_absent(condition: str) -> None:
+    data = policy(when(condition, "approve", id="tag"), APPROVE)
+    decision = decide(policy_set(data), facts=Facts(NOW, Vm(name="web_0")))
+    assert (decision.output, decision.rule) == ("hold", "tag")
+    assert decision.reason.endswith("vm.tags: this is not known of the VM")
+    assert decide(policy_set(data), facts=Facts(NOW, Vm(name="web_0", tags={}))).output == "approve"
+
+
+@pytest.mark.parametrize("failure", [MemoryError("all"), RecursionError("deep"), OverflowError("far"), OSError("disk")])
+def test_whatever_an_evaluation_raises_is_a_hold_that_says_so(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_arguments: Any) -> bool:
+        raise failure
+
+    monkeypatch.setitem(FUNCTIONS, "starts_with", fails)
+    condition = "event.EventId.startsWith('C') || true"
+    for data in (
+        policy(when(condition, "approve"), APPROVE),
+        policy({"explanation": f"string({condition})", **APPROVE}),
+    ):
+        policies = policy_set(data)
+        decision = decide(policies)
+        assert (decision.output, decision.rule) == ("hold", "match-1")
+        assert f"internal error ({type(failure).__name__}: {failure})" in decision.reason
+        assert policies.explain(FREEZE, Document(1, (FREEZE,)), FACTS)[0].verdict == decision.verdicts[0]
+
+
 def test_rule_behind_the_match_is_never_reached() -> None:
     rules = (when("event.EventType == 'Freeze'", "approve"), when("events[9].EventId == ''", "hold"))
     assert decide(policy_set(policy(*rules))).output == "approve"
@@ -147,7 +177,7 @@ def test_error_in_the_explanation_holds() -> None:
     data = policy({**APPROVE, "id": "explained", "explanation": "'in zone ' + vm.zone"})
     decision = decide(policy_set(data))
     assert (decision.output, decision.rule) == ("hold", "explained")
-    assert "vm.zone: there is no zone" in decision.reason
+    assert "vm.zone: this is not known of the VM" in decision.reason
 
 
 def test_explanation_is_the_reason() -> None:
@@ -158,7 +188,7 @@ def test_explanation_is_the_reason() -> None:
 def test_error_in_a_variable_is_reported_at_the_variable() -> None:
     data = policy(when("variables.zoned", "approve"), variables={"zoned": "vm.zone == '1'"})
     line = data["rule"]["variables"][0]["expr"]["line"]
-    assert f"(web.yml:{line}): vm.zone: there is no zone" in decide(policy_set(data)).reason
+    assert f"(web.yml:{line}): vm.zone: this is not known of the VM" in decide(policy_set(data)).reason
 
 
 def test_variable_that_nothing_asks_for_cannot_fail() -> None:
@@ -299,10 +329,37 @@ def test_nested_rules_inside_nested_rules() -> None:
         {"id": "c", "output": "hold"},
     ]
     assert decide(policy_set(nested(None, inner))).rule == "outer.c"
-    inner[0]["condition"] = "event.EventType == 'Freeze'"
-    assert (
-        decide(policy_set(nested(None, inner))).rule == "after"
-    )  # b's abstention ends outer's search, not outer's own
+
+
+def test_a_conditional_rule_without_a_match_ends_the_search_of_every_rule_around_it() -> None:
+    """Not only its own siblings are not tried: what follows an unconditional group that holds it is not either."""
+    brief = {"id": "brief", "condition": "event.DurationInSeconds == 1", "output": "hold"}
+    freezes = {"id": "freezes", "condition": "event.EventType == 'Freeze'", "rule": [brief]}
+    sibling = {"id": "sibling", "output": "approve"}
+    group: list[dict[str, Any]] = [freezes]
+    policies = policy_set(policy({"id": "group", "rule": group}, {"id": "after", "output": "approve"}, name="nest"))
+    decision = decide(policies)
+    assert (decision.output, decision.policy, decision.rule) == ("hold", None, None)
+    assert [verdict.output for verdict in decision.verdicts] == ["abstain"]
+    (trace,) = policies.explain(FREEZE, Document(1, (FREEZE,)), FACTS)
+    assert [(rule.rule, rule.result) for rule in trace.rules] == [
+        ("group", "true"),
+        ("group.freezes", "true"),
+        ("group.freezes.brief", "false"),
+        ("after", "not reached"),
+    ]
+    assert trace.verdict == decision.verdicts[0]
+    assert decide(policies, replace(FREEZE, event_type="Reboot")).rule == "after"
+    assert decide(policies, replace(FREEZE, duration_in_seconds=1)).rule == "group.freezes.brief"
+    group.append(sibling)
+    deep = {"id": "a", "rule": [{"id": "b", "condition": "true", "rule": group}, sibling]}
+    assert [v.output for v in decide(policy_set(policy(deep, sibling))).verdicts] == ["abstain"]
+
+
+def test_unconditional_rules_without_a_match_in_a_conditional_one_end_the_search() -> None:
+    inner = [{"id": "group", "rule": [when("false", "approve")]}]
+    decision = decide(policy_set(nested("event.EventType == 'Freeze'", inner)))
+    assert [verdict.output for verdict in decision.verdicts] == ["abstain"]
 
 
 def test_variables_of_a_nested_rule() -> None:

@@ -38,6 +38,7 @@ DEFAULTS: Mapping[str, Any] = {
     "names": ["web_0"],
     "sizes": [0, 9],
     "roles": {"role": "web"},
+    "zone": "Nowhere/Land",
 }
 PARAM_ENTRIES: list[Mapping[str, Any]] = [
     {"name": name, "type": str(type_), "default": DEFAULTS[name]} for name, type_ in PARAMS.items()
@@ -93,8 +94,13 @@ def _outcome(match: Mapping[str, Any], roots: tuple[Any, ...]) -> Any:
         return error
 
 
-def _plain(block: Mapping[str, Any], roots: tuple[Any, ...], prefix: str = "") -> tuple[str, str | None]:
+def _plain(block: Mapping[str, Any], roots: tuple[Any, ...]) -> tuple[str, str | None]:
     """Read the rules as the documentation tells them: what the policy says, and by which rule."""
+    return _reading(block, roots, "") or ("abstain", None)
+
+
+def _reading(block: Mapping[str, Any], roots: tuple[Any, ...], prefix: str) -> tuple[str, str | None] | None:
+    """Return what is said in a block, None if the match behind it is read next."""
     for match in block["match"]:
         rule, outcome = prefix + match["id"], _outcome(match, roots)
         if isinstance(outcome, EvaluationError):
@@ -103,11 +109,11 @@ def _plain(block: Mapping[str, Any], roots: tuple[Any, ...], prefix: str = "") -
             continue
         if "output" in match:
             return match["output"], rule
-        said = _plain(match["rule"], roots, rule + ".")
+        said = _reading(match["rule"], roots, rule + ".")
         unconditional = match["condition"] is None or match["condition"]["source"] == "true"
-        if said[0] != "abstain" or not unconditional:
-            return said
-    return "abstain", None
+        if said is not None or not unconditional:
+            return said or ("abstain", None)
+    return None
 
 
 def _told(trace: PolicyTrace, data: Mapping[str, Any]) -> str | None:

@@ -171,7 +171,10 @@ def _try(
     regions: list[Region],
     found: dict[int, MatchSets],
 ) -> tuple[int, int]:
-    """Return the classes that no match of a block has taken, and those for which the policy abstains."""
+    """Return the classes that no match of a block has taken, and those for which the policy abstains.
+
+    The same search as in policy.program, for all classes at once.
+    """
     abstained = 0
     for match in matches:
         reached = alive
@@ -186,10 +189,10 @@ def _try(
         if match.inner is not None:
             left, more = _try(policy, match.inner, met, evaluation, regions, found)
             abstained |= more
-            if match.always:
-                alive |= left
-            else:
+            if match.conditional:
                 abstained |= left
+            else:
+                alive |= left
         else:
             if match.explanation is not None:
                 unexplained = met & evaluation(match.explanation).error

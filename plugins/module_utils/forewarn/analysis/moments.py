@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 from ..events import Document, Event
 from ..policy.artifact import Artifact
 from ..policy.decision import Facts
-from ..policy.evaluate import MAX_STEPS
-from ..policy.functions import EvaluationError
 from ..policy.params import bind
-from ..policy.program import DAMAGED, Match, Program
+from ..policy.program import Program
 from ..policy.view import DocumentView
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -106,22 +104,8 @@ def horizon(begin: datetime, end: datetime, events: Sequence[Event]) -> datetime
 
 
 def _answer(program: Program, roots: tuple[Any, ...]) -> Answer:
-    env = program.environment(MAX_STEPS, None, roots)
-    match, error = program.first_match(env)
-    if match is None:
-        return Answer(None, False)
-    return Answer(match.index, error is not None or not _explains(match, env))
-
-
-def _explains(match: Match, env: list[Any]) -> bool:
-    """Tell whether the reason can be given: a decision whose reason fails is a hold."""
-    if match.explanation is None:
-        return True
-    try:
-        match.explanation(env)
-    except (EvaluationError, *DAMAGED):
-        return False
-    return True
+    match, error, _reason = program.answer(roots)
+    return Answer(None if match is None else match.index, error is not None)
 
 
 def _literals(data: object) -> Iterator[tuple[str, Any]]:

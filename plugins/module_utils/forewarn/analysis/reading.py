@@ -12,6 +12,7 @@ from ..errors import InputError
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ..policy.artifact import Artifact
 from ..policy.params import bind, convert
+from ..policy.program import is_conditional
 from .domains import show
 from .shapes import Reader, Term
 from .space import Space, slices
@@ -29,10 +30,9 @@ class ReadMatch(NamedTuple):
     inner: tuple[ReadMatch, ...] | None
 
     @property
-    def always(self) -> bool:
-        """Whether a nested rule only groups, so that the search goes on after it."""
-        condition = self.data["condition"]
-        return condition is None or condition["form"][0] == "lit"
+    def conditional(self) -> bool:
+        """Whether a nested rule ends the search where nothing in it decides, and does not only group."""
+        return is_conditional(self.data)
 
 
 class Invariant(NamedTuple):

@@ -16,24 +16,31 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Form, Scope, parts
+from ..policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Form, Scope, guarded, parts
 from ..policy.functions import EvaluationError
-from ..policy.program import DAMAGED, ROOTS
+from ..policy.program import ROOTS
 from .concrete import roots
 from .vocabulary import Leaf, Vocabulary
 
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
-# Functions that have a value for any arguments of their types.
+_ACCESSORS = frozenset(
+    ("full_year", "month", "date", "day_of_month", "day_of_week", "day_of_year", "hours", "minutes", "seconds")
+)
+# Functions that have a value for any arguments of their types; accessors only without a time zone, which may not exist.
 _TOTAL = frozenset(
     (
         *("in", "in_deep", "eq", "ne", "eq_deep", "ne_deep", "lt", "le", "gt", "ge", "not", "size", "contains"),
         *("starts_with", "ends_with", "same", "lower_ascii", "upper_ascii", "trim", "reverse", "integer_to_string"),
         *("bool_to_string", "duration_to_string", "timestamp_to_string", "add_string", "add_list", "to_double"),
         *("timestamp_to_int", "duration_hours", "duration_minutes", "duration_seconds"),
-        *("full_year", "month", "date", "day_of_month", "day_of_week", "day_of_year", "hours", "minutes", "seconds"),
+        *_ACCESSORS,
     )
 )
+
+
+def _is_total(form: Form) -> bool:
+    return form[0] == "call" and form[4] in _TOTAL and not (form[4] in _ACCESSORS and len(form) > 6)
 
 
 class Atom(NamedTuple):
@@ -53,7 +60,7 @@ class Atom(NamedTuple):
         """Return the answer for the values of program.ROOTS."""
         try:
             value = self.value(given)
-        except (EvaluationError, *DAMAGED):
+        except EvaluationError:
             return "error"
         if not self.is_test:
             return "true"
@@ -163,7 +170,7 @@ class Reader:
         return Term("free", (self._parts_have_values(form),), name=name)
 
     def _atom(self, form: Form, dims: frozenset[str]) -> Atom:
-        closure = Builder(self.scope, self._expression).build(form)
+        closure = guarded(Builder(self.scope, self._expression).build(form))
         return Atom(tuple(sorted(dims)), closure, self.scope, self.params, form[1] == "bool")
 
     def _source(self, form: Form) -> str:
@@ -196,7 +203,7 @@ class Reader:
 
     def _parts_have_values(self, form: Form) -> Term:
         """Return where a form that is not understood has a value: where its parts have, and maybe not even there."""
-        if form[0] in ("list", "matches") or (form[0] == "call" and form[4] in _TOTAL):
+        if form[0] in ("list", "matches") or _is_total(form):
             return Term("defined", tuple(self._has_value(part) for part in parts(form)))
         if form[0] == "field" and form[4][0] == "var":
             if form[4][4] == "event" and form[5] == "Resources":
@@ -294,15 +301,15 @@ class Reader:
             return None
         try:
             items = list(self._atom(container, frozenset()).value(roots({}, self.params)))
-        except (EvaluationError, *DAMAGED):
+        except EvaluationError:
             return None
         for item in items:
             self.vocabulary.cut(leaf, "eq", item)
         return frozenset(leaf.dims)
 
     def _values(self, form: Form, dims: frozenset[str]) -> set[Any] | None:
-        """Return the values that an enumerable form can have; None if they are too many."""
-        if _has_local(form):
+        """Return the values that an enumerable form can have; None if they are too many, or are containers."""
+        if _has_local(form) or form[1].startswith(("list(", "map(")):
             return None
         chosen = [self.vocabulary.dimension(name) for name in sorted(dims)]
         if math.prod(len(dimension.values) for dimension in chosen) > 1000:
@@ -313,7 +320,7 @@ class Reader:
             named = {dimension.name: value.concrete for dimension, value in zip(chosen, combination)}
             try:
                 values.add(atom.value(roots(named, atom.params)))
-            except (EvaluationError, *DAMAGED):  # has no value there, so compares with nothing
+            except EvaluationError:  # has no value there, so compares with nothing
                 continue
         return values
 

@@ -19,7 +19,6 @@ from ..errors import InputError
 from ..events import Event
 from ..policy.decision import Facts
 from ..policy.functions import EvaluationError
-from ..policy.program import DAMAGED
 from . import concrete
 from .domains import MISSING, Dimension, Value
 from .phrases import phrase
@@ -265,7 +264,7 @@ class Space:
     def _free_place(self, name: str, roots: tuple[Any, ...]) -> int:
         try:
             value = self.frees[name].atom.value(roots)
-        except (EvaluationError, *DAMAGED):
+        except EvaluationError:
             return 1
         return 0 if value is not False or not self.frees[name].atom.is_test else 1
 

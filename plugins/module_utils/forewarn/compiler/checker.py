@@ -235,7 +235,7 @@ class Checker(CallChecking):
         if container.kind not in ("list", "map"):
             return self._mismatch(node, "in does not look for", types)
         joined = t.join(element, container.of[0])
-        if joined is None or t.contains_kind(joined, "record"):
+        if joined is None or t.contains_kind(joined, "record") or (container.kind == "map" and not _is_key(element)):
             return self._mismatch(node, "in does not look for", types)
         if node.children[1].kind == "list":
             for item in node.children[1].children:
@@ -262,7 +262,7 @@ class Checker(CallChecking):
             return self._unknown(node)
         if operand.kind == "list" and key == t.INT:
             return self._made("call", operand.of[0], node, "index_list", operand_form, key_form)
-        if operand.kind == "map" and t.join(operand.of[0], key) is not None:
+        if operand.kind == "map" and t.join(operand.of[0], key) is not None and _is_key(key):
             return self._made("call", operand.of[1], node, "index_map", operand_form, key_form)
         hint = f"write .{node.children[1].value}" if operand.kind == "record" and key == t.STRING else ""
         self.report(node, "type-mismatch", f"{with_article(operand)} cannot be indexed by {with_article(key)}", hint)
@@ -289,7 +289,7 @@ class Checker(CallChecking):
     def _map(self, node: Node, present: Present) -> Typed:
         key_forms, key = self._uniform(node.children[::2], present, "the keys of a map")
         value_forms, value = self._uniform(node.children[1::2], present, "the values of a map")
-        if key.kind not in (*t.KEYS, "nothing", "unknown"):
+        if not _is_key(key):
             self.report(node, "type-mismatch", f"a map cannot have keys of {key}")
         literals = [child.value for child in node.children[::2] if child.kind == "literal"]
         for child in node.children[::2]:
@@ -316,3 +316,8 @@ class Checker(CallChecking):
         if node.value == "join" and len(node.children) <= 2:
             return self._join_texts(node, present)
         return self._overloaded(node, METHODS, FUNCTIONS, present)
+
+
+def _is_key(type_: Type) -> bool:
+    """Tell whether a map can have keys of a type; ``{}`` alone does not say of which."""
+    return type_.kind in (*t.KEYS, "nothing", "unknown")

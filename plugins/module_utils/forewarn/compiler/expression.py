@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from ..policy.evaluate import Builder, Scope
+from ..policy.evaluate import Builder, Scope, guarded
 from .checker import Checker
 from .checking import ASSUMED_ELEMENTS, MAX_COST
 from .syntax import parse
@@ -105,7 +105,7 @@ def compile_expression(source: str, variables: Mapping[str, Type], expect: Type 
     if checked.form is None or checked.type is None:
         raise ExpressionError(source, checked.findings)
     scope = Scope(tuple(variables))
-    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form))
 
     def evaluate(values: Mapping[str, Any]) -> Any:
         unknown = values.keys() - variables.keys()

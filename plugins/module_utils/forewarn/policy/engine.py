@@ -18,10 +18,9 @@ from ..errors import InputError
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
 from .artifact import Artifact
 from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, RECOVER_WHEN, Decision, Facts, Value, Values, Verdict
-from .evaluate import MAX_STEPS, Env
 from .functions import EvaluationError
 from .params import bind
-from .program import DAMAGED, Match, Program, damage
+from .program import Match, Program
 from .trace import TracingBuilder
 from .view import DocumentView
 
@@ -112,23 +111,14 @@ class PolicySet:
         view = DocumentView(document, facts)
         found = []
         for policy in self._policies:
-            roots = view.roots(event, policy.params)
-            match, _error = policy.program.first_match(policy.program.environment(MAX_STEPS, None, roots))
+            match = policy.program.answer(view.roots(event, policy.params)).match
             found.append(None if match is None else match.rule)
         return found
 
     def explain(self, event: Event, document: Document, facts: Facts) -> tuple[PolicyTrace, ...]:
         """Try every rule of every policy on one event, reached or not by the decision, with the values read."""
         view = DocumentView(document, facts)
-        traces = []
-        for policy in self._policies:
-            verdict = _verdict(policy, event, view)
-            rules: list[RuleTrace] = []
-            roots = view.roots(event, policy.params)
-            env = policy.program.environment(MAX_STEPS, None, roots)  # one for all rules, as in the decision
-            _try_rules(policy, policy.program.matches, env, roots, rules, True)
-            traces.append(PolicyTrace(policy.name, tuple(rules), verdict))
-        return tuple(traces)
+        return tuple(_trace(policy, event, view) for policy in self._policies)
 
     def _decide_event(self, event: Event, view: DocumentView) -> Decision:
         if event.problems:
@@ -162,18 +152,9 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
     if doubt:
         return Verdict(policy.name, HOLD, None, doubt, policy.program.policy["source"])
     roots = view.roots(event, policy.params)
-    match, error = policy.program.first_match(policy.program.environment(MAX_STEPS, None, roots))
+    match, error, reason = policy.program.answer(roots)
     if match is None:
         return Verdict(policy.name, ABSTAIN, None, "no rule matches", policy.program.policy["source"])
-    reason = ""
-    if error is None:
-        try:
-            env = policy.program.environment(MAX_STEPS, None, roots)
-            reason = str(match.explanation(env)) if match.explanation else _default_reason(match)
-        except EvaluationError as failure:
-            error = failure
-        except DAMAGED as failure:
-            error = damage(failure)
     values = Values(partial(_values, policy, match.index, roots, True))
     if error is not None:
         return _failed(policy, match, error, values)
@@ -182,7 +163,7 @@ def _verdict(policy: _Policy, event: Event, view: DocumentView) -> Verdict:
         policy.name,
         data["output"],
         match.rule,
-        reason,
+        _default_reason(match) if reason is None else reason,
         policy.where(match),
         values,
         approver=data.get("approver", APPROVERS[0]),
@@ -212,36 +193,32 @@ def _failed(policy: _Policy, match: Match, error: EvaluationError, values: Value
     return Verdict(policy.name, HOLD, match.rule, reason, policy.where(match), values, error=text)
 
 
-def _try_rules(
-    policy: _Policy, matches: list[Match], env: Env, roots: tuple[Any, ...], rules: list[RuleTrace], reached: bool
-) -> bool:
-    """Append a RuleTrace for every match; return whether the decision would go on after them."""
-    for match in matches:
-        result, failure = match.try_condition(env) if reached else ("not reached", None)
-        values = _values(policy, match.index, roots, False) if reached else ()
+def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
+    """Return what became of each rule in the search that decides."""
+    roots = view.roots(event, policy.params)
+    tried: dict[int, bool | EvaluationError] = {}
+    policy.program.answer(roots, lambda match, met: tried.update({match.index: met}))
+    rules = []
+    for match in policy.program.every:
         condition = match.data["condition"]
         source = "" if condition is None else _one_line(condition["source"])
-        rules.append(
-            RuleTrace(
-                match.rule, policy.where(match), source, result, values, None if failure is None else str(failure)
-            )
-        )
-        if match.matches is not None:
-            inner = _try_rules(policy, match.matches, env, roots, rules, reached and result == "true")
-            reached = reached and (result == "false" or (result == "true" and match.always and inner))
-        else:
-            reached = reached and result == "false"
-    return reached
+        result, error = "not reached", None
+        values: tuple[Value, ...] = ()
+        if match.index in tried:
+            met = tried[match.index]
+            result, error = ("true" if met else "false", None) if isinstance(met, bool) else ("error", str(met))
+            values = _values(policy, match.index, roots, False)
+        rules.append(RuleTrace(match.rule, policy.where(match), source, result, values, error))
+    return PolicyTrace(policy.name, tuple(rules), _verdict(policy, event, view))
 
 
 def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:
     """Return what a rule's condition, and its explanation, read: by evaluating them once more and alone."""
     trace: list[Value] = []
-    env = policy.tracing.environment(MAX_STEPS, trace, roots)
+    env = policy.tracing.environment(trace, roots)
     traced = policy.tracing.every[index]
-    result, _error = traced.try_condition(env)
-    if explained and result == "true" and traced.explanation is not None:
-        with suppress(EvaluationError, *DAMAGED):
+    if traced.try_condition(env) is True and explained and traced.explanation is not None:
+        with suppress(EvaluationError):
             traced.explanation(env)
     return tuple(dict.fromkeys(trace))
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from .functions import FUNCTIONS, EvaluationError, LimitError
+from .functions import FUNCTIONS, EvaluationError, InternalError, LimitError
 from .regex import compile_program
 
 Env = list[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
@@ -64,6 +64,23 @@ def names(form: Form) -> set[str]:
     if form[0] == "variable":
         return {"variables." + form[4]}
     return set().union(*(names(part) for part in parts(form)))
+
+
+def guarded(closure: Closure) -> Closure:
+    """Return the closure of a whole expression so that it raises EvaluationError and nothing else.
+
+    Whatever else comes out of it is no answer of CEL, and must not become one: it is an InternalError.
+    """
+
+    def call(env: Env) -> Any:
+        try:
+            return closure(env)
+        except EvaluationError:
+            raise
+        except Exception as error:  # a defect, or a form of another make: of any type, and always without an answer
+            raise InternalError(f"{type(error).__name__}: {error}") from error
+
+    return call
 
 
 class Failed:
@@ -183,7 +200,7 @@ class Builder:
                 try:
                     return env[slot][name]
                 except KeyError:
-                    raise self._at(form, f"there is no {name}") from None
+                    raise self._lacking(form) from None
 
             return get_of_variable
         operand = self.build(form[4])
@@ -192,7 +209,7 @@ class Builder:
             try:
                 return operand(env)[name]
             except KeyError:
-                raise self._at(form, f"there is no {name}") from None
+                raise self._lacking(form) from None
 
         return get
 
@@ -269,7 +286,7 @@ class Builder:
         operand, other = arguments
         if other[0] == "lit" and name in _COMPARISONS:
             value = other[4]
-        elif name == "in" and other[0] == "list" and all(item[0] == "lit" for item in other[4:]):
+        elif name == "in" and other[0] == "list" and other[4:] and all(item[0] == "lit" for item in other[4:]):
             value = frozenset(item[4] for item in other[4:])
         else:
             return None
@@ -284,13 +301,13 @@ class Builder:
             try:
                 return test(env[slot][field], value)
             except KeyError:
-                raise self._at(operand, f"there is no {field}") from None
+                raise self._lacking(operand) from None
 
         def field_in(env: Env) -> Any:
             try:
                 return env[slot][field] in value
             except KeyError:
-                raise self._at(operand, f"there is no {field}") from None
+                raise self._lacking(operand) from None
 
         return field_in if name == "in" else test_field
 
@@ -385,6 +402,11 @@ class Builder:
         env[0] -= 1
         if env[0] < 0:
             raise self._placed(LimitError(f"more than {MAX_STEPS} steps of loops"), form)
+
+    def _lacking(self, field: Form) -> EvaluationError:
+        """Return the error of a field that its record does not have."""
+        of_vm = field[4][1] == "record(vm)"  # what is not known of it is not absent: a VM has tags, say, or has none
+        return self._at(field, "this is not known of the VM" if of_vm else f"there is no {field[5]}")
 
     def _at(self, form: Form, message: str) -> EvaluationError:
         return self._placed(EvaluationError(message), form)

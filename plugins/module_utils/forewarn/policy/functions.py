@@ -48,6 +48,18 @@ class LimitError(EvaluationError):
     """The loops took too many steps. Nothing absorbs that: an answer found after it would depend on the limit."""
 
 
+class InternalError(EvaluationError):
+    """The evaluator itself failed. The form may be of another make than ours: an artifact is checked for its digest,
+    and each form for its structure, but not for its types.
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"internal error ({what}): this is a defect of forewarn, unless another program made the artifact; "
+            "please report it"
+        )
+
+
 def _int(value: int) -> int:
     if INT_MIN <= value <= INT_MAX:
         return value
@@ -175,8 +187,12 @@ def _accessor(part: Callable[[Any], int]) -> Callable[..., Any]:
     return _timed(call)
 
 
-def _milliseconds(value: int, _zone: str | None = None) -> int:
-    return value % tv.SECOND // 1_000_000  # offsets from UTC are whole seconds
+_second = _accessor(lambda moment: moment.second)
+
+
+def _milliseconds(value: int, zone: str | None = None) -> int:
+    _second(value, zone)  # the same in every zone, since offsets are whole seconds; but there has to be such a time
+    return value % tv.SECOND // 1_000_000
 
 
 def _truncated(unit: int) -> Callable[[int], int]:
@@ -344,7 +360,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "day_of_year": _accessor(lambda moment: moment.timetuple().tm_yday - 1),
     "hours": _accessor(lambda moment: moment.hour),
     "minutes": _accessor(lambda moment: moment.minute),
-    "seconds": _accessor(lambda moment: moment.second),
+    "seconds": _second,
     "milliseconds": _milliseconds,
     "duration_hours": _truncated(3600 * tv.SECOND),
     "duration_minutes": _truncated(60 * tv.SECOND),

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Callable, NamedTuple
 
-from .evaluate import UNSET, Builder, Closure, Env, Scope, names
+from .evaluate import MAX_STEPS, UNSET, Builder, Closure, Env, Scope, guarded, names
 from .functions import EvaluationError
 
 # What an expression may read, in the order of the environment.
@@ -17,19 +17,16 @@ TIME = frozenset(("notice", "age", "now"))
 _HOOKS = ("prepare", "recover", "notify")
 
 
-# What a form that no compiler of ours has made may raise while it runs.
-DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-
-
-def damage(error: Exception) -> EvaluationError:
-    """Return the error of a policy for one of DAMAGED."""
-    return EvaluationError(f"the artifact is damaged ({type(error).__name__}: {error}); compile the policies again")
+def is_conditional(match: Mapping[str, Any]) -> bool:
+    """Tell whether a match of an artifact has a condition; a literal one is none, so that its rule only groups."""
+    return match["condition"] is not None and match["condition"]["form"][0] != "lit"
 
 
 class Match:
     """One match of a policy. ``data`` is the artifact's entry; ``rule`` its path of ids, for nested rules.
 
-    ``index`` counts the policy's matches, nested ones included, in the order of the file.
+    ``index`` counts the policy's matches, nested ones included, in the order of the file. ``condition`` and
+    ``explanation`` raise EvaluationError and nothing else.
     """
 
     def __init__(self, data: Mapping[str, Any], rule: str, index: int, condition: Closure | None) -> None:
@@ -37,23 +34,37 @@ class Match:
         self.rule = rule
         self.index = index
         self.condition = condition
-        self.always = data["condition"] is None or data["condition"]["form"][0] == "lit"
+        self.conditional = is_conditional(data)
         self.explanation: Closure | None = None
         self.matches: list[Match] | None = None  # of a nested rule
 
-    def try_condition(self, env: Env) -> tuple[str, EvaluationError | None]:
-        """Return ``true``, ``false``, or ``error`` with the error."""
+    def try_condition(self, env: Env) -> bool | EvaluationError:
+        """Return whether the condition holds, or the error of one that could not be evaluated."""
         if self.condition is None:
-            return "true", None
+            return True
         try:
             met = self.condition(env)
         except EvaluationError as error:
-            return "error", error
-        except DAMAGED as error:
-            return "error", damage(error)
+            return error
         if met is True or met is False:
-            return ("true" if met else "false"), None
-        return "error", EvaluationError("the condition is neither true nor false")
+            return met
+        return EvaluationError("the condition is neither true nor false")
+
+
+class Answer(NamedTuple):
+    """What a policy makes of an event.
+
+    ``match`` is the one that applies, None where the policy abstains. ``reason`` is the value of its explanation, None
+    if it has none. With ``error``, the match is the one whose condition or explanation could not be evaluated.
+    """
+
+    match: Match | None
+    error: EvaluationError | None = None
+    reason: str | None = None
+
+
+_ABSTAINS = Answer(None)
+Tell = Callable[[Match, "bool | EvaluationError"], None]
 
 
 class Program:
@@ -83,11 +94,11 @@ class Program:
             self.scope.variable_closures[variable["name"]] = closure
         matches = []
         for data in block["match"]:
-            condition = None if data["condition"] is None else self._closure(data["condition"])
+            condition = None if data["condition"] is None else guarded(self._closure(data["condition"]))
             match = Match(data, prefix + data["id"], len(self.every), condition)
             self.every.append(match)
             if data.get("explanation") is not None:
-                match.explanation = self._closure(data["explanation"])
+                match.explanation = guarded(self._closure(data["explanation"]))
             if "rule" in data:
                 match.matches = self._block(data["rule"], match.rule + ".")
             elif data["output"] not in ("approve", "hold"):
@@ -95,35 +106,45 @@ class Program:
             matches.append(match)
         return matches
 
-    def environment(self, budget: int, trace: list[Any] | None, roots: tuple[Any, ...]) -> Env:
+    def environment(self, trace: list[Any] | None, roots: tuple[Any, ...]) -> Env:
         """Return a fresh environment for one evaluation; ``roots`` in the order of ROOTS."""
-        return [budget, trace, *roots, *self._fresh]
+        return [MAX_STEPS, trace, *roots, *self._fresh]
 
-    def first_match(self, env: Env) -> tuple[Match | None, EvaluationError | None]:
-        """Return the first match whose condition holds, or the one that could not be evaluated and its error.
+    def answer(self, roots: tuple[Any, ...], tell: Tell | None = None) -> Answer:
+        """Return what the policy makes of an event; ``roots`` in the order of ROOTS.
 
-        A conditional nested rule that has no match of its own ends the search, as in the CEL policy format: its
-        condition was the first to hold. One without a condition lets the next match be tried.
+        ``tell`` is called with each match that is tried, in order, and with what came of its condition.
         """
-        return _first(self.matches, env)
+        answer = _search(self.matches, self.environment(None, roots), tell) or _ABSTAINS
+        match, error, _reason = answer
+        if match is None or error is not None or match.explanation is None:
+            return answer
+        try:  # with steps of its own: what the conditions before it took must not turn a decision around
+            return Answer(match, None, str(match.explanation(self.environment(None, roots))))
+        except EvaluationError as failure:
+            return Answer(match, failure)
 
 
-def _first(matches: list[Match], env: Env) -> tuple[Match | None, EvaluationError | None]:
+def _search(matches: list[Match], env: Env, tell: Tell | None) -> Answer | None:
+    """Return what a block of matches makes of an event, None where the search goes on behind it.
+
+    This is the meaning of a policy, and nothing else in the engine has it: the first match whose condition holds
+    decides. Where that is a nested rule in which nothing decides, a conditional one ends the search, through all rules
+    around it, and the policy abstains; an unconditional one lets the next match be tried.
+    """
     for match in matches:
-        if match.condition is not None:
-            try:
-                met = match.condition(env)
-            except EvaluationError as error:
-                return match, error
-            except DAMAGED as error:
-                return match, damage(error)
-            if met is False:
-                continue
-            if met is not True:
-                return match, EvaluationError("the condition is neither true nor false")
+        met = match.try_condition(env)
+        if tell is not None:
+            tell(match, met)
+        if met is False:
+            continue
+        if met is not True:
+            return Answer(match, met)
         if match.matches is None:
-            return match, None
-        inner, failure = _first(match.matches, env)
-        if inner is not None or not match.always:
-            return inner, failure
-    return None, None
+            return Answer(match)
+        found = _search(match.matches, env, tell)
+        if found is not None:
+            return found
+        if match.conditional:
+            return _ABSTAINS
+    return None

@@ -25,6 +25,8 @@ _RFC3339 = re.compile(
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
 _DURATION = re.compile(r"([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|ms|s|m|h))+)", re.ASCII)
 _DURATION_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|ms|s|m|h)", re.ASCII)
+# Files that stand among the zones and are none: what they hold is the machine's own affair.
+_NO_ZONES = frozenset(("localtime", "posixrules", "Factory"))
 _FIXED_ZONE = re.compile(r"([+-]?)(\d{2}):(\d{2})", re.ASCII)
 
 
@@ -123,7 +125,8 @@ def zone(name: str) -> tzinfo:
     import zoneinfo  # here, since few policies name a zone
 
     try:
-        if name.startswith(("right/", "posix/")):  # right/ counts leap seconds, which neither CEL nor Python does
+        # right/ counts leap seconds, which neither CEL nor Python does
+        if name.startswith(("right/", "posix/")) or name in _NO_ZONES:
             raise ValueError(name)
         return zoneinfo.ZoneInfo(name)
     except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError) as error:

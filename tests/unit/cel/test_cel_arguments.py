@@ -1,0 +1,125 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No function ignores an argument: of each one some value changes the answer, and an error in it is an error."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from forewarn.compiler import types as t
+from forewarn.compiler.expression import compile_expression
+from forewarn.compiler.overloads import COMPARISONS, FUNCTIONS, METHODS, OPERATORS
+from forewarn.compiler.types import Type
+from forewarn.policy.functions import EvaluationError
+from forewarn.policy.timevalues import SECOND
+
+TEXTS = ["aba", "a", "b", "", "1", "true", "Europe/Berlin", "+05:45", "No/Zone", "2026-01-31T12:00:00Z", "9s"]
+SAMPLES: Mapping[Type, Sequence[Any]] = {
+    t.BOOL: [True, False],
+    t.INT: [0, 1, 2, -1, 2**63 - 1],
+    t.UINT: [0, 1, 2, 2**64 - 1],
+    t.DOUBLE: [0.0, 1.5, -2.0],
+    t.STRING: TEXTS,
+    t.BYTES: [b"", b"a", b"\xff"],
+    t.TIMESTAMP: [0, 1_769_860_800 * SECOND + 123_456_789, -1, 1_782_900_000 * SECOND],
+    t.DURATION: [0, 5400 * SECOND, -1, 2**63 - 1],
+    t.list_of(t.STRING): [[], ["a"], ["a", "b"]],
+    t.map_of(t.STRING, t.INT): [{}, {"a": 1}, {"a": 2, "b": 1}],
+}
+BY_KIND = {type_.kind: type_ for type_ in SAMPLES}
+
+
+def _calls() -> Iterator[tuple[str, tuple[Type, ...]]]:
+    """Yield each call that an expression can make, over variables ``x0``, ``x1``, …, and their types."""
+    for name, overloads in METHODS.items():
+        for overload in overloads:
+            rest = ", ".join(f"x{number}" for number in range(1, len(overload.kinds)))
+            yield f"x0.{name}({rest})", tuple(BY_KIND[kind] for kind in overload.kinds)
+    for name, overloads in FUNCTIONS.items():
+        for overload in overloads:
+            yield f"{name}(x0)", tuple(BY_KIND[kind] for kind in overload.kinds)
+    for name, overloads in OPERATORS.items():
+        for overload in overloads:
+            kinds = tuple(BY_KIND[kind] for kind in overload.kinds)
+            symbol = "-" if name == "negate" else name
+            yield (f"x0 {symbol} x1" if len(kinds) == 2 else f"{symbol}x0"), kinds
+    for symbol in COMPARISONS:
+        for type_ in SAMPLES:
+            if symbol in ("==", "!=") or type_.kind in t.ORDERED:
+                yield f"x0 {symbol} x1", (type_, type_)
+    texts, table = t.list_of(t.STRING), t.map_of(t.STRING, t.INT)
+    yield "x0 in x1", (t.STRING, texts)
+    yield "x0 in x1", (texts, t.list_of(texts))
+    yield "x0 in x1", (t.STRING, table)
+    yield "x0[x1]", (texts, t.INT)
+    yield "x0[x1]", (table, t.STRING)
+    yield "x0 + x1", (texts, texts)
+    yield "x0.join(x1)", (texts, t.STRING)
+    yield "x0.join()", (texts,)
+    yield "x0 ? x1 : x2", (t.BOOL, t.INT, t.INT)
+
+
+def _samples(type_: Type) -> Sequence[Any]:
+    if type_ in SAMPLES:
+        return SAMPLES[type_]
+    return [[], *([item] for item in SAMPLES[type_.of[0]])]
+
+
+@pytest.mark.parametrize(("source", "types"), list(_calls()), ids=lambda one: one if isinstance(one, str) else "")
+def test_no_argument_is_ignored(source: str, types: tuple[Type, ...]) -> None:
+    names = {f"x{number}": type_ for number, type_ in enumerate(types)}
+    expression = compile_expression(source, names)
+    answers: dict[tuple[int, ...], str] = {}
+    for places in itertools.product(*(range(len(_samples(type_))) for type_ in types)):
+        values = {name: _samples(type_)[place] for (name, type_), place in zip(names.items(), places)}
+        try:
+            answers[places] = repr(expression(values))
+        except EvaluationError:
+            answers[places] = "error"
+    for argument in range(len(types)):
+        others: dict[tuple[int, ...], set[str]] = {}
+        for places, answer in answers.items():
+            others.setdefault(places[:argument] + places[argument + 1 :], set()).add(answer)
+        assert any(len(found) > 1 for found in others.values()), f"argument {argument} of {source} changes nothing"
+
+
+@pytest.mark.parametrize("accessor", [name for name in METHODS if name.startswith("get")])
+@pytest.mark.parametrize("zone", ["", "Nowhere/Land", "europe/berlin", "+25:00", "+24:00", "2:00", "localtime", "Z"])
+def test_a_zone_that_does_not_exist_is_an_error_of_every_accessor(accessor: str, zone: str) -> None:
+    expression = compile_expression(f"now.{accessor}(zone) >= 0", {"now": t.TIMESTAMP, "zone": t.STRING}, t.BOOL)
+    with pytest.raises(EvaluationError, match=r"zone|offset"):
+        expression({"now": 1_769_860_800 * SECOND, "zone": zone})
+    assert expression({"now": 1_769_860_800 * SECOND, "zone": "Europe/Berlin"}) is True
+
+
+@pytest.mark.parametrize("accessor", [name for name in METHODS if name.startswith("get")])
+def test_a_time_that_a_zone_carries_beyond_the_calendar_is_an_error_of_every_accessor(accessor: str) -> None:
+    expression = compile_expression(f"now.{accessor}('-08:00') >= 0", {"now": t.TIMESTAMP})
+    with pytest.raises(EvaluationError, match="out of range"):
+        expression({"now": -62_135_596_800 * SECOND})
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("texts in []", False),
+        ("table in []", False),
+        ("[] in []", False),
+        ("[] in [[]]", True),
+        ("{} in [{}]", True),
+        ("[texts] in [[['a']]]", True),
+        ("table in [{'a': 1}]", True),
+        ("texts in [['b'], ['a']]", True),
+        ("[0.0 / 0.0] in [[0.0 / 0.0]]", False),
+        ("'a' in {}", False),
+        ("{'a': texts} == {'a': ['a']}", True),
+        ("[].all(x, x in {}) && [].all(x, {}[x] == 1)", True),
+    ],
+)
+def test_containers_in_containers(source: str, expected: bool) -> None:
+    variables = {"texts": t.list_of(t.STRING), "table": t.map_of(t.STRING, t.INT)}
+    assert compile_expression(source, variables)({"texts": ["a"], "table": {"a": 1}}) is expected
