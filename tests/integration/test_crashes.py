@@ -24,7 +24,7 @@ from forewarn.runner.tracker import Tracker
 from tools.crash_scripts import make_script
 from tools.crashes import EACH, Kill, Played, play, some_kills
 from tools.promises import BrokenPromise
-from tools.runner_profiles import policies
+from tools.runner_profiles import GENERATIONS, policies
 from tools.runner_world import World
 
 CRASHES = int(os.environ.get("FOREWARN_CRASHES", "216"))
@@ -32,7 +32,8 @@ CRASHES = int(os.environ.get("FOREWARN_CRASHES", "216"))
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled() -> None:
-    policies()  # so that no runner has to
+    for generation in range(len(GENERATIONS)):
+        policies(generation)  # so that no runner has to
 
 
 @pytest.mark.parametrize("seed", range(1, CRASHES // EACH + 1))
@@ -42,7 +43,7 @@ def test_killed_at_some_of_its_points_once_or_twice_or_with_a_reboot(seed: int) 
         assert play(script, kills).killed >= 1
 
 
-ONE = make_script(0)
+ONE, CHANGED = make_script(0), make_script(-1)
 
 
 def kinds(played: Played) -> dict[str, int]:
@@ -85,7 +86,30 @@ def test_at_every_point_of_one_scenario() -> None:
     assert all(again.values())
 
 
+def test_an_approved_event_that_becomes_another_is_prepared_before_it_is_approved_again() -> None:
+    found = kinds(play(CHANGED))
+    assert (found["prepare"], found["recover"]) == (2, 1)
+    assert found["post"] >= 2
+
+
 # The judge would notice
+
+
+def see_no_change(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Life, "changed_to", lambda *_: False)
+
+
+def keep_what_was_prepared_for_another_content(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Docket, "_blocked", lambda *_: None)
+
+
+@pytest.mark.parametrize("break_it", [see_no_change, keep_what_was_prepared_for_another_content])
+def test_an_approval_for_another_content_is_noticed(
+    break_it: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_it(monkeypatch)
+    with pytest.raises(BrokenPromise, match="no approval before every prepare hook has succeeded"):
+        play(CHANGED)
 
 
 def commit_nothing_of_a_start(patch: pytest.MonkeyPatch) -> None:
@@ -179,13 +203,16 @@ def never_approve(patch: pytest.MonkeyPatch) -> None:
         (commit_nothing_of_a_start, "a start is in the journal before it happens"),
         (leave_out_interrupted_recoveries, "what was prepared is recovered"),
         (recover_nothing_after_a_restart, "what was prepared is recovered"),
-        (forget_what_was_listed, "attempts are counted|no prepare hook runs twice"),
-        (resume_nothing, "attempts are counted|no prepare hook runs twice"),
+        (
+            forget_what_was_listed,
+            "attempts are counted|no prepare hook that has succeeded runs again|has not come to rest",
+        ),
+        (resume_nothing, "attempts are counted|no prepare hook that has succeeded|what was prepared is recovered"),
         (forget_approvals, "an approval that was taken is not repeated"),
         (send_unannounced, "an approval is in the journal before it is sent"),
         (let_leftovers_run, "no hook runs twice at the same time"),
         (wait_for_no_hook, "no approval before every prepare hook has succeeded"),
-        (recover_what_is_listed, "recovered is what was prepared, and has left the list|no prepare hook runs twice"),
+        (recover_what_is_listed, "recovered is what was prepared, and has left the list|no prepare hook that"),
         (never_approve, "what is prepared is approved at once"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

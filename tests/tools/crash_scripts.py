@@ -9,9 +9,9 @@ A world is rebuilt from a script and the ledger of what has happened so far: a r
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from forewarn.emulator.lifecycle import SCHEDULED
 from forewarn.emulator.spec import EventSpec
@@ -37,6 +37,23 @@ class Rehearsal(NamedTuple):
     request: Request
 
 
+class Change(NamedTuple):
+    """The service lists an event otherwise: ``fields`` of its EventSpec, ``seconds`` by which NotBefore moves."""
+
+    at: float
+    event_id: str
+    fields: dict[str, Any]
+    seconds: float = 0.0
+
+    def happen(self, world: World) -> None:
+        """Let it happen, unless the event has started."""
+        if world.model.find(self.event_id).status == SCHEDULED:
+            if self.fields:
+                world.change(self.event_id, **self.fields)
+            if self.seconds:
+                world.postpone(self.event_id, self.seconds)
+
+
 class Silence(NamedTuple):
     """For so long the service answers nothing (``away``), or no approval: ``failed``, or taken and the answer lost."""
 
@@ -59,6 +76,8 @@ class Script(NamedTuple):
     events: tuple[Planned, ...]
     drills: tuple[Rehearsal, ...]
     silences: tuple[Silence, ...]
+    changes: tuple[Change, ...] = ()
+    reloads: tuple[tuple[float, int], ...] = ()  # when, and which generation of the policies
 
     @property
     def answers(self) -> bool:
@@ -86,6 +105,24 @@ def make_script(seed: int) -> Script:
             event_id="00000000-0000-4000-8000-000000000000",
         )
         return Script(seed, (Planned(0.0, spec, None),), (), ())
+    if seed == -1:
+        # Approved at once; then a rule with hooks applies, and then the service lists another type under the same id.
+        spec = EventSpec(
+            "Freeze",
+            VMS[:1],
+            notice=90.0,
+            description="plain",
+            start_on="not_before",
+            impact=0.0,
+            gone_after=4.0,
+            event_id="00000001-0000-4000-8000-000000000000",
+        )
+        key = spec.event_id or ""
+        changes = (
+            Change(5.0, key, {"description": "drain"}),
+            Change(40.0, key, {"event_type": "Redeploy", "duration": -1}),
+        )
+        return Script(seed, (Planned(0.0, spec, None),), (), (), changes)
     chance = random.Random(seed)
     names = sorted(PROFILES)
     events = []
@@ -112,19 +149,42 @@ def make_script(seed: int) -> Script:
         silences.append(Silence(chance.choice([0.0, 5.0, 10.0]), 6.0, chance.choice(["failed", "lost"])))
     if chance.random() < 0.1:
         silences.append(Silence(chance.choice([2.0, 12.0, 25.0]), chance.choice([6.0, 90.0]), "away"))
-    return Script(seed, tuple(events), tuple(drills), tuple(silences))
+    changes = tuple(change for planned in events for change in _changes(chance, planned))
+    reloads = ()
+    if chance.random() < 0.3:
+        reloads = tuple(zip((chance.choice([1.5, 7.0, 30.0]), 60.0), (1, 0)))
+    return Script(seed, tuple(events), tuple(drills), tuple(silences), changes, reloads)
+
+
+def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:
+    """Yield how an event is listed otherwise while it is scheduled; most are not."""
+    for _ in range(chance.choice([0, 0, 0, 1, 1, 2])):
+        fields = chance.choice(
+            [
+                {"event_type": chance.choice(["Redeploy", "Terminate"])},
+                {"resources": chance.choice([VMS[:1], VMS, VMS[::-1], VMS[1:]])},
+                {"source": "User"},
+                {"duration": chance.choice([0, 5, 30])},
+                {"event_type": "Freeze", "description": chance.choice(sorted(PROFILES))},
+                {},
+            ]
+        )
+        seconds = 0.0 if fields else chance.choice([-60.0, -8.0, 20.0, 300.0])
+        at = planned.at + chance.choice([0.5, 2.0, 4.5, 9.0, 30.0])
+        yield Change(at, planned.spec.event_id or "", fields, seconds)
 
 
 def _plan(script: Script) -> Callable[[Hook], None]:
     def plan(hook: Hook) -> None:
-        if script.seed == 0:
+        if script.seed <= 0:
             hook.ends_at = hook.started_at + 2.5
             return
         chance = random.Random(f"{script.seed}/{hook.event}/{hook.name}/{hook.phase}/{hook.attempt}")
         hook.ends_at = hook.started_at + chance.choice(
             [0.0, 0.4, 2.5, 2.5, 8.0, 45.0 if hook.phase == "prepare" else 9.0]
         )
-        hook.result = SUCCEEDED if chance.random() < 0.8 else FAILED
+        lasting = hook.phase == "recover" and hook.attempt > 3  # or it would be tried again for hours
+        hook.result = SUCCEEDED if chance.random() < 0.8 or lasting else FAILED
         hook.patience = chance.choice([0.0, 0.0, 1.5])
 
     return plan
@@ -138,6 +198,8 @@ def world_of(script: Script, ledger: list[Entry], keep: Callable[[Entry], None])
         if planned.cancel_after is not None:
             cancel = partial(_cancel, world, planned.spec.event_id or "")
             world.model.at(planned.at + planned.cancel_after, cancel)
+    for change in script.changes:
+        world.model.at(change.at, partial(change.happen, world))
     for silence in script.silences:
         world.model.at(silence.at, partial(silence.hushes, world, True))
         world.model.at(silence.at + silence.seconds, partial(silence.hushes, world, False))
@@ -177,3 +239,6 @@ def _replay(world: World, script: Script, entry: Entry) -> None:
         world.boot += 1
     elif entry.kind == "run":
         world.booted_at = fields["booted_at"]
+        world.generation = fields["generation"]
+    elif entry.kind == "reload":
+        world.generation = fields["generation"]

@@ -40,7 +40,7 @@ from forewarn.runner.spool import Record, Spool
 from tools.crash_scripts import Script, make_script, world_of
 from tools.promises import BrokenPromise, Judge
 from tools.promptness import act_promptly
-from tools.runner_profiles import policies
+from tools.runner_profiles import GENERATIONS, policies
 from tools.runner_world import Entry, Instance, World, leftovers_in, new_runner
 from tools.watched_journals import WatchedJournal
 
@@ -157,6 +157,10 @@ class Scene:
                 spool = Spool(str(self.state))
                 Path(spool.path).mkdir(mode=0o700, exist_ok=True)
                 _hand_over(spool, drill.event_id, Record(drill.request, instance.parts.clocks.stamp()))
+        wanted = max((reload for reload in self.script.reloads if world.now >= reload[0]), default=(0.0, 0))[1]
+        if world.generation != wanted:
+            world.generation = wanted
+            instance.stop.reload = True
         return _at_rest(world, instance, self.script) or world.now > LONGEST_SECONDS
 
 
@@ -194,6 +198,7 @@ def _at_rest(world: World, instance: Instance, script: Script) -> bool:
         and not any(life.listed for life in world.model.events.values())
         and not conductor.lives
         and conductor.idle()
+        and world.now > max((reload[0] for reload in script.reloads), default=0.0)
     )
 
 
@@ -296,7 +301,8 @@ def main(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     if args.kill is not None and len(args.seed or ()) != 1:
         parser.error("--kill needs one --seed")
-    policies()  # so that no child has to compile them
+    for generation in range(len(GENERATIONS)):
+        policies(generation)  # so that no child has to compile them
     gc.freeze()
     tally = Tally(lambda text: print(text, file=sys.stderr, flush=True))
     try:
