@@ -435,8 +435,11 @@ def new_runner(
     generation = world.generation
     world.note("run", boot=world.boot, booted_at=world.booted_at, generation=generation)
 
+    watchers = [client]
+
     def reload() -> Reloaded:
-        client._shown = None  # so that what is decided by the new policies is judged by them
+        for watcher in watchers:  # so that what is decided by the new policies is judged by them
+            watcher._shown = None
         world.note("reload", generation=world.generation)
         return Reloaded(policies(world.generation), None, 1.0)
 
@@ -448,11 +451,11 @@ def new_runner(
         parts = assemble(client, identity, policies(generation), stop, stop.wake, equipment)
         down = downtime(beat, clocks) if beat else None
         runner = Runner(parts, stop, reload=reload, last_poll=last_poll, down_seconds=down)
-    _show_drills(world, parts.drill_docket)
+    watchers.append(_show_drills(world, parts.drill_docket))
     return Instance(runner, parts, stop, executor, log)
 
 
-def _show_drills(world: World, docket: Docket) -> None:
+def _show_drills(world: World, docket: Docket) -> Any:
     class Watcher:
         _shown: object = None
 
@@ -463,6 +466,7 @@ def _show_drills(world: World, docket: Docket) -> None:
         return process(document, vm)
 
     docket.process = shown  # type: ignore[method-assign]  # to see what the runner is given
+    return watcher
 
 
 @contextmanager
