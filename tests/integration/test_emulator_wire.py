@@ -389,6 +389,71 @@ def test_the_control_api_wants_json_by_name(server: EmulatorServer, client: Emul
     assert requests.post(f"{url}/{event}/cancel", json={}, timeout=10).status_code == 409
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "attacker.example"},
+        {"Host": "attacker.example:8254"},
+        {"Host": "localhost.attacker.example"},
+        {"Host": "127.0.0.1.attacker.example"},
+        {"Host": "attacker-localhost"},
+        {"Host": "localhost@attacker.example"},
+        {"Host": "192.0.2.7"},
+        {"Host": ""},
+        {"Host": "localhost:port"},
+        {"Host": "127.0.0.1", "Origin": "http://attacker.example"},
+        {"Host": "127.0.0.1", "Origin": "null"},
+    ],
+    ids=str,
+)
+def test_the_control_api_refuses_the_names_of_others(
+    server: EmulatorServer, client: EmulatorClient, headers: dict[str, str]
+) -> None:
+    """A web page whose name has come to mean 127.0.0.1 neither creates events nor reads anything."""
+    event = client.schedule("Reboot")
+    url = f"{server.url}/emulator/v1"
+    answers = [
+        requests.post(f"{url}/events", json={"type": "Reboot"}, headers=headers, timeout=10),
+        requests.post(f"{url}/events/{event}/start", json={}, headers=headers, timeout=10),
+        requests.get(f"{url}/state", headers=headers, timeout=10),
+        requests.delete(f"{url}/requests", headers=headers, timeout=10),
+    ]
+    assert [answer.status_code for answer in answers] == [403] * 4
+    assert all("--allow-host" in answer.json()["error"] for answer in answers)
+    assert [(life["event_id"], life["status"]) for life in client.state()["events"]] == [(event, "Scheduled")]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "localhost"},
+        {"Host": "LOCALHOST.:8254"},
+        {"Host": "emulator.localhost"},
+        {"Host": "127.0.0.2:8254"},
+        {"Host": "[::1]:8254"},
+        {"Host": "Emulator.Test:1"},
+        {"Host": "192.0.2.9"},
+        {"Host": "127.0.0.1", "Origin": "http://localhost:3000"},
+    ],
+    ids=str,
+)
+def test_the_control_api_takes_loopback_s_names_and_those_that_are_listed(headers: dict[str, str]) -> None:
+    with EmulatorServer(allowed_hosts=["emulator.test", "192.0.2.9"]) as server:
+        answer = requests.get(f"{server.url}/emulator/v1/state", headers=headers, timeout=10)
+        assert answer.status_code == 200
+
+
+def test_a_request_without_host_does_not_reach_the_control_api(server: EmulatorServer) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
+        raw.sendall(b"GET /emulator/v1/state HTTP/1.0\r\n\r\n")
+        assert raw.makefile("rb").read().startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_name_to_allow_that_is_none() -> None:
+    with pytest.raises(InputError, match="without scheme and port"):
+        EmulatorServer(allowed_hosts=["http://emulator.test"])
+
+
 def test_a_client_of_nothing() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

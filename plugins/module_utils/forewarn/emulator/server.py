@@ -20,6 +20,7 @@ from ..errors import InputError, ServiceError
 from .clock import AdjustableClock, ScaledClock
 from .control import PREFIX, Control
 from .emulation import Emulation, Scenario
+from .hosts import AllowedHosts
 from .lifecycle import Transition
 from .requestlog import Entry
 from .service import Request, Response, Service, json_response
@@ -34,8 +35,10 @@ class EmulatorServer:
 
     ``vms`` (names, or VmSpec) and ``settings`` replace those of the scenario. ``port`` 0 takes any free one.
     ``listeners``: VM name -> (host, port) of a further socket at which everybody who asks is that VM. ``clock``
-    replaces the one that ``time_scale`` makes. ``on_transition`` and ``on_answer`` are called under the emulation's
-    lock, and by several threads. Raises ServiceError where a socket cannot be had.
+    replaces the one that ``time_scale`` makes. ``allowed_hosts``: names and addresses by which the control API may
+    be addressed, beside loopback's and those it listens on. ``on_transition`` and ``on_answer`` are called under the
+    emulation's lock, and by several threads. Raises ServiceError where a socket cannot be had, InputError for bad
+    names.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class EmulatorServer:
         time_scale: float = 1.0,
         clock: AdjustableClock | None = None,
         listeners: Mapping[str, tuple[str, int]] | None = None,
+        allowed_hosts: Sequence[str] = (),
         on_transition: Callable[[Transition], None] | None = None,
         on_answer: Callable[[Entry], None] | None = None,
     ) -> None:
@@ -60,7 +64,9 @@ class EmulatorServer:
             name=base.name,
         )
         self.emulation = Emulation(scenario, clock or ScaledClock(time_scale), on_transition, on_answer)
-        service, control = Service(self.emulation), Control(self.emulation)
+        listened_on = [host, *(vm_host for vm_host, _port in (listeners or {}).values())]
+        service = Service(self.emulation)
+        control = Control(self.emulation, AllowedHosts([*listened_on, *allowed_hosts]))
         self._sockets: list[_Socket] = []
         self._threads: list[threading.Thread] = []
         self._own: dict[str, _Socket] = {}
