@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import InputError, ServiceError
+from .bodies import BodyError, read_body
 from .clock import AdjustableClock, ScaledClock
 from .control import PREFIX, Control
 from .emulation import Emulation, Scenario
@@ -26,7 +27,6 @@ from .requestlog import Entry
 from .service import Request, Response, Service, json_response
 from .spec import Settings, VmSpec
 
-_LONGEST_BODY = 1_000_000  # bytes
 _IDLE = 120.0  # seconds after which a silent connection is closed
 
 
@@ -197,27 +197,18 @@ class _Handler(BaseHTTPRequestHandler):
         return "forewarn-emulator"
 
     def _dispatch(self) -> None:
-        body = self._read_body()
-        if isinstance(body, Response):
-            self.close_connection = True  # what is left of the request cannot be told from the next one
-            self._send(body)
-            return
         headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            body = read_body(self.rfile, headers)
+        except BodyError as error:
+            self.close_connection = True  # what is left of the request cannot be told from the next one
+            self._send(json_response(error.status, {"error": str(error)}))
+            return
         request = Request(self.command, self.path, headers, body, self.server.vm)
         is_control = self.path.startswith(PREFIX)
         self._send((self.server.control if is_control else self.server.service).handle(request))
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = _dispatch  # noqa: N815 - http.server's names
-
-    def _read_body(self) -> bytes | Response:
-        if "transfer-encoding" in self.headers:
-            return json_response(411, {"error": "Send a Content-Length."})
-        length = self.headers.get("content-length", "0")
-        if not length.isdecimal():
-            return json_response(400, {"error": "The Content-Length is not a number."})
-        if int(length) > _LONGEST_BODY:
-            return json_response(413, {"error": "The body is too long."})
-        return self.rfile.read(int(length))
 
     def _send(self, response: Response) -> None:
         if response.drop:
