@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError
-from .spec import EventSpec, VmSpec
+from .spec import EventSpec
 
 SCHEDULED, STARTED, FINISHED, CANCELLED = "Scheduled", "Started", "Finished", "Cancelled"
 
@@ -142,15 +142,6 @@ class EventLife:
             "ended": self.ended.as_dict() if self.ended else None,
             "visible_since": {vm: stamp.as_dict() for vm, stamp in self.visible_since.items()},
         }
-
-
-@dataclass
-class View:
-    """What one VM is shown. The number rises with every change of the listing, and by nothing else (SE-10)."""
-
-    vm: VmSpec
-    incarnation: int = 1
-    listing: tuple[ListedEvent, ...] = ()
 
 
 @dataclass

@@ -26,7 +26,8 @@ DEFAULT_GROUP = "default"
 
 START_ON = ("any_approval", "all_approvals", "not_before")
 SEEN_BY = ("group", "resources")
-NOT_BEFORE_FORMATS = ("rfc1123", "iso8601")
+BY_VERSION = "by_version"  # iso8601 in 2017-03-01, rfc1123 in all others
+NOT_BEFORE_FORMATS = (BY_VERSION, "rfc1123", "iso8601")
 
 _DURATION = re.compile(r"(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _LONGEST = 10 * 365 * 86400.0
@@ -145,7 +146,7 @@ class Settings:
     gone_after: float = RECORDED_GONE_AFTER
     notice: Mapping[str, float] = field(default_factory=dict, hash=False)
     incarnation_step: int = 1
-    not_before_format: str = "rfc1123"
+    not_before_format: str = BY_VERSION
     unknown_version_status: int = 400
     etag: bool = True
     requests_per_second: int = 0
