@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from forewarn.cli.state import duration_text
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 
 
@@ -92,6 +94,19 @@ def test_the_name_can_be_given_and_is_then_not_asked_for() -> None:
         assert len(server.requests) == 1
     assert "affected" in result.stdout
     assert server.requests[0].target.endswith("api-version=2019-08-01")
+
+
+def test_the_names_of_2017_03_01_are_those_of_vms() -> None:
+    """In that version names begin with "_", and neither the instance metadata nor an operator says them so."""
+    with EmulatorServer(vms=["web_0", "web_1"]) as server, EmulatorClient(server.url) as emulator:
+        emulator.schedule("Reboot", ["web_0", "web_1"])
+        for vm, leads in (("web_0", True), ("web_1", False)):
+            result = run("--endpoint", server.vm_endpoint(vm), "--api-version", "2017-03-01", "--json")
+            (shown,) = json.loads(result.stdout)["events"]
+            assert shown["event"]["Resources"] == ["web_0", "web_1"]
+            assert (shown["affects_me"], shown["leader"]) == (True, leads)
+        named = run("--endpoint", server.url, "--api-version", "2017-03-01", "--json", "--vm-name", "WEB_1")
+        assert json.loads(named.stdout)["events"][0]["affects_me"] is True
 
 
 def test_without_a_name_nothing_is_claimed_about_this_vm() -> None:

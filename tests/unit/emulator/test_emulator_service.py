@@ -99,6 +99,21 @@ def test_our_own_parser_has_no_doubt_about_any_version(site: Site, version: str)
     assert [event.resources for event in document.events] == [("web_0", "web_1")] * 2
 
 
+def test_only_names_of_iaas_resources_have_the_underscore(site: Site) -> None:
+    """And only in 2017-03-01; a role instance of a classic cloud service is no IaaS resource."""
+    scenario = Scenario((VmSpec("web_0"), VmSpec("role_IN_0", cloud_service=True)))
+    emulation = Emulation(scenario, site.clock)
+    service = Service(emulation)
+    emulation.model.schedule(EventSpec("Reboot", ("web_0", "role_IN_0")))
+    for version in API_VERSIONS:
+        body = service.handle(Request("GET", f"/metadata/scheduledevents?api-version={version}", HEADERS)).body
+        first = "_web_0" if version == "2017-03-01" else "web_0"
+        assert json.loads(body)["Events"][0]["Resources"] == [first, "role_IN_0"]
+        (event,) = parse_document(body, version).events
+        assert [event.place_of(name) for name in ("web_0", "role_IN_0", "_web_0")] == [0, 1, None]
+    emulation.close()
+
+
 def test_the_recorded_document() -> None:
     """The document of the recorded sequence, field by field and in that order."""
     site = Site()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import BinaryIO
+from io import BufferedIOBase
 
 LONGEST_BODY = 1_000_000  # bytes
 _LONGEST_LINE = 4096  # of a chunk's size with its extensions, and of a trailer field
@@ -23,7 +23,7 @@ class BodyError(Exception):
         self.status = status
 
 
-def read_body(stream: BinaryIO, headers: Mapping[str, str]) -> bytes:
+def read_body(stream: BufferedIOBase, headers: Mapping[str, str]) -> bytes:
     """Return the whole body, at most ``LONGEST_BODY`` bytes. ``headers`` have names in lower case. Raises BodyError."""
     coding = headers.get("transfer-encoding")
     length = headers.get("content-length")
@@ -36,7 +36,7 @@ def read_body(stream: BinaryIO, headers: Mapping[str, str]) -> bytes:
     return _chunked(stream)
 
 
-def _sized(stream: BinaryIO, length: str) -> bytes:
+def _sized(stream: BufferedIOBase, length: str) -> bytes:
     if not (length.isascii() and length.isdecimal()):
         raise BodyError(400, "The Content-Length is not a number.")
     if len(length) > 18 or int(length) > LONGEST_BODY:
@@ -47,7 +47,7 @@ def _sized(stream: BinaryIO, length: str) -> bytes:
     return body
 
 
-def _chunked(stream: BinaryIO) -> bytes:
+def _chunked(stream: BufferedIOBase) -> bytes:
     pieces: list[bytes] = []
     total = 0
     while size := _size(stream):
@@ -63,14 +63,14 @@ def _chunked(stream: BinaryIO) -> bytes:
     raise BodyError(400, "There are too many trailer fields.")
 
 
-def _size(stream: BinaryIO) -> int:
+def _size(stream: BufferedIOBase) -> int:
     match = _SIZE.fullmatch(_line(stream))
     if match is None:
         raise BodyError(400, "The size of a chunk is not a number.")
     return int(match.group(1), 16)
 
 
-def _line(stream: BinaryIO) -> bytes:
+def _line(stream: BufferedIOBase) -> bytes:
     line = stream.readline(_LONGEST_LINE)
     if not line.endswith(b"\n"):
         raise BodyError(400, "The body is cut short, or a line of it is too long.")

@@ -63,14 +63,13 @@ def array(events: Iterable[ListedEvent], api_version: str, not_before_format: st
 
 def _render_event(event: ListedEvent, api_version: str, not_before_format: str) -> dict[str, Any]:
     preview = api_version == API_VERSIONS[0]
-    prefix = "_" if preview else ""
     spelling = ("iso8601" if preview else "rfc1123") if not_before_format == BY_VERSION else not_before_format
     fields: dict[str, Any] = {
         "EventId": event.event_id,
         "EventStatus": event.status,
         "EventType": event.event_type,
         "ResourceType": "VirtualMachine",
-        "Resources": [prefix + name for name in event.resources],
+        "Resources": list(event.preview_resources if preview else event.resources),
         "NotBefore": "" if event.not_before is None else _format_not_before(event.not_before, spelling),
         "Description": event.description,
         "EventSource": event.source,

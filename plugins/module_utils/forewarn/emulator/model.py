@@ -32,7 +32,17 @@ from .lifecycle import (
     UnknownNameError,
     WrongStateError,
 )
-from .spec import RECORDED_IMPACT, EventSpec, Settings, VmSpec, check_event, check_settings, check_vms, is_guid
+from .spec import (
+    RECORDED_IMPACT,
+    EventSpec,
+    Settings,
+    VmSpec,
+    check_event,
+    check_settings,
+    check_vms,
+    is_guid,
+    with_loneliness,
+)
 from .views import View
 
 DEFAULT_VM = VmSpec("vm_0")
@@ -64,6 +74,7 @@ class Model:
         self.settings = settings or Settings()
         check_settings(self.settings)
         check_vms(vms)
+        vms = with_loneliness(vms)
         self.events: dict[str, EventLife] = {}  # by EventId in lower case, in order of creation
         self.transitions: deque[Transition] = deque(maxlen=_HISTORY)
         self._views = {vm.name.lower(): View(vm) for vm in vms}
@@ -286,12 +297,16 @@ class Model:
         deadline = self._time + notice
         not_before, start_at = self._not_before(deadline)
         event_id = spec.event_id or self._new_id()
+        vms = [self.vm(name) for name in spec.resources]
         life = EventLife(event_id, spec, self.stamp(), deadline, not_before, start_at, followers=followers, pause=pause)
+        life.preview_resources = tuple(vm.preview_name for vm in vms)
         self.events[event_id.lower()] = life
         if spec.hardware_failure:
             self._start(life, "hardware failure")
         else:
-            self._note("scheduled", event_id, f"{spec.event_type} of {', '.join(spec.resources)}")
+            several = len({vm.fault_domain for vm in vms}) > 1
+            doubt = " (of several fault domains, which Azure serves one after another)" if several else ""
+            self._note("scheduled", event_id, f"{spec.event_type} of {', '.join(spec.resources)}{doubt}")
         self._refresh()
         return life
 
