@@ -118,6 +118,37 @@ def test_without_a_name_nothing_is_claimed_about_this_vm() -> None:
     assert (shown["vm_name"], shown["events"][0]["affects_me"], shown["events"][0]["leader"]) == (None, None, None)
 
 
+APOLOGY = "The page that you are looking for cannot be found. Check the address, go back, or try again later. " * 3
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            f"<!DOCTYPE html>\n<html><head><title>404 - File or directory not found.</title></head><p>{APOLOGY}</html>",
+            "a web page with the title '404 - File or directory not found.'. Name it with --vm-name.",
+        ),
+        (f"<html><body>{APOLOGY}</body></html>", "a web page. Name it with --vm-name."),
+        (
+            APOLOGY,
+            "cannot be found. Check the address, go back, or try again later. … Name it with",
+        ),
+        ("x" * 500, f"{'x' * 200} … Name it with"),
+        ('{"error": "nothing here"}', '{"error": "nothing here"}. Name it with --vm-name.'),
+        ("Try again!", "Try again! Name it with --vm-name."),
+        ("", "when reading the instance metadata. Name it with --vm-name."),
+    ],
+    ids=["page", "page-without-title", "long", "one-word", "json", "sentence", "nothing"],
+)
+def test_an_error_s_text_is_quoted_in_whole_sentences(body: str, said: str) -> None:
+    result = ask(document(event()), status(404, body.encode()), arguments=("--patience", "0"))
+    assert result.returncode == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("warning: which events affect this VM is not known: http://127.0.0.1:")
+    assert said in line
+    assert line.endswith(" Name it with --vm-name.")
+
+
 def test_problems_go_to_standard_error() -> None:
     odd = event("A1", DurationInSeconds="soon")
     result = ask(document(odd, {"EventId": None}), instance("web_0"))

@@ -263,10 +263,10 @@ def test_se14_groups_and_lone_vms_see_only_their_own() -> None:
 def test_se14_gpu_vms_in_a_scale_set_with_one_fault_domain_see_only_their_own(
     size: str, scale_set: str, domains: str, alone: bool | None, sees: int
 ) -> None:
-    vms = [
+    vms = tuple(
         VmSpec(f"vm_{number}", size=size, scale_set=scale_set, fault_domain=domain, zone=str(number), alone=alone)
         for number, domain in enumerate(domains)
-    ]
+    )
     model, _clock = make(vms)
     model.schedule(EventSpec("Reboot", ("vm_0",)))
     assert [len(model.document(vm.name)[1]) for vm in vms] == [1, sees]

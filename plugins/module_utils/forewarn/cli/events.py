@@ -57,7 +57,8 @@ def _own_name(client: Client, problems: Console) -> str | None:
     try:
         name = client.instance().name
     except ServiceError as error:
-        _warn(problems, f"which events affect this VM is not known: {error.message} Name it with --vm-name.")
+        why = ServiceError(f"which events affect this VM is not known: {error.message}", "Name it with --vm-name.")
+        _warn(problems, str(why))
         return None
     if name is None:
         _warn(problems, "the instance metadata has no name for this VM. Name it with --vm-name.")
