@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +149,32 @@ def test_an_error_s_text_is_quoted_in_whole_sentences(body: str, said: str) -> N
     assert line.startswith("warning: which events affect this VM is not known: http://127.0.0.1:")
     assert said in line
     assert line.endswith(" Name it with --vm-name.")
+
+
+def test_a_slow_first_answer_is_explained_while_it_is_waited_for(tmp_path: Path) -> None:
+    """SE-05. In a pipe, which takes no colour, and before the answer is there."""
+    policy = tmp_path / "policy.yml"
+    policy.write_text("name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n")
+    commands = (("events",), ("approve", "A1"), ("run", "--once", "--policy", str(policy), "--log-format", "text"))
+    slow = document(delay=60)
+    with ScriptedServer(slow) as server, contextlib.ExitStack() as stack:
+        processes = []
+        for command in commands:
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-m", "forewarn.cli.main", *command, "--endpoint", server.url],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            stack.callback(process.kill)
+            processes.append(process)
+        for process in processes:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            assert re.match(rf"note: waiting for {server.url}, for \d+ s now\. The first request in a day ", line)
+            assert "may take two minutes; events may then take up to five minutes to appear." in line
 
 
 def test_problems_go_to_standard_error() -> None:
