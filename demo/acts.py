@@ -229,7 +229,7 @@ class Acts:
             rule="move",
             standings={"web_0": ("approve",), "web_1": ("not-the-leader",)},
             approved_by="web_0",
-            start_delay_seconds=1.5 * TIME_SCALE,  # the start need not be immediate (SE-33): time for web_1 to look
+            start_delay_seconds=4.0 * TIME_SCALE,  # the start need not be immediate (SE-33): time for web_1 to look
         )
         self._until_gone(event)
 

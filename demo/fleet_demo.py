@@ -231,8 +231,9 @@ def main() -> int:
     if reason is not None:
         narrator.console.error(f"The demo of a fleet cannot run here: {reason}.")
         return 3
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)  # however it is ended, the hosts are removed
+    # However it is ended, the hosts are removed. SIGINT too: in the background of a shell it is ignored from the start.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         return _run(narrator)
     except machine.LabError as error:

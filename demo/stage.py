@@ -58,10 +58,12 @@ class Stage:
         self.directory = Path(self._temporary.name)
 
     def __enter__(self) -> Stage:
-        # However somebody ends the demo, what it has started is ended first.
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
-                signal.signal(number, signal.default_int_handler)
+        # However somebody ends the demo, what it has started is ended first. In the background of a shell SIGINT is
+        # ignored from the start; whoever sends it to this very process means it all the same.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler)
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup, which is to outlive the terminal
+            signal.signal(signal.SIGHUP, signal.default_int_handler)
         return self
 
     def __exit__(

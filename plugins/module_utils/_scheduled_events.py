@@ -42,6 +42,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "document_incarnation": {"type": "str"},
 }
 SHOWN_EVENTS = 3  # in texts of one line
+_SLOW_SECONDS = 10.0  # of an answer: usual ones take milliseconds
 
 # Beside what the client says: what to do about a status.
 _ADVICE = {
@@ -67,23 +68,29 @@ def perform(
     environ: Mapping[str, str] | None = None,
     transport: Callable[[Endpoint], Transport] | None = None,
     clock: Callable[[], datetime] | None = None,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
     """Do a task whose options, checked against ARGUMENTS, are ``params``; return its result, with ``failed`` if it did.
 
     ``environ`` is that of the VM. ``transport`` makes what carries the requests where this process does not run on the
     VM, and ``clock`` then tells the VM's time, after the document was read.
     """
-    begin = time.monotonic()
+    begin = monotonic()
     patience_seconds: int = params["patience"]
     result: dict[str, Any] = {"api_version": params["api_version"] or LATEST_API_VERSION}
 
     def patience() -> float:
-        return max(0.0, begin + patience_seconds - time.monotonic())
+        return max(0.0, begin + patience_seconds - monotonic())
 
     try:
         _check(params)
         with _client(params, os.environ if environ is None else environ, transport) as client:
             document = client.read(patience())
+            if (took := monotonic() - begin) > _SLOW_SECONDS and not document.events:
+                warn(
+                    f"The answer took {took:.0f} s. The first request in a day switches Scheduled Events on for the "
+                    "deployment, and events may then take up to five minutes to appear: ask again in five minutes."
+                )
             read_at = clock() if clock else datetime.now(timezone.utc)
             vm, vm_problems = identify(client, params["vm_name"], patience())
             events = [describe_event(event, vm.name, read_at) for event in document.events]
@@ -104,7 +111,7 @@ def perform(
     except Refused as refusal:
         result.update(refusal.more, failed=True, msg=str(refusal))
     except ForewarnError as error:
-        result.update(_failure(error, time.monotonic() - begin))
+        result.update(_failure(error, monotonic() - begin))
     return result
 
 

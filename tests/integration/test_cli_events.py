@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn.cli.state import duration_text
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 
 
@@ -94,6 +98,19 @@ def test_the_name_can_be_given_and_is_then_not_asked_for() -> None:
     assert server.requests[0].target.endswith("api-version=2019-08-01")
 
 
+def test_the_names_of_2017_03_01_are_those_of_vms() -> None:
+    """In that version names begin with "_", and neither the instance metadata nor an operator says them so."""
+    with EmulatorServer(vms=["web_0", "web_1"]) as server, EmulatorClient(server.url) as emulator:
+        emulator.schedule("Reboot", ["web_0", "web_1"])
+        for vm, leads in (("web_0", True), ("web_1", False)):
+            result = run("--endpoint", server.vm_endpoint(vm), "--api-version", "2017-03-01", "--json")
+            (shown,) = json.loads(result.stdout)["events"]
+            assert shown["event"]["Resources"] == ["web_0", "web_1"]
+            assert (shown["affects_me"], shown["leader"]) == (True, leads)
+        named = run("--endpoint", server.url, "--api-version", "2017-03-01", "--json", "--vm-name", "WEB_1")
+        assert json.loads(named.stdout)["events"][0]["affects_me"] is True
+
+
 def test_without_a_name_nothing_is_claimed_about_this_vm() -> None:
     result = ask(document(event()), status(403))
     assert result.returncode == 0
@@ -101,6 +118,63 @@ def test_without_a_name_nothing_is_claimed_about_this_vm() -> None:
     assert "--vm-name" in result.stderr
     shown = json.loads(ask(document(event()), status(403), arguments=("--json",)).stdout)
     assert (shown["vm_name"], shown["events"][0]["affects_me"], shown["events"][0]["leader"]) == (None, None, None)
+
+
+APOLOGY = "The page that you are looking for cannot be found. Check the address, go back, or try again later. " * 3
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            f"<!DOCTYPE html>\n<html><head><title>404 - File or directory not found.</title></head><p>{APOLOGY}</html>",
+            "a web page with the title '404 - File or directory not found.'. Name it with --vm-name.",
+        ),
+        (f"<html><body>{APOLOGY}</body></html>", "a web page. Name it with --vm-name."),
+        (
+            APOLOGY,
+            "cannot be found. Check the address, go back, or try again later. … Name it with",
+        ),
+        ("x" * 500, f"{'x' * 200} … Name it with"),
+        ('{"error": "nothing here"}', '{"error": "nothing here"}. Name it with --vm-name.'),
+        ("Try again!", "Try again! Name it with --vm-name."),
+        ("", "when reading the instance metadata. Name it with --vm-name."),
+    ],
+    ids=["page", "page-without-title", "long", "one-word", "json", "sentence", "nothing"],
+)
+def test_an_error_s_text_is_quoted_in_whole_sentences(body: str, said: str) -> None:
+    result = ask(document(event()), status(404, body.encode()), arguments=("--patience", "0"))
+    assert result.returncode == 0
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("warning: which events affect this VM is not known: http://127.0.0.1:")
+    assert said in line
+    assert line.endswith(" Name it with --vm-name.")
+
+
+def test_a_slow_first_answer_is_explained_while_it_is_waited_for(tmp_path: Path) -> None:
+    """SE-05. In a pipe, which takes no colour, and before the answer is there."""
+    policy = tmp_path / "policy.yml"
+    policy.write_text("name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n")
+    commands = (("events",), ("approve", "A1"), ("run", "--once", "--policy", str(policy), "--log-format", "text"))
+    slow = document(delay=60)
+    with ScriptedServer(slow) as server, contextlib.ExitStack() as stack:
+        processes = []
+        for command in commands:
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-m", "forewarn.cli.main", *command, "--endpoint", server.url],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            stack.callback(process.kill)
+            processes.append(process)
+        for process in processes:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            assert re.match(rf"note: waiting for {server.url}, for \d+ s now\. The first request in a day ", line)
+            assert "may take two minutes; events may then take up to five minutes to appear." in line
 
 
 def test_problems_go_to_standard_error() -> None:

@@ -77,12 +77,20 @@ def test_the_demo_shows_every_event_and_finds_all_as_it_should_be(repository: Pa
     assert "\x1b" not in process.stdout  # plain in a pipe
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+# A shell that starts a command in the background has it ignore SIGINT, and so does what that command starts.
+BACKGROUND = ("sh", "-c", """trap '' INT; exec "$@" """, "sh")
+
+
+@pytest.mark.parametrize(
+    ("number", "shell"),
+    [(signal.SIGINT, ()), (signal.SIGTERM, ()), (signal.SIGINT, BACKGROUND)],
+    ids=["SIGINT", "SIGTERM", "SIGINT-in-the-background"],
+)
 def test_a_demo_that_is_broken_off_leaves_no_process_and_no_file(
-    repository: Path, tmp_path: Path, number: signal.Signals
+    repository: Path, tmp_path: Path, number: signal.Signals, shell: tuple[str, ...]
 ) -> None:
     with subprocess.Popen(
-        [sys.executable, "-u", "demo/demo.py"],
+        [*shell, sys.executable, "-u", "demo/demo.py"],
         cwd=repository,
         env={**os.environ, "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
@@ -101,7 +109,7 @@ def test_a_demo_that_is_broken_off_leaves_no_process_and_no_file(
         finally:
             process.terminate()
     assert process.returncode == 130, rest
-    assert psutil.wait_procs(started, timeout=5)[1] == []
+    assert psutil.wait_procs(started, timeout=30)[1] == []
     assert list(tmp_path.iterdir()) == []
 
 

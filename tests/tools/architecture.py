@@ -32,7 +32,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
 # What a VM runs: rooms, and modules of rooms.
 STANDARD_LIBRARY_ONLY = (
     *("errors", "events", "imds", "policy", "runner"),
-    *("cli.main", "cli.console", "cli.run", "cli.service", "cli.events", "cli.approve"),
+    *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_service"),
     *("cli.status", "cli.history", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
 )

@@ -248,6 +248,39 @@ def test_se14_groups_and_lone_vms_see_only_their_own() -> None:
         model.schedule(EventSpec("Reboot", ("gpu_0", "gpu_1")))
 
 
+@pytest.mark.parametrize(
+    ("size", "scale_set", "domains", "alone", "sees"),
+    [
+        ("Standard_NC6s_v3", "gpus", "00", None, 0),
+        ("standard_nd96asr_v4", "gpus", "11", None, 0),
+        ("Standard_NC6s_v3", "gpus", "00", False, 1),
+        ("Standard_NC6s_v3", "gpus", "01", None, 1),
+        ("Standard_NC6s_v3", "", "00", None, 1),
+        ("Standard_D2s_v5", "gpus", "00", None, 1),
+        ("Standard_D2s_v5", "", "00", True, 0),
+    ],
+)
+def test_se14_gpu_vms_in_a_scale_set_with_one_fault_domain_see_only_their_own(
+    size: str, scale_set: str, domains: str, alone: bool | None, sees: int
+) -> None:
+    vms = tuple(
+        VmSpec(f"vm_{number}", size=size, scale_set=scale_set, fault_domain=domain, zone=str(number), alone=alone)
+        for number, domain in enumerate(domains)
+    )
+    model, _clock = make(vms)
+    model.schedule(EventSpec("Reboot", ("vm_0",)))
+    assert [len(model.document(vm.name)[1]) for vm in vms] == [1, sees]
+
+
+def test_se24_an_event_of_several_fault_domains_is_told_to_be_unusual() -> None:
+    model, _clock = make((VmSpec("a"), VmSpec("b"), VmSpec("c", fault_domain="1")))
+    model.schedule(EventSpec("Reboot", ("a", "b")))
+    model.schedule(EventSpec("Reboot", ("a", "c")))
+    usual, unusual = (entry.detail for entry in model.transitions if entry.kind == "scheduled")
+    assert usual == "Reboot of a, b"
+    assert unusual == "Reboot of a, c (of several fault domains, which Azure serves one after another)"
+
+
 def test_terminate_is_each_vms_own() -> None:
     model, _clock = make()
     event = model.schedule(EventSpec("Terminate", ("a",)))

@@ -127,7 +127,7 @@ def test_settings_and_vms() -> None:
         name: all
         vms:
           - {name: a, group: g, alone: false, location: x, zone: "1", size: s, scale_set: t, fault_domain: 2,
-             tags: {k: v}}
+             cloud_service: true, tags: {k: v}}
         settings:
           first_response: 2m
           first_events: 5m
@@ -146,6 +146,7 @@ def test_settings_and_vms() -> None:
     assert (settings.first_response, settings.first_events, settings.switch_off) == (120.0, 300.0, None)
     assert (settings.gone_after, settings.notice) == (5400.0, {"Reboot": 86400.0})
     assert (scenario.vms[0].fault_domain, scenario.vms[0].tags) == ("2", {"k": "v"})
+    assert (scenario.vms[0].alone, scenario.vms[0].cloud_service) == (False, True)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,21 @@ def test_our_own_parser_has_no_doubt_about_any_version(site: Site, version: str)
     assert [event.resources for event in document.events] == [("web_0", "web_1")] * 2
 
 
+def test_only_names_of_iaas_resources_have_the_underscore(site: Site) -> None:
+    """And only in 2017-03-01; a role instance of a classic cloud service is no IaaS resource."""
+    scenario = Scenario((VmSpec("web_0"), VmSpec("role_IN_0", cloud_service=True)))
+    emulation = Emulation(scenario, site.clock)
+    service = Service(emulation)
+    emulation.model.schedule(EventSpec("Reboot", ("web_0", "role_IN_0")))
+    for version in API_VERSIONS:
+        body = service.handle(Request("GET", f"/metadata/scheduledevents?api-version={version}", HEADERS)).body
+        first = "_web_0" if version == "2017-03-01" else "web_0"
+        assert json.loads(body)["Events"][0]["Resources"] == [first, "role_IN_0"]
+        (event,) = parse_document(body, version).events
+        assert [event.place_of(name) for name in ("web_0", "role_IN_0", "_web_0")] == [0, 1, None]
+    emulation.close()
+
+
 def test_the_recorded_document() -> None:
     """The document of the recorded sequence, field by field and in that order."""
     site = Site()
@@ -115,11 +130,65 @@ def test_the_recorded_document() -> None:
     )
 
 
+@pytest.mark.parametrize("version", API_VERSIONS)
+def test_se16_not_before_as_each_version_spells_it(site: Site, version: str) -> None:
+    site.schedule()
+    expected = "2027-01-15T08:15:00Z" if version == "2017-03-01" else "Fri, 15 Jan 2027 08:15:00 GMT"
+    assert site.events(version)[0]["NotBefore"] == expected
+    site.clock.advance(900)
+    assert site.events(version)[0]["NotBefore"] == ""
+
+
+def test_se10_the_number_of_a_version_rises_with_its_own_array_alone(site: Site) -> None:
+    def look() -> dict[str, tuple[int, object]]:
+        answers = {}
+        for version in API_VERSIONS:
+            body = json.loads(site.ask(f"/metadata/scheduledevents?api-version={version}").body)
+            answers[version] = (body["DocumentIncarnation"], body["Events"])
+        return answers
+
+    def risen(before: dict[str, tuple[int, object]], after: dict[str, tuple[int, object]]) -> set[str]:
+        for version in API_VERSIONS:
+            same_array = before[version][1] == after[version][1]
+            assert (before[version][0] == after[version][0]) is same_array
+            assert before[version][0] <= after[version][0]
+        return {version for version in API_VERSIONS if before[version][0] < after[version][0]}
+
+    started = look()
+    site.schedule("Terminate", resources=("web_0",))
+    terminating = look()
+    assert risen(started, terminating) == {"2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"}
+    site.schedule("Preempt", resources=("web_0",), notice=200.0)
+    evicting = look()
+    assert risen(terminating, evicting) == set(API_VERSIONS) - {"2017-03-01", "2017-08-01"}
+    site.schedule("SpotRebalanceRecommendation")
+    recommended = look()
+    assert risen(evicting, recommended) == {"2020-07-01"}
+    site.schedule("Reboot", notice=100.0)
+    rebooting = look()
+    assert risen(recommended, rebooting) == set(API_VERSIONS)
+    site.clock.advance(100)
+    started_to_reboot = look()
+    assert risen(rebooting, started_to_reboot) == set(API_VERSIONS)
+    site.clock.advance(100)
+    evicted = look()
+    assert risen(started_to_reboot, evicted) == set(API_VERSIONS) - {"2017-03-01", "2017-08-01"}
+    assert evicted["2017-03-01"][0] == 3
+
+
+def test_se10_the_number_stays_where_what_changes_is_overridden(site: Site) -> None:
+    """A status that a wrong service never changes, say: the array is the same, and so is its number."""
+    site.schedule("Reboot", notice=10.0, fields={"EventStatus": "Scheduled", "NotBefore": None})
+    before = site.ask().body
+    site.clock.advance(10)
+    assert site.ask().body == before
+
+
 def test_se16_both_spellings_of_not_before() -> None:
     for spelling, text in (("rfc1123", "Fri, 15 Jan 2027 08:15:00 GMT"), ("iso8601", "2027-01-15T08:15:00Z")):
         site = Site(not_before_format=spelling)
         site.schedule()
-        assert site.events()[0]["NotBefore"] == text
+        assert [site.events(version)[0]["NotBefore"] for version in API_VERSIONS] == [text] * len(API_VERSIONS)
         site.clock.advance(900)
         assert site.events()[0]["NotBefore"] == ""
 

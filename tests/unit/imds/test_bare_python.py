@@ -25,7 +25,7 @@ from forewarn.imds.errors import PassingFault
 
 now = [0.0]
 options = {"clock": lambda: now[0], "sleep": lambda seconds: now.append(now.pop() + seconds)}
-with Client(sys.argv[1], read_timeout=0.2, first_read_timeout=5, **options) as client:
+with Client(sys.argv[1], read_timeout=2, first_read_timeout=30, **options) as client:
     document = client.read_once()
     client.approve([event.event_id for event in document.events])
     print(document.events[0].event_id, client.instance().name, len(client.read_once().events))

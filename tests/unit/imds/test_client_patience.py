@@ -33,17 +33,16 @@ def test_an_answer_that_does_not_come_is_a_timeout() -> None:
 
 
 def test_an_answer_that_trickles_in_is_a_timeout_too() -> None:
-    trickle = Answer((OK, *[b"X: y\r\n"] * 90), pause=0.05)
+    trickle = Answer((OK, *[b"X: y\r\n"] * 600), pause=0.05)  # half a minute
     began = time.monotonic()
     fault = fault_of(trickle, first_read_timeout=0.3, read_timeout=0.3)
     assert fault.kind == errors.TIMEOUT
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 15
 
 
 def test_se_05_the_first_answer_may_be_slow_later_ones_not() -> None:
-    """2 minutes and 10 seconds, a hundred times faster."""
-    with ScriptedServer(document(delay=0.5), document(delay=0.5)) as server:
-        client = client_of(server, first_read_timeout=1.2, read_timeout=0.1)
+    with ScriptedServer(document(delay=0.5), document(delay=30)) as server:
+        client = client_of(server, first_read_timeout=30, read_timeout=0.1)
         assert not client.answered
         client.read_once()
         assert client.answered
@@ -55,7 +54,7 @@ def test_se_05_the_first_answer_may_be_slow_later_ones_not() -> None:
 
 def test_se_05_a_slow_first_answer_is_waited_for_even_without_patience() -> None:
     with ScriptedServer(document(delay=0.3)) as server:
-        with client_of(server, first_read_timeout=5, read_timeout=0.05) as client:
+        with client_of(server, first_read_timeout=30, read_timeout=0.05) as client:
             client.read(patience_seconds=0)
         assert len(server.requests) == 1
 

@@ -127,11 +127,11 @@ def test_a_service_that_hangs_is_told_with_what_was_replaced(
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(on_vm, "_SECONDS", 1)
+    monkeypatch.setattr(on_vm, "_SECONDS", 3)
     config = tmp_path / "config.json"
     config.write_text("old")
     done = on_vm.apply(request(entry(config, "new"), restart_for=[str(config)], reload_for=[]))
-    assert done["error"] == "systemctl restart some.service: it has not ended within 1 s"
+    assert done["error"] == "systemctl restart some.service: it has not ended within 3 s"
     assert [Path(backup["backup"]).read_text() for backup in done["backups"]] == ["old"]
 
 

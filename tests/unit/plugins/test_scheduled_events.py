@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tools.scripted_imds import ScriptedServer, document, instance
 
 _COLLECTION = "ansible_collections.forewarn.azure.plugins"
 _NOW = datetime(2026, 1, 31, 15, 4, 5, 123456, timezone.utc)
@@ -127,6 +128,23 @@ def test_doubts_of_an_event_approved_by_hand_are_named(collection: SimpleNamespa
     event = collection.events.Event("a1", "Freeze", event_status="Completed", problems=("NotBefore is odd",))
     assert collection.vm.doubts(event) == ["NotBefore is odd", "EventStatus 'Completed' is not known"]
     assert collection.vm.doubts(collection.events.Event("a1", event_status="Scheduled")) == []
+
+
+@pytest.mark.parametrize(("seconds", "events", "warned"), [(95.0, 0, True), (95.0, 1, False), (0.2, 0, False)])
+def test_a_slow_answer_without_events_is_not_the_last_word(
+    collection: SimpleNamespace, seconds: float, events: int, warned: bool
+) -> None:
+    """SE-05: the request that switches the service on is answered late, and lists nothing yet."""
+    times = iter([0.0, 0.0, *[seconds] * 10])
+    warnings: list[str] = []
+    params = {name: option.get("default") for name, option in collection.vm.ARGUMENTS.items()}
+    listed = [{"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}] * events
+    with ScriptedServer(document(*listed), instance("web_0")) as server:
+        params["endpoint"] = server.url
+        result = collection.vm.perform(params, False, warnings.append, monotonic=lambda: next(times))
+    assert "failed" not in result
+    assert len(warnings) == warned
+    assert all("95 s" in text and "five minutes" in text for text in warnings)
 
 
 POLICY = "name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n"

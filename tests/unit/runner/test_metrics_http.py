@@ -124,7 +124,7 @@ def test_an_endless_head_is_cut_off(served: Served) -> None:
 def test_a_client_that_drips_is_cut_off_and_the_next_one_served(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_http, "PATIENCE_SECONDS", 0.4)
+    monkeypatch.setattr(metrics_http, "PATIENCE_SECONDS", 2.0)
     with served.connect() as slow:
         begun = time.monotonic()
         stop = threading.Event()
@@ -140,14 +140,14 @@ def test_a_client_that_drips_is_cut_off_and_the_next_one_served(
         thread.start()
         try:
             assert served.ask("/healthz")[0] == 200
-            assert 0.3 < time.monotonic() - begun < TIMEOUT / 2
+            assert 1.9 < time.monotonic() - begun < TIMEOUT / 2
         finally:
             stop.set()
             thread.join()
 
 
 def test_a_client_that_takes_no_answer_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_http, "PATIENCE_SECONDS", 0.4)
+    monkeypatch.setattr(metrics_http, "PATIENCE_SECONDS", 2.0)
     served.render = lambda: "x" * 20_000_000  # more than the system buffers
     with served.connect() as slow:
         slow.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")

@@ -24,7 +24,7 @@ from .compress import deflate
 # Rooms, and modules of the room of commands. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
     *("errors", "events", "imds", "policy", "runner"),
-    *("cli.main", "cli.console", "cli.run", "cli.service", "cli.events", "cli.approve"),
+    *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_service"),
     *("cli.status", "cli.history", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
 )

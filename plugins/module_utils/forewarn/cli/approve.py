@@ -12,6 +12,7 @@ import sys
 from ..errors import InputError
 from ..events import EVENT_STATUSES, Document, Event
 from .console import Console, one_line
+from .progress import waiting
 from .service import add_service_arguments, client_of
 
 APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-listed", "not-sent"
@@ -31,7 +32,8 @@ def run(args: argparse.Namespace) -> int:
     if "" in wanted:
         raise InputError("an EVENT_ID is empty.", "Is a variable of the shell not set? forewarn events lists the ids.")
     with client_of(args, problems) as client:
-        document = client.read(args.patience)
+        with waiting(client, problems):
+            document = client.read(args.patience)
         listed = {event.key: event for event in document.events}
         results = {key: _standing(listed.get(key)) for key in wanted}
         missing = [wanted[key] for key, result in results.items() if result == NOT_LISTED]

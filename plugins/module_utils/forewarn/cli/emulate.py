@@ -65,6 +65,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--ready-file", type=Path, metavar="FILE", help="write the base URL there once it listens")
     parser.add_argument("--allow-remote", action="store_true", help="allow to listen on other than loopback addresses")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="name or address by which the control API may be addressed, beside loopback's and those it listens on; "
+        "may be repeated",
+    )
     parser.add_argument("--json", action="store_true", help="write a JSON object a line")
 
 
@@ -94,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
             port if args.port is None else _port(str(args.port)),
             time_scale=args.time_scale,
             listeners=listeners,
+            allowed_hosts=args.allow_host,
             on_transition=log.transition,
             on_answer=log.answer,
         )

@@ -15,6 +15,7 @@ from ..errors import ServiceError
 from ..events import Document, Event, format_time
 from ..imds.client import Client
 from .console import Console, one_line
+from .progress import slow_start, waiting
 from .service import add_service_arguments, client_of
 from .state import announced_text, duration_text, resources_text
 
@@ -34,8 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read the document and show it."""
     problems = Console(sys.stderr)
+    answered = slow_start(problems)
     with client_of(args, problems) as client:
-        document = client.read(args.patience)
+        with waiting(client, problems):
+            document = client.read(args.patience)
+        if not document.events:
+            answered()
         vm_name = args.vm_name
         if vm_name is None and (document.events or args.json):
             vm_name = _own_name(client, problems)
@@ -57,7 +62,8 @@ def _own_name(client: Client, problems: Console) -> str | None:
     try:
         name = client.instance().name
     except ServiceError as error:
-        _warn(problems, f"which events affect this VM is not known: {error.message} Name it with --vm-name.")
+        why = ServiceError(f"which events affect this VM is not known: {error.message}", "Name it with --vm-name.")
+        _warn(problems, str(why))
         return None
     if name is None:
         _warn(problems, "the instance metadata has no name for this VM. Name it with --vm-name.")

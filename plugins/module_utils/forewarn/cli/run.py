@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
+from contextlib import AbstractContextManager, nullcontext
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
@@ -102,11 +104,19 @@ def run(args: argparse.Namespace) -> int:
             client.read_ahead()  # under way while the rest is loaded
         from .run_service import serve
 
-        serve(setup, client, directory, lambda: read(given))
+        with _told_of_waiting(client) if args.once else nullcontext():
+            serve(setup, client, directory, lambda: read(given))
     finally:
         if lock is not None:
             lock.release()
     return 0
+
+
+def _told_of_waiting(client: Client) -> AbstractContextManager[None]:
+    from .console import Console  # here: a service tells by its log, and has to start fast
+    from .progress import waiting
+
+    return waiting(client, Console(sys.stderr))
 
 
 def _state(args: argparse.Namespace) -> str | None:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from ..errors import InputError
 from .actions import check
 from .emulation import Emulation
+from .hosts import AllowedHosts
 from .lifecycle import UnknownNameError, WrongStateError
 from .service import Request, Response, json_response
 
@@ -26,13 +27,19 @@ _EVENT_ACTIONS = ("cancel", "start", "finish")
 
 
 class Control:
-    """Answers requests to the control API."""
+    """Answers requests to the control API that are addressed to one of ``hosts``."""
 
-    def __init__(self, emulation: Emulation) -> None:
+    def __init__(self, emulation: Emulation, hosts: AllowedHosts) -> None:
         self.emulation = emulation
+        self._hosts = hosts
 
     def handle(self, request: Request) -> Response:
-        """Return the answer: 404 for what does not exist, 409 for what its state forbids, 400 for other bad input."""
+        """Return the answer: 403 for another's name, 404 for what does not exist, 409 for what its state forbids, 400
+        for other bad input.
+        """
+        complaint = self._hosts.complaint(request.headers)
+        if complaint is not None:
+            return json_response(403, {"error": complaint})
         url = urlsplit(request.target)
         path = url.path.removeprefix(PREFIX).strip("/")
         try:

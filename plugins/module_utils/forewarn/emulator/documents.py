@@ -16,7 +16,7 @@ from typing import Any
 
 from ..events import API_VERSIONS, EVENT_TYPE_SINCE, format_time, has_field
 from .lifecycle import ListedEvent
-from .spec import VmSpec
+from .spec import BY_VERSION, VmSpec
 
 INSTANCE_API_VERSION = re.compile(r"20\d\d-\d\d-\d\d", re.ASCII)
 FIRST_INSTANCE_API_VERSION = "2017-04-02"
@@ -44,25 +44,33 @@ _COMPUTE_SINCE: Mapping[str, str] = MappingProxyType(
 )
 
 
-def render(incarnation: int, events: Iterable[ListedEvent], api_version: str, not_before_format: str) -> bytes:
-    """Return the body of a document. Types and fields younger than the api-version are left out."""
-    listed = [
+def render(
+    incarnation: int, events: Iterable[ListedEvent], api_version: str, not_before_format: str = BY_VERSION
+) -> bytes:
+    """Return the body of a document."""
+    listed = array(events, api_version, not_before_format)
+    return json.dumps({"DocumentIncarnation": incarnation, "Events": listed}).encode()
+
+
+def array(events: Iterable[ListedEvent], api_version: str, not_before_format: str = BY_VERSION) -> list[dict[str, Any]]:
+    """Return the array Events as an api-version has it: types and fields younger than that are left out."""
+    return [
         _render_event(event, api_version, not_before_format)
         for event in events
         if EVENT_TYPE_SINCE.get(event.event_type, API_VERSIONS[-1]) <= api_version
     ]
-    return json.dumps({"DocumentIncarnation": incarnation, "Events": listed}).encode()
 
 
 def _render_event(event: ListedEvent, api_version: str, not_before_format: str) -> dict[str, Any]:
-    prefix = "_" if api_version == API_VERSIONS[0] else ""
+    preview = api_version == API_VERSIONS[0]
+    spelling = ("iso8601" if preview else "rfc1123") if not_before_format == BY_VERSION else not_before_format
     fields: dict[str, Any] = {
         "EventId": event.event_id,
         "EventStatus": event.status,
         "EventType": event.event_type,
         "ResourceType": "VirtualMachine",
-        "Resources": [prefix + name for name in event.resources],
-        "NotBefore": "" if event.not_before is None else _format_not_before(event.not_before, not_before_format),
+        "Resources": list(event.preview_resources if preview else event.resources),
+        "NotBefore": "" if event.not_before is None else _format_not_before(event.not_before, spelling),
         "Description": event.description,
         "EventSource": event.source,
         "DurationInSeconds": event.duration,

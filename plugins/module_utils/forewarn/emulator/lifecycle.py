@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import InputError
-from .spec import EventSpec, VmSpec
+from .spec import EventSpec
 
 SCHEDULED, STARTED, FINISHED, CANCELLED = "Scheduled", "Started", "Finished", "Cancelled"
 
@@ -56,7 +56,10 @@ class Transition:
 
 @dataclass(frozen=True)
 class ListedEvent:
-    """An event as a document lists it. ``not_before`` is in seconds since 1970, None once started (SE-16)."""
+    """An event as a document lists it. ``not_before`` is in seconds since 1970, None once started (SE-16).
+
+    ``preview_resources``: the names in ``resources`` as api-version 2017-03-01 spells them.
+    """
 
     event_id: str
     event_type: str
@@ -67,6 +70,7 @@ class ListedEvent:
     source: str
     duration: int
     fields: Mapping[str, Any]
+    preview_resources: tuple[str, ...]
 
 
 @dataclass
@@ -93,6 +97,7 @@ class EventLife:
     # The other fault domains (SE-24), served one after another once this event has finished.
     followers: tuple[EventSpec, ...] = ()
     pause: float = 0.0
+    preview_resources: tuple[str, ...] = ()
 
     @property
     def listed(self) -> bool:
@@ -119,6 +124,7 @@ class EventLife:
             source=spec.source,
             duration=spec.listed_duration,
             fields=spec.fields,
+            preview_resources=self.preview_resources,
         )
 
     def as_dict(self, now: float) -> dict[str, Any]:
@@ -142,15 +148,6 @@ class EventLife:
             "ended": self.ended.as_dict() if self.ended else None,
             "visible_since": {vm: stamp.as_dict() for vm, stamp in self.visible_since.items()},
         }
-
-
-@dataclass
-class View:
-    """What one VM is shown. The number rises with every change of the listing, and by nothing else (SE-10)."""
-
-    vm: VmSpec
-    incarnation: int = 1
-    listing: tuple[ListedEvent, ...] = ()
 
 
 @dataclass

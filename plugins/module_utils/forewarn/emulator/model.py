@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ..errors import InputError
+from ..events import LATEST_API_VERSION
 from .clock import Clock
 from .lifecycle import (
     CANCELLED,
@@ -29,13 +30,22 @@ from .lifecycle import (
     Stamp,
     Transition,
     UnknownNameError,
-    View,
     WrongStateError,
 )
-from .spec import RECORDED_IMPACT, EventSpec, Settings, VmSpec, check_event, check_settings, check_vms, is_guid
+from .spec import (
+    RECORDED_IMPACT,
+    EventSpec,
+    Settings,
+    VmSpec,
+    check_event,
+    check_settings,
+    check_vms,
+    is_guid,
+    with_loneliness,
+)
+from .views import View
 
 DEFAULT_VM = VmSpec("vm_0")
-_FIRST_INCARNATION = 1
 _HISTORY = 10_000  # transitions kept
 _ROUNDING = 1e-6  # real seconds; a sum of floats just above a whole second is that second
 
@@ -64,9 +74,10 @@ class Model:
         self.settings = settings or Settings()
         check_settings(self.settings)
         check_vms(vms)
+        vms = with_loneliness(vms)
         self.events: dict[str, EventLife] = {}  # by EventId in lower case, in order of creation
         self.transitions: deque[Transition] = deque(maxlen=_HISTORY)
-        self._views = {vm.name.lower(): View(vm, _FIRST_INCARNATION) for vm in vms}
+        self._views = {vm.name.lower(): View(vm) for vm in vms}
         self.default_vm = vms[0].name
         self._deployments = {vm.deployment: Deployment(vm.deployment) for vm in vms}
         self._agenda: list[tuple[float, int, Callable[[], object]]] = []
@@ -185,11 +196,16 @@ class Model:
             self.settle()
         return deployment.ready_at
 
-    def document(self, vm: str | None = None) -> tuple[int, tuple[ListedEvent, ...]]:
-        """Return DocumentIncarnation and the events that a VM is shown now. Looking switches nothing on."""
+    def document(
+        self, vm: str | None = None, api_version: str = LATEST_API_VERSION
+    ) -> tuple[int, tuple[ListedEvent, ...]]:
+        """Return the DocumentIncarnation of an api-version, and the events that a VM is shown now.
+
+        Those of a type younger than the api-version are among them. Looking switches nothing on.
+        """
         self.settle()
         view = self._view(vm)
-        return view.incarnation, view.listing
+        return view.incarnations[api_version], view.listing
 
     def approve(self, event_ids: Iterable[str], vm: str | None = None) -> None:
         """Take a VM's StartRequests: all of them or, if one is not listed to this VM, none (UnknownNameError).
@@ -281,12 +297,16 @@ class Model:
         deadline = self._time + notice
         not_before, start_at = self._not_before(deadline)
         event_id = spec.event_id or self._new_id()
+        vms = [self.vm(name) for name in spec.resources]
         life = EventLife(event_id, spec, self.stamp(), deadline, not_before, start_at, followers=followers, pause=pause)
+        life.preview_resources = tuple(vm.preview_name for vm in vms)
         self.events[event_id.lower()] = life
         if spec.hardware_failure:
             self._start(life, "hardware failure")
         else:
-            self._note("scheduled", event_id, f"{spec.event_type} of {', '.join(spec.resources)}")
+            several = len({vm.fault_domain for vm in vms}) > 1
+            doubt = " (of several fault domains, which Azure serves one after another)" if several else ""
+            self._note("scheduled", event_id, f"{spec.event_type} of {', '.join(spec.resources)}{doubt}")
         self._refresh()
         return life
 
@@ -345,13 +365,13 @@ class Model:
             deployment.enabled = deployment.listing = False
             for view in self._views.values():
                 if view.vm.deployment == deployment.name:
-                    view.incarnation, view.listing = _FIRST_INCARNATION, ()
+                    view.forget()
             self._note("switched off", deployment.name)
 
         return switch_off
 
     def _refresh(self) -> None:
-        """Show each VM what there is for it; the number rises where that differs from what it was shown."""
+        """Show each VM what there is for it."""
         for view in self._views.values():
             if not self._deployments[view.vm.deployment].listing:
                 continue
@@ -359,8 +379,7 @@ class Model:
             listing = tuple(life.listing() for life in visible)
             if listing == view.listing:
                 continue
-            view.incarnation += self.settings.incarnation_step
-            view.listing = listing
+            view.show(listing, self.settings.incarnation_step)
             seen = self.stamp()
             for life in visible:
                 life.visible_since.setdefault(view.vm.name, seen)

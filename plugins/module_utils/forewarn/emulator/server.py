@@ -17,15 +17,16 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import InputError, ServiceError
+from .bodies import BodyError, read_body
 from .clock import AdjustableClock, ScaledClock
 from .control import PREFIX, Control
 from .emulation import Emulation, Scenario
+from .hosts import AllowedHosts
 from .lifecycle import Transition
 from .requestlog import Entry
 from .service import Request, Response, Service, json_response
 from .spec import Settings, VmSpec
 
-_LONGEST_BODY = 1_000_000  # bytes
 _IDLE = 120.0  # seconds after which a silent connection is closed
 
 
@@ -34,8 +35,10 @@ class EmulatorServer:
 
     ``vms`` (names, or VmSpec) and ``settings`` replace those of the scenario. ``port`` 0 takes any free one.
     ``listeners``: VM name -> (host, port) of a further socket at which everybody who asks is that VM. ``clock``
-    replaces the one that ``time_scale`` makes. ``on_transition`` and ``on_answer`` are called under the emulation's
-    lock, and by several threads. Raises ServiceError where a socket cannot be had.
+    replaces the one that ``time_scale`` makes. ``allowed_hosts``: names and addresses by which the control API may
+    be addressed, beside loopback's and those it listens on. ``on_transition`` and ``on_answer`` are called under the
+    emulation's lock, and by several threads. Raises ServiceError where a socket cannot be had, InputError for bad
+    names.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class EmulatorServer:
         time_scale: float = 1.0,
         clock: AdjustableClock | None = None,
         listeners: Mapping[str, tuple[str, int]] | None = None,
+        allowed_hosts: Sequence[str] = (),
         on_transition: Callable[[Transition], None] | None = None,
         on_answer: Callable[[Entry], None] | None = None,
     ) -> None:
@@ -60,7 +64,9 @@ class EmulatorServer:
             name=base.name,
         )
         self.emulation = Emulation(scenario, clock or ScaledClock(time_scale), on_transition, on_answer)
-        service, control = Service(self.emulation), Control(self.emulation)
+        listened_on = [host, *(vm_host for vm_host, _port in (listeners or {}).values())]
+        service = Service(self.emulation)
+        control = Control(self.emulation, AllowedHosts([*listened_on, *allowed_hosts]))
         self._sockets: list[_Socket] = []
         self._threads: list[threading.Thread] = []
         self._own: dict[str, _Socket] = {}
@@ -191,27 +197,18 @@ class _Handler(BaseHTTPRequestHandler):
         return "forewarn-emulator"
 
     def _dispatch(self) -> None:
-        body = self._read_body()
-        if isinstance(body, Response):
-            self.close_connection = True  # what is left of the request cannot be told from the next one
-            self._send(body)
-            return
         headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            body = read_body(self.rfile, headers)
+        except BodyError as error:
+            self.close_connection = True  # what is left of the request cannot be told from the next one
+            self._send(json_response(error.status, {"error": str(error)}))
+            return
         request = Request(self.command, self.path, headers, body, self.server.vm)
         is_control = self.path.startswith(PREFIX)
         self._send((self.server.control if is_control else self.server.service).handle(request))
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = _dispatch  # noqa: N815 - http.server's names
-
-    def _read_body(self) -> bytes | Response:
-        if "transfer-encoding" in self.headers:
-            return json_response(411, {"error": "Send a Content-Length."})
-        length = self.headers.get("content-length", "0")
-        if not length.isdecimal():
-            return json_response(400, {"error": "The Content-Length is not a number."})
-        if int(length) > _LONGEST_BODY:
-            return json_response(413, {"error": "The body is too long."})
-        return self.rfile.read(int(length))
 
     def _send(self, response: Response) -> None:
         if response.drop:

@@ -165,7 +165,7 @@ class Service:
                     raise _RefusedError(400, f"{error.message}: nothing was approved.") from error
                 emulation.lock.notify_all()
                 return Response(200)
-            incarnation, events = model.document(vm)
+            incarnation, events = model.document(vm, version)
         entry.incarnation = incarnation
         settings = emulation.scenario.settings
         body = render(incarnation, events, version, settings.not_before_format)

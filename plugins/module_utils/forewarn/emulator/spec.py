@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -26,11 +26,13 @@ DEFAULT_GROUP = "default"
 
 START_ON = ("any_approval", "all_approvals", "not_before")
 SEEN_BY = ("group", "resources")
-NOT_BEFORE_FORMATS = ("rfc1123", "iso8601")
+BY_VERSION = "by_version"  # iso8601 in 2017-03-01, rfc1123 in all others
+NOT_BEFORE_FORMATS = (BY_VERSION, "rfc1123", "iso8601")
 
 _DURATION = re.compile(r"(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", re.ASCII)
 _LONGEST = 10 * 365 * 86400.0
 _VM_NAME = re.compile(r"[A-Za-z0-9_.-]{1,80}", re.ASCII)  # as in the scenario's schema: it is part of a path
+_GPU_SIZE = re.compile(r"(?:Standard|Basic)_N[CDGV]", re.ASCII | re.IGNORECASE)
 _GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
 
 _DESCRIPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
@@ -56,18 +58,26 @@ HARDWARE_FAILURE = "Virtual machine is being restarted because its host has fail
 @dataclass(frozen=True)
 class VmSpec:
     """One VM. Those of one ``group`` (availability set, placement group) see each other's events (SE-14); a VM that is
-    ``alone`` sees only its own. The rest is what ``/metadata/instance`` tells about it.
+    ``alone`` sees only its own. None: it is where ``with_loneliness`` says so. ``cloud_service``: a role instance of a
+    classic cloud service, whose name has no ``_`` in api-version 2017-03-01, as only names of IaaS resources have. The
+    rest is what ``/metadata/instance`` tells about it.
     """
 
     name: str
     group: str = DEFAULT_GROUP
-    alone: bool = False
+    alone: bool | None = None
     location: str = "westeurope"
     zone: str = ""
     size: str = "Standard_D2s_v5"
     scale_set: str = ""
     fault_domain: str = "0"
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    cloud_service: bool = False
+
+    @property
+    def preview_name(self) -> str:
+        """The name as api-version 2017-03-01 lists it."""
+        return self.name if self.cloud_service else f"_{self.name}"
 
     @property
     def deployment(self) -> str:
@@ -145,7 +155,7 @@ class Settings:
     gone_after: float = RECORDED_GONE_AFTER
     notice: Mapping[str, float] = field(default_factory=dict, hash=False)
     incarnation_step: int = 1
-    not_before_format: str = "rfc1123"
+    not_before_format: str = BY_VERSION
     unknown_version_status: int = 400
     etag: bool = True
     requests_per_second: int = 0
@@ -170,6 +180,21 @@ def parse_duration(value: object, what: str = "duration") -> float:
             f"the {what} {str(value)[:40]!r} is not a duration.", 'Write it like "15m", "90s", "1h30m" or "7d".'
         )
     return seconds
+
+
+def with_loneliness(vms: Sequence[VmSpec]) -> tuple[VmSpec, ...]:
+    """Return VMs of which each is alone or not: as given, else as GPU VMs in a scale set with one fault domain are
+    (SE-14).
+    """
+    domains: dict[str, set[str]] = {}
+    for vm in vms:
+        domains.setdefault(vm.scale_set, set()).add(vm.fault_domain)
+    return tuple(
+        replace(vm, alone=bool(vm.scale_set and _GPU_SIZE.match(vm.size) and len(domains[vm.scale_set]) == 1))
+        if vm.alone is None
+        else vm
+        for vm in vms
+    )
 
 
 def is_guid(text: str) -> bool:

@@ -36,6 +36,9 @@ _API_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(?:-[a-z]+)?", re.ASCII)
 # An error body that finds fault with the api-version; one that merely repeats our URL does not.
 _ABOUT_VERSION = re.compile(r"api[- ]?version(?!=|%3D)|newest-versions", re.IGNORECASE)
 _FINDING_FAULT = re.compile(r"invalid|not valid|unsupported|not supported|unknown|newest-versions", re.IGNORECASE)
+_WEB_PAGE = re.compile(r"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>([^<]+)</title>", re.IGNORECASE)
+_LONGEST_QUOTE = 200  # characters of an error's body
 _PASSING_STATUSES = frozenset({404, 408, 410, 429})  # and all of 5xx
 
 _T = TypeVar("_T")
@@ -217,7 +220,7 @@ class Client:
         """Make the fault of an answer that is not 200."""
         status = response.status
         body = response.body[:4000].decode("utf-8", "replace")
-        said = " ".join(body.split())[:200]
+        said = _quoted(body)
         message = f"{self.endpoint.url} answered {status} {response.reason}".rstrip() + f" when {doing}"
         if 300 <= status < 400:
             location = response.headers.get("location", "nowhere")
@@ -227,7 +230,8 @@ class Client:
                 kind=REDIRECT,
                 status=status,
             )
-        message += f": {said}" if said else "."
+        message += f": {said}" if said else ""
+        message += "" if message.endswith((".", "!", "?", "…")) else "."
         if status in (400, 404) and _ABOUT_VERSION.search(body) and _FINDING_FAULT.search(body):
             return LastingFault(
                 message, f"Is api-version {self.api_version} right for this service?", kind=API_VERSION, status=status
@@ -246,6 +250,18 @@ _HINTS = {
     410: "Usual for some minutes while the host is updated.",
     429: "All agents of a VM share 5 requests a second: another one may be asking too often.",
 }
+
+
+def _quoted(body: str) -> str:
+    """Return what of an error's body is worth reading: of a web page its title, of a long text the beginning."""
+    text = " ".join(body.split())
+    if _WEB_PAGE.match(text):
+        title = _TITLE.search(text)
+        return f"a web page with the title {title.group(1).strip()[:_LONGEST_QUOTE]!r}" if title else "a web page"
+    if len(text) <= _LONGEST_QUOTE:
+        return text
+    whole_words = text[: _LONGEST_QUOTE + 1].rpartition(" ")[0]
+    return (whole_words or text[:_LONGEST_QUOTE]) + " …"
 
 
 def _fault_log(log: Callable[[str], None], clock: Callable[[], float]) -> FaultLog:

@@ -1,0 +1,69 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a command waits for, told while it waits: the first answer of the service may take two minutes (SE-05)."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from ..imds.client import Client
+from .console import Console, one_line
+
+FIRST_NOTE_SECONDS = 5.0
+NEXT_NOTE_SECONDS = 30.0
+WHY = (
+    "The first request in a day switches Scheduled Events on for the deployment, which may take two minutes; events "
+    "may then take up to five minutes to appear."
+)
+
+
+@contextmanager
+def waiting(
+    client: Client, console: Console, first: float = FIRST_NOTE_SECONDS, following: float = NEXT_NOTE_SECONDS
+) -> Iterator[None]:
+    """Until the client has had an answer to a read, note after ``first`` seconds, and every ``following`` ones, what is
+    waited for. ``console`` is that of standard error.
+    """
+    over = threading.Event()
+    begun = time.monotonic()
+
+    def tell() -> None:
+        # Signals are for the main thread: its system calls have to be interrupted.
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        pause, why = first, f" {WHY}"
+        while not over.wait(pause) and not client.answered:
+            _note(console, f"waiting for {client.endpoint.url}, for {time.monotonic() - begun:.0f} s now.{why}")
+            pause, why = following, ""
+
+    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def slow_start(console: Console, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
+    """Return what to call once the service has answered that nothing is scheduled: where the answer was slow in coming,
+    it notes that there may be events all the same.
+    """
+    begun = clock()
+
+    def answered() -> None:
+        if (took := clock() - begun) >= FIRST_NOTE_SECONDS:
+            _note(console, f"the answer took {took:.0f} s. {WHY} Ask again then.")
+
+    return answered
+
+
+def _note(console: Console, text: str) -> None:
+    with suppress(OSError, ValueError):  # nobody reads it, or the stream is closed
+        console.line(console.style("note:", "yellow") + " " + one_line(text))
+        console.stream.flush()

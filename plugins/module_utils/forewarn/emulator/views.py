@@ -1,0 +1,47 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a VM is shown, and the DocumentIncarnation of each api-version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..events import API_VERSIONS
+from .documents import array
+from .lifecycle import ListedEvent
+from .spec import VmSpec
+
+FIRST_INCARNATION = 1
+
+
+@dataclass
+class View:
+    """What one VM is shown: ``listing``, and the array of each api-version, which may lack some of it.
+
+    An api-version's number rises with every change of its array, and by nothing else (SE-10).
+    """
+
+    vm: VmSpec
+    listing: tuple[ListedEvent, ...] = ()
+    arrays: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    incarnations: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin again, as when the service is switched off."""
+        self.listing = ()
+        self.arrays = {version: [] for version in API_VERSIONS}
+        self.incarnations = dict.fromkeys(API_VERSIONS, FIRST_INCARNATION)
+
+    def show(self, listing: tuple[ListedEvent, ...], step: int) -> None:
+        """List other events; the numbers of the api-versions for which that is a change rise by ``step``."""
+        self.listing = listing
+        for version in API_VERSIONS:
+            shown = array(listing, version)
+            if shown != self.arrays[version]:
+                self.arrays[version] = shown
+                self.incarnations[version] += step
