@@ -241,6 +241,15 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
 
 
+def fitted(text: str, width: int) -> str:
+    """Return the text, or as much of its beginning as fits into ``width`` columns, and three dots."""
+    if _columns(text) <= width:
+        return text
+    while text and _columns(text) + 3 > width:
+        text = text[:-1]
+    return text.rstrip() + "..."
+
+
 class Page:
     """Lines for people: on a terminal as wide as it is, in a pipe, where ``width`` is None, as long as they are.
 

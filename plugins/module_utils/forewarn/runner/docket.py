@@ -22,7 +22,7 @@ from .clocks import Clocks, Stamp
 from .conductor import Conductor
 from .journal import Journal
 from .life import Life
-from .log import Logger
+from .log import Logger, shortened
 from .metrics import Metrics
 from .notices import BEGAN, DECIDED
 from .tracker import Tracked, Tracker
@@ -235,7 +235,9 @@ class Docket:
         }
         write = self._log.warning if error or event.problems else self._log.info
         policy_reason = decision.reason if decision.reason != where.reason else None
-        write("decision", standing=where.code, reason=where.reason, policy_reason=policy_reason, **fields)
+        description = shortened(event.description)  # the last field: of any length, and for people
+        shown = {**fields, "description": description}
+        write("decision", standing=where.code, reason=where.reason, policy_reason=policy_reason, **shown)
         told = {
             "reason": decision.reason,
             "standing": where.code,
