@@ -14,8 +14,8 @@ from ..events import LATEST_API_VERSION
 from ..imds.client import Client
 from ..imds.endpoint import resolve
 from ..runner import statedir, trust
-from .run_setup import LOG_FORMATS, checked_interval, read
-from .service import add_endpoint_argument
+from .run_setup import LOG_FORMATS, PROBE_LEAD_SECONDS, checked_interval, read
+from .service import add_endpoint_argument, seconds
 
 _INTERVAL = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)s?", re.ASCII)
 
@@ -66,6 +66,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics there, for node_exporter")
     parser.add_argument(
         "--metrics-listen", metavar="ADDRESS:PORT", help="serve /metrics and /healthz, on loopback only"
+    )
+    parser.add_argument(
+        "--probe-listen",
+        metavar="ADDRESS:PORT",
+        help="serve /healthz and /readyz to load balancers, on any address: a status and a word, nothing else",
+    )
+    parser.add_argument(
+        "--probe-lead",
+        type=seconds,
+        metavar="SECONDS",
+        help=f"how long before NotBefore /readyz says no, whatever is decided (default: {PROBE_LEAD_SECONDS:g})",
     )
     parser.add_argument(
         "--allow-endpoint",
