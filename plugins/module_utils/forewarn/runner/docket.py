@@ -25,6 +25,7 @@ from .life import Life
 from .log import Logger, shortened
 from .metrics import Metrics
 from .notices import BEGAN, DECIDED
+from .pretence import Pretence
 from .tracker import Tracked, Tracker
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Docket:
         self._clocks = clocks
         self._now = now
         self._mode = mode
+        self._pretence = Pretence(journal, log) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
         self._decided_by: Policy | None = None
@@ -160,6 +162,8 @@ class Docket:
         if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
             where = blocked
         self._tell_decision(decision, where, tracked, now)
+        if self._pretence is not None:
+            self._pretence.prepare(life, _preparing(decision, vm_name), decision.event.notice_seconds(now))
         return where
 
     def _blocked(self, decision: Decision, life: Life) -> Standing | None:
@@ -196,6 +200,8 @@ class Docket:
         self._journal.note("event-gone", life.identifier, **fields)
         if self.shadow is not None:
             self.shadow.forget([life.event.key])
+        if self._pretence is not None:
+            self._pretence.gone(life)
         self._conductor.gone(life, outcome)
 
     def _tell_document(self, document: Document) -> None:
