@@ -21,6 +21,8 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 
+HEADER = ["TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES"]
+
 
 def event(event_id: str = "A1", minutes: float = 14.5, **fields: Any) -> dict[str, Any]:
     at = datetime.now(timezone.utc) + timedelta(minutes=minutes)
@@ -56,17 +58,18 @@ def ask(*answers: Answer, arguments: tuple[str, ...] = ()) -> subprocess.Complet
 
 def test_the_table_says_what_is_scheduled_and_whether_it_concerns_this_vm() -> None:
     started = event("C3", EventType="Reboot", EventStatus="Started", NotBefore="", DurationInSeconds=-1)
+    started["Description"] = "Host maintenance."
     others = event("D4", EventSource="User", Resources=["x", "web_10", "y", "z"])
     result = ask(document(event("A1"), event("B2", Resources=["web_1", "WEB_0"]), started, others), instance("web_0"))
     assert (result.returncode, result.stderr) == (0, "")
     header, *rows = [re.split(r" {2,}", line) for line in result.stdout.splitlines()]
-    assert header == ["TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID"]
+    assert header == [*HEADER, "EVENT ID", "DESCRIPTION"]
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ \(in 14 min \d+ s\)", rows[0][2])
     assert [row[:2] + row[3:] for row in rows] == [
-        ["Freeze", "Scheduled", "5 s", "Platform", "leads", "web_0, web_1", "A1"],
-        ["Freeze", "Scheduled", "5 s", "Platform", "affected", "web_1, WEB_0", "B2"],
-        ["Reboot", "Started", "unknown", "Platform", "leads", "web_0, web_1", "C3"],
-        ["Freeze", "Scheduled", "5 s", "User", "not affected", "x, web_10, y and 1 more", "D4"],
+        ["Freeze", "Scheduled", "5 s", "Platform", "leads", "web_0, web_1", "A1", "-"],
+        ["Freeze", "Scheduled", "5 s", "Platform", "affected", "web_1, WEB_0", "B2", "-"],
+        ["Reboot", "Started", "unknown", "Platform", "leads", "web_0, web_1", "C3", "Host maintenance."],
+        ["Freeze", "Scheduled", "5 s", "User", "not affected", "x, web_10, y and 1 more", "D4", "-"],
     ]
     assert rows[2][2] == "-"
     columns = {line.index(word) for line, word in zip(result.stdout.splitlines(), ["EVENT ID", "A1", "B2", "C3", "D4"])}

@@ -12,12 +12,46 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from forewarn.runner import executor as executor_module
+from forewarn.runner import processes
 from forewarn.runner.processes import KEPT_BYTES
 from tools.hook_bench import Hooks, open_files, wait_for
+
+
+@pytest.fixture
+def protected() -> Iterator[None]:
+    """Protect this process from the kernel's OOM killer, as the unit does the runner."""
+    own = Path("/proc/self/oom_score_adj")
+    before = own.read_text()
+    try:
+        own.write_text("-500")
+    except PermissionError:
+        pytest.skip("that takes CAP_SYS_RESOURCE")
+    yield
+    own.write_text(before)
+
+
+@pytest.mark.usefixtures("protected")
+def test_a_hook_is_not_protected_from_the_oom_killer_as_the_runner_is(hooks: Hooks) -> None:
+    script = 'while [ "$(cat /proc/self/oom_score_adj)" != 0 ]; do sleep 0.01; done'
+    assert hooks.run(script).result == "succeeded"
+
+
+@pytest.mark.parametrize(("own", "child"), [("-500", "0"), ("-1", "0"), ("0", None), ("200", None)])
+def test_what_the_administrator_set_otherwise_is_inherited(
+    hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, child: str | None
+) -> None:
+    monkeypatch.setattr(processes, "_OOM_SCORE", str(tmp_path / "{}"))
+    (tmp_path / "self").write_text(f"{own}\n")
+    started = hooks.shell(1, "exit 0")
+    hooks.wait(1)
+    told = tmp_path / str(started[0])
+    assert (told.read_text() if told.exists() else None) == child
+
 
 # What does not start
 

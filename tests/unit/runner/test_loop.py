@@ -80,6 +80,7 @@ class Bench:
         self.received: str | None = None
         self.reload = False
         self.stream = io.StringIO()
+        self.form = "json"
         self.interval = 1.0
         self.at: list[tuple[float, Callable[[], None]]] = []
 
@@ -157,7 +158,7 @@ class Bench:
     # handling
 
     def make(self, vm_name: str | None = None, dry_run: bool = False, once: bool = False) -> Runner:
-        log = Log(self.stream, "json", self.now)
+        log = Log(self.stream, self.form, self.now)
         identity = Identity(self, vm_name, log, self.clock)  # type: ignore[arg-type]  # a fake client
         clocks = ScriptedClocks(self.clock, lambda: self.now().timestamp())
         equipment = Equipment(clocks, log, Mode(dry_run, once))
@@ -578,6 +579,34 @@ def test_a_decision_line_has_all_that_explains_it(bench: Bench) -> None:
     }
     assert {name: line[name] for name in expected} == expected
     assert "web_0 leads" in line["reason"]
+
+
+@pytest.mark.parametrize(
+    ("description", "shown"),
+    [
+        ("Host server is undergoing maintenance.", "Host server is undergoing maintenance."),
+        ("x" * 200, "x" * 200),
+        ("x" * 201, "x" * 199 + "…"),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_decision_line_ends_with_the_description(bench: Bench, description: str | None, shown: str | None) -> None:
+    bench.document = listing(replace(event(), description=description))
+    bench.run(3)
+    (line,) = bench.lines("decision")
+    assert line.get("description") == shown
+    if shown is not None:
+        assert list(line)[-2:] == ["description", "forewarn"]
+
+
+def test_no_description_forges_a_line(bench: Bench) -> None:
+    bench.form = "text"
+    bench.document = listing(replace(event(), description="up\n2026-05-04T12:00:00.000Z info forged \x1b[2J"))
+    bench.run(3)
+    lines = bench.stream.getvalue().splitlines()
+    assert any(line.endswith('"up\\n2026-05-04T12:00:00.000Z info forged \\u001b[2J"') for line in lines)
+    assert not any(line.startswith("2026-05-04T12:00:00.000Z info forged") for line in lines)
 
 
 # Stopping

@@ -51,14 +51,23 @@ class Console:
             self.line(self.style("  hint:", "cyan") + " " + clean(hint))
 
     def table(
-        self, header: Sequence[str], rows: Sequence[Sequence[str]], styles: Mapping[str, str] | None = None
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        styles: Mapping[str, str] | None = None,
+        below: Sequence[Sequence[str]] = (),
     ) -> None:
-        """Write an aligned table, a line a row. ``styles`` maps a cell's whole text to a style."""
+        """Write an aligned table, a line a row, and after the n-th row the lines ``below[n]``, if there are any.
+
+        ``styles`` maps a cell's whole text to a style.
+        """
         cells = [[one_line(cell) for cell in row] for row in rows]
         widths = [max(len(row[i]) for row in [list(header), *cells]) for i in range(len(header))]
         self._row(header, widths, dict.fromkeys(header, "bold"))
-        for row in cells:
+        for number, row in enumerate(cells):
             self._row(row, widths, styles or {})
+            for text in below[number] if below else ():
+                self.line(one_line(text))
 
     def _row(self, row: Sequence[str], widths: Sequence[int], styles: Mapping[str, str]) -> None:
         parts = []

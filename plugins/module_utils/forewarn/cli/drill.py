@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cancel", metavar="ID", help="end the drill of this id, instead of beginning one")
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
-    parser.epilog = "Real hooks run; nothing is ever sent to the service."
+    parser.epilog = "Real hooks run, unless the runner is a dry run; nothing is ever sent to the service."
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
             args.description,
         )
     )
-    state = open_state(args.state)
+    state = open_state(args.state, args.dry_run)
     _refuse_if_overtaken(state)
     event_id = drill.hand_over(state.directory, request, clocks)
     for text in _doubts(request, state):
@@ -101,7 +101,7 @@ def _cancel(args: argparse.Namespace, clocks: Clocks) -> int:
     if any(value is not None for value in (args.type, args.notice, args.source, args.resources, args.description)):
         raise InputError("--cancel ends a drill; --type and what belongs to it begins one.", "Use one of them.")
     event_id = args.cancel.strip().lower()
-    state = open_state(args.state)
+    state = open_state(args.state, args.dry_run)
     drill.cancel(state.directory, event_id, clocks)
     if args.json:
         _write({"cancelled": event_id, "state": state.directory})
@@ -138,7 +138,7 @@ def _doubts(request: Request, state: State) -> list[str]:
     elif request.resources is not None and vm and vm.lower() not in (name.lower() for name in request.resources):
         doubts.append(f"{vm}, this VM, is not among the resources: for it this rehearses an event of others")
     if fields.get("dry_run") is True:
-        doubts.append("the runner works with --dry-run: no hook will run")
+        doubts.append("the runner works with --dry-run: no hook will run, and it will say which would")
     return doubts
 
 
@@ -151,7 +151,8 @@ def _command(text: str, args: argparse.Namespace) -> str:
     """Return a command for people to copy."""
     from shlex import quote
 
-    return f"forewarn {text}" + (f" --state {quote(args.state)}" if args.state else "")
+    which = f" --state {quote(args.state)}" if args.state else " --dry-run" if args.dry_run else ""
+    return f"forewarn {text}{which}"
 
 
 def _write(content: dict[str, Any]) -> None:

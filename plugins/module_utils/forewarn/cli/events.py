@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -17,9 +18,11 @@ from ..imds.client import Client
 from .console import Console, one_line
 from .progress import slow_start, waiting
 from .service import add_service_arguments, client_of
-from .state import announced_text, duration_text, resources_text
+from .state import Page, announced_text, duration_text, fitted, resources_text, wrap
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
+_DESCRIPTION = "DESCRIPTION"
+_NARROWEST = 24  # columns of a terminal; where fewer are left beside the others, a description has lines of its own
 _STYLES = {"Started": "red", "leads": "bold", "affected": "bold"}
 
 
@@ -101,11 +104,25 @@ def _as_json(document: Document, endpoint: str, vm_name: str | None, now: dateti
 
 def _show(console: Console, document: Document, vm_name: str | None, now: datetime) -> None:
     if document.events:
-        console.table(_HEADER, [_row(event, vm_name, now) for event in document.events], _STYLES)
+        _show_table(console, document.events, vm_name, now)
     elif document.problems:
         console.line("No event of the document could be read.")
     else:
         console.line("No events are scheduled.")
+
+
+def _show_table(console: Console, events: Sequence[Event], vm_name: str | None, now: datetime) -> None:
+    """Write a row for each event. In a pipe descriptions are whole; on a terminal they are cut to it, or wrapped."""
+    rows = [_row(event, vm_name, now) for event in events]
+    texts = [one_line(event.description or "") for event in events]
+    width = Page(console).width
+    taken = sum(max(len(one_line(row[column])) + 2 for row in (_HEADER, *rows)) for column in range(len(_HEADER)))
+    if width is None or width - taken >= _NARROWEST:
+        shown = [text if width is None else fitted(text, width - taken) for text in texts]
+        console.table((*_HEADER, _DESCRIPTION), [(*row, text or "-") for row, text in zip(rows, shown)], _STYLES)
+    else:
+        below = [[f"  {line}" for line in wrap(text, width - 2)] if text else [] for text in texts]
+        console.table(_HEADER, rows, _STYLES, below)
 
 
 def _row(event: Event, vm_name: str | None, now: datetime) -> tuple[str, ...]:

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..events import parse_time
+from ..runner import dryrun
 from ..runner.clocks import Clocks, Stamp
+from ..runner.journal_reader import JournalReader
+from . import history_compare
 from .console import Console
 from .state import (
     Page,
@@ -28,16 +31,16 @@ from .state import (
     list_of,
     number_of,
     object_of,
-    open_journal,
     resources_text,
     stamp_of,
+    state_directory,
     text_of,
 )
 from .timeline import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, tell
 from .waiting import failure
 
 if TYPE_CHECKING:
-    from ..runner.journal_reader import JournalEntry, JournalReader
+    from ..runner.journal_reader import JournalEntry
     from ..runner.journal_schema import LifeRow
 
 DEFAULT_SECONDS = 7 * 86400.0
@@ -79,15 +82,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=_limit, metavar="N", help="the newest N events only")
     parser.add_argument("--documents", action="store_true", help="also each document that the service returned")
+    parser.add_argument(
+        "--compare",
+        nargs="?",
+        const="",
+        metavar="DIR",
+        help="what another runner decided and did for the same events; its state directory (default: of the dry run "
+        "that belongs to this runner). Exit code 1 if they differ",
+    )
     parser.add_argument("--json", action="store_true", help="write one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Show the history."""
-    journal = open_journal(args.state)
+    directory = state_directory(args.state, args.dry_run)
+    journal = JournalReader(directory)
+    dry_run = dryrun.is_marked(directory)
     since = None
     if args.since is not None or args.event is None:
         since = (args.since or Span(DEFAULT_SECONDS, None)).start(Clocks().wall())
+    if args.compare is not None:
+        return _compare(args, directory, since)
     lives = journal.lives(since_wall=since, event=args.event, limit=args.limit)
     if args.event is not None and not lives:
         raise InputError(
@@ -99,18 +114,33 @@ def run(args: argparse.Namespace) -> int:
     kinds = (*OF_THE_RUNNER, DOCUMENT) if args.documents else OF_THE_RUNNER
     others = [entry for entry in journal.entries(kinds=kinds, since_wall=since) if entry.life_id is None]
     if args.json:
-        _write_json(journal, lives, others, since)
+        _write_json(journal, lives, others, since, dry_run)
         return 0
     before: list[JournalEntry] = []
     if since is not None:
         before.extend(journal.entries(kinds=RUNS, until_wall=since, newest_first=True, limit=1))
-    story = _Story(Page(Console(sys.stdout)), lives, others, before=before, whole=args.event is not None)
+    page = Page(Console(sys.stdout))
+    if dry_run:
+        page.line("A dry run: nothing was approved, and no hook ran.", "yellow")
+        page.line()
+    story = _Story(page, lives, others, before=before, whole=args.event is not None)
     for life in lives:
         story.tell(life, list(journal.entries(life_id=life.id)))
     story.end()
     if not lives:
         story.page.line("No events." if since is None else f"No events since {iso(since)}.")
     return 0
+
+
+def _compare(args: argparse.Namespace, directory: str, since: float | None) -> int:
+    if args.documents:
+        raise InputError("--compare tells of two runners, --documents of one.", "Use one of them.")
+    rows = history_compare.run(directory, args.compare, since, args.event, args.limit)
+    if args.json:
+        history_compare.write_json(rows)
+    else:
+        history_compare.show(Page(Console(sys.stdout)), rows)
+    return 1 if any(row["verdict"] == history_compare.DIFFERENT for row in rows) else 0
 
 
 def since_argument(text: str) -> Span:
@@ -141,13 +171,18 @@ def _limit(text: str) -> int:
 
 
 def _write_json(
-    journal: JournalReader, lives: Sequence[LifeRow], others: Sequence[JournalEntry], since: float | None
+    journal: JournalReader,
+    lives: Sequence[LifeRow],
+    others: Sequence[JournalEntry],
+    since: float | None,
+    dry_run: bool,
 ) -> None:
     """Write one object, event by event: a long history need not fit into memory."""
     write = sys.stdout.write
     head = {"schema": "history", "version": 1}
     start = None if since is None else iso(since)
-    write(f'{{"forewarn": {json.dumps(head)}, "since": {json.dumps(start)}, "events": [')
+    write(f'{{"forewarn": {json.dumps(head)}, "dry_run": {json.dumps(dry_run)}, "since": {json.dumps(start)}, ')
+    write('"events": [')
     for number, life in enumerate(lives):
         seen = stamp_of(life.data, "first_seen")
         entries = [_entry_as_json(entry, seen) for entry in journal.entries(life_id=life.id)]

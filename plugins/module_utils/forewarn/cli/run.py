@@ -15,9 +15,9 @@ from ..errors import InputError
 from ..events import LATEST_API_VERSION
 from ..imds.client import Client
 from ..imds.endpoint import resolve
-from ..runner import statedir, trust
-from .run_setup import LOG_FORMATS, checked_interval, read
-from .service import add_endpoint_argument
+from ..runner import dryrun, statedir, trust
+from .run_setup import LOG_FORMATS, PROBE_LEAD_SECONDS, checked_interval, read
+from .service import add_endpoint_argument, seconds
 
 _INTERVAL = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)s?", re.ASCII)
 
@@ -52,7 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time between polls, from 1s (default) to 60s",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", default=None, help="approve nothing, log what would be approved"
+        "--dry-run",
+        action="store_true",
+        default=None,
+        help="approve nothing and run no hook; log and keep what would be done, in a state directory of its own",
     )
     parser.add_argument("--once", action="store_true", help="poll once, decide, approve, and end")
     parser.add_argument(
@@ -61,13 +64,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         metavar="DIR",
-        help="what must survive a restart (default: $STATE_DIRECTORY, /var/lib/forewarn for root; none with --once and "
-        "--dry-run)",
+        help="what must survive a restart (default: $STATE_DIRECTORY, /var/lib/forewarn for root; with --dry-run the "
+        "directory dry-run in it; none with --once)",
     )
     parser.add_argument("--shadow", metavar="FILE", help="second artifact: it decides beside, and differences are told")
     parser.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics there, for node_exporter")
     parser.add_argument(
         "--metrics-listen", metavar="ADDRESS:PORT", help="serve /metrics and /healthz, on loopback only"
+    )
+    parser.add_argument(
+        "--probe-listen",
+        metavar="ADDRESS:PORT",
+        help="serve /healthz and /readyz to load balancers, on any address: a status and a word, nothing else",
+    )
+    parser.add_argument(
+        "--probe-lead",
+        type=seconds,
+        metavar="SECONDS",
+        help=f"how long before NotBefore /readyz says no, whatever is decided (default: {PROBE_LEAD_SECONDS:g})",
     )
     parser.add_argument(
         "--allow-endpoint",
@@ -99,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
         lock.prepare()
         lock.lock()
     try:
+        if directory is not None:
+            dryrun.claim(directory, bool(args.dry_run))
         client = Client(endpoint, setup.policies.api_version)
         if not args.once:
             client.read_ahead()  # under way while the rest is loaded
@@ -123,9 +139,10 @@ def _state(args: argparse.Namespace) -> str | None:
     if args.state is not None:
         named: str = args.state
         return os.path.abspath(named)  # noqa: PTH100 - importing pathlib takes a tenth of the start
-    if args.once or args.dry_run:  # they do nothing that would have to be undone
+    if args.once:  # it does nothing that would have to be undone
         return None
-    return statedir.default(os.environ, os.getuid() if hasattr(os, "getuid") else None)
+    live = statedir.default(os.environ, os.getuid() if hasattr(os, "getuid") else None)
+    return dryrun.directory_beside(live) if args.dry_run else live
 
 
 def _interval(text: str) -> float:

@@ -27,6 +27,8 @@ _OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {
     "shadow": ((str,), "a path"),
     "metrics_file": ((str,), "a path"),
     "metrics_listen": ((str,), "an address and a port"),
+    "probe_listen": ((str,), "an address and a port"),
+    "probe_lead": ((int, float), "a number of seconds"),
     "allow_endpoint": ((bool,), "true or false"),
     "hook_proxy": ((str,), "a URL"),
     "hook_ca_file": ((str,), "a path"),

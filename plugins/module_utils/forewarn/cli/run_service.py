@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from .. import __version__
@@ -27,6 +28,8 @@ from ..runner.loop import Parts, Reloaded, Runner
 from ..runner.metrics import Metrics
 from ..runner.metrics_http import MetricsServer
 from ..runner.poller import Identity, identity_client
+from ..runner.probe import ProbeServer
+from ..runner.readiness import Readiness
 from ..runner.shadow import Shadow
 from ..runner.signals import StopSignals
 from ..runner.systemd import Notifier
@@ -51,7 +54,10 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
         with client, asking:
             settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
             notifier = Notifier(os.environ, clocks)
-            equipment = Equipment(clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier)
+            readiness = _readiness(args, beat, clocks)
+            equipment = Equipment(
+                clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier, readiness
+            )
             identity = Identity(asking, args.vm_name, log, clocks.monotonic)
             parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
             parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
@@ -62,7 +68,7 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
                 last_poll=_last_poll(beat),
                 down_seconds=None if beat is None else downtime(beat, clocks),
             )
-            with _listening(parts, None if mode.once else args.metrics_listen):
+            with _listening(parts, readiness, args):
                 _introduce(parts, setup, client.endpoint.url, directory)
                 for text in absent:
                     log.error("hook-missing", reason=text, hint="Events that need it will be held.")
@@ -72,18 +78,31 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
                     runner.run(setup.interval)
 
 
+def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:
+    """Return what the probe answers from, None if there is none. Who this VM is, the runner before may have known."""
+    if args.probe_listen is None or args.once:
+        return None
+    known = None if beat is None else beat.fields.get("vm")
+    name = args.vm_name or (known if isinstance(known, str) else None)
+    return Readiness(clocks, args.probe_lead, name, drills=not args.dry_run)
+
+
 @contextmanager
-def _listening(parts: Parts, address: str | None) -> Iterator[None]:
-    """Serve metrics, if that is asked for. Raises InputError where that is not possible, before anything is begun."""
-    if address is None:
+def _listening(parts: Parts, readiness: Readiness | None, args: argparse.Namespace) -> Iterator[None]:
+    """Serve metrics and probes, if that is asked for.
+
+    Raises InputError where that is not possible, before anything is begun.
+    """
+    with ExitStack() as stack:
+        servers: list[MetricsServer | ProbeServer] = []
+        if args.metrics_listen is not None and not args.once:
+            servers.append(MetricsServer(args.metrics_listen, parts.metrics.render, parts.housekeeping.health))
+        if readiness is not None:
+            servers.append(ProbeServer(args.probe_listen, readiness.alive, readiness.ready))
+        for server in servers:
+            server.start()
+            stack.callback(server.close)
         yield
-        return
-    server = MetricsServer(address, parts.metrics.render, parts.housekeeping.health)
-    server.start()
-    try:
-        yield
-    finally:
-        server.close()
 
 
 def _look_at_hooks(policies: PolicySet, mode: Mode) -> list[str]:

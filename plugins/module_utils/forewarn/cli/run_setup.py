@@ -21,6 +21,7 @@ from . import run_config  # here, not where it is used: an upgrade may have repl
 
 # The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
+PROBE_LEAD_SECONDS, LONGEST_PROBE_LEAD = 60.0, 3600.0
 LOG_FORMATS = ("auto", "journald", "text", "json")
 
 
@@ -43,6 +44,7 @@ def read(given: Mapping[str, Any]) -> Setup:
         params = config.pop("params", {})
         run_config.merge(args, config)
     interval = checked_interval(1.0 if args.interval is None else args.interval)
+    args.probe_lead = _checked_lead(PROBE_LEAD_SECONDS if args.probe_lead is None else args.probe_lead)
     if args.log_format not in (None, *LOG_FORMATS):
         raise InputError(f"log_format is {args.log_format!r}.", f"It is one of {', '.join(LOG_FORMATS)}.")
     if bool(args.policy) == bool(args.artifact):
@@ -65,6 +67,12 @@ def checked_interval(seconds: float) -> float:
             f"the interval is not between {SHORTEST_INTERVAL:g}s, which the service recommends and allows, and "
             f"{LONGEST_INTERVAL:g}s"
         )
+    return float(seconds)
+
+
+def _checked_lead(seconds: float) -> float:
+    if not 0 <= seconds <= LONGEST_PROBE_LEAD:
+        raise InputError(f"the lead time of the probe is not between 0 s and {LONGEST_PROBE_LEAD:g} s")
     return float(seconds)
 
 

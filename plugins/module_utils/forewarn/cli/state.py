@@ -21,7 +21,7 @@ from unicodedata import east_asian_width
 from ..errors import InputError
 from ..events import UNKNOWN_DURATION, parse_time
 from ..runner import hooks
-from ..runner.clocks import Stamp
+from ..runner.clocks import Clocks, Stamp
 from .console import Console, one_line
 
 if TYPE_CHECKING:
@@ -46,21 +46,30 @@ class State(NamedTuple):
 
 
 def add_state_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--state``."""
-    parser.add_argument(
+    """Add ``--state`` and ``--dry-run``: which runner is asked about."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--state",
         metavar="DIR",
         help=f"directory in which the runner keeps its state (default: $STATE_DIRECTORY, else {_SERVICE_DIRECTORY} "
         "for root and ~/.local/state/forewarn for others)",
     )
+    which.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="the dry run's directory, within the live runner's (default where only a dry run is at work)",
+    )
 
 
-def open_state(given: str | None) -> State:
-    """Open what a runner has left in the directory. Raises InputError if none has worked there, or it is not ours."""
+def open_state(given: str | None, dry_run: bool = False) -> State:
+    """Open what a runner has left in the directory; without one, what the live runner has, or the dry run.
+
+    Raises InputError if none has worked there, or it is not ours.
+    """
     from ..runner import heartbeat
     from ..runner.journal_reader import JournalReader
 
-    directory = _directory(given)
+    directory = state_directory(given, dry_run)
     beat = heartbeat.read(directory)
     try:
         return State(directory, beat, JournalReader(directory))
@@ -70,19 +79,17 @@ def open_state(given: str | None) -> State:
         raise
 
 
-def open_journal(given: str | None) -> JournalReader:
-    """Open the journal in the directory. Raises InputError if there is none, or it is not ours to read."""
-    from ..runner.journal_reader import JournalReader
+def state_directory(given: str | None, dry_run: bool = False) -> str:
+    """Return the directory, which can be read. Raises InputError.
 
-    return JournalReader(_directory(given))
-
-
-def _directory(given: str | None) -> str:
-    """Return the directory, which can be read. Raises InputError."""
-    from ..runner import statedir
+    Without a name it is the live runner's, or, with ``dry_run`` and where only a dry run is at work, the dry run's.
+    """
+    from ..runner import dryrun, statedir
 
     uid = os.getuid() if hasattr(os, "getuid") else 0
     directory = given or statedir.default(os.environ, uid)
+    if not given and (dry_run or _is_only_a_dry_run(directory)):
+        directory = dryrun.directory_beside(directory)
     root = "" if uid == 0 else "as root, or "
     try:
         os.scandir(directory).close()
@@ -102,6 +109,24 @@ def _directory(given: str | None) -> str:
     except OSError as error:
         raise InputError(f"{directory}: {error.strerror}.", "--state wants the directory of a runner.") from error
     return directory
+
+
+def _is_only_a_dry_run(live: str) -> bool:
+    """Tell whether a dry run works, or has, beside a live runner that does not, and has left nothing to be finished."""
+    from ..runner import dryrun, heartbeat
+    from ..runner.journal_reader import JournalReader
+
+    beside = heartbeat.read(dryrun.directory_beside(live))
+    beat = heartbeat.read(live)
+    if beside is None or beat is None:
+        return beside is not None
+    clocks = Clocks()
+    if heartbeat.silence(beside, clocks) is not None or heartbeat.silence(beat, clocks) is None:
+        return False
+    try:
+        return not JournalReader(live).lives(open_only=True)
+    except InputError:  # then that is what has to be told
+        return False
 
 
 # What the runner kept of an event
@@ -239,6 +264,15 @@ def resources_text(names: Sequence[Any]) -> str:
 def cut(text: str, most: int) -> str:
     """Return the text, or of a longer one the beginning, and how much there is beyond it."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
+
+
+def fitted(text: str, width: int) -> str:
+    """Return the text, or as much of its beginning as fits into ``width`` columns, and three dots."""
+    if _columns(text) <= width:
+        return text
+    while text and _columns(text) + 3 > width:
+        text = text[:-1]
+    return text.rstrip() + "..."
 
 
 class Page:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..runner import heartbeat
+from ..runner import dryrun, heartbeat
 from ..runner.clocks import Clocks
 from .console import Console, one_line
 from .state import (
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the status; return 1 if there is something to see to."""
-    report = examine(open_state(args.state), Clocks())
+    report = examine(open_state(args.state, args.dry_run), Clocks())
     if args.json:
         json.dump(report, sys.stdout, indent=2)
         sys.stdout.write("\n")
@@ -157,13 +157,20 @@ def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
     gone = heartbeat.silence(state.beat._replace(stamp=fresh), clocks)
     if gone is not None:
         signal = "" if state.journal is None else _stopped_by(state.journal)
-        return NOT_RUNNING, f"not running: {f'stopped by {signal}' if signal else gone}; last alive {last}"
+        text = f"not running: {f'stopped by {signal}' if signal else gone}; last alive {last}"
+        return NOT_RUNNING, text + _dry_run_beside(state.directory, clocks)
     longest = _LATE_INTERVALS * (number_of(state.beat.fields, "interval_seconds") or 1.0) + _LATE_SECONDS
     if stamp_of(state.beat.fields, "last_good_poll") is None:  # the service takes its time for a first answer (SE-05)
         longest = max(longest, heartbeat.LONGEST_SILENCE_SECONDS)
     if silent > longest:
         return NOT_RESPONDING, f"not responding: its process is there, but its last sign of life is of {last}"
     return RUNNING, "running"
+
+
+def _dry_run_beside(directory: str, clocks: Clocks) -> str:
+    """Say that a dry run works where the live runner does not, "" if none does: it recovers nothing for it."""
+    works = heartbeat.silence(heartbeat.read(dryrun.directory_beside(directory)), clocks) is None
+    return "; a dry run is at work: forewarn status --dry-run" if works else ""
 
 
 def _stopped_by(journal: JournalReader) -> str:
@@ -209,6 +216,7 @@ def _event(life: LifeRow, waiting: Waiting, clocks: Clocks) -> dict[str, Any]:
         "seconds_to_not_before": None if not_before is None else round(not_before - clocks.wall(), 3),
         "starts": _starts(life, not_before, clocks),
         "waits_for": waiting.for_what(life),
+        "would": waiting.would(life),
         "failure": failure(life) or None,
     }
 
@@ -302,6 +310,8 @@ def _show_events(page: Page, events: Sequence[Mapping[str, Any]]) -> None:
         if event["drill"]:
             page.hanging(margin, "a drill: nothing is approved", "yellow")
         page.hanging(f"{margin}waits for  ", event["waits_for"], *(("red",) if event["failure"] else ()))
+        if event["would"]:
+            page.hanging(f"{margin}would      ", "; ".join(event["would"]), "yellow")
         page.hanging(f"{margin}affects    ", resources_text(list_of(event["event"], "Resources")))
         page.hanging(f"{margin}id         ", event["event_id"])
 

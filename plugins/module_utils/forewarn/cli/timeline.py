@@ -142,6 +142,11 @@ def _approved(fields: Mapping[str, Any]) -> Told:
     return Told("approved: the service took it" + (f", the {times:g}. time" if times else ""), ("bold", "green"))
 
 
+def _would_run(fields: Mapping[str, Any]) -> Told:
+    names = ", then ".join(str(hook) for hook in list_of(fields, "hooks"))
+    return Told(f"would now run {text_of(fields, 'phase')} hook {names}, but a dry run runs none", _GOOD)
+
+
 def _approval_failed(fields: Mapping[str, Any]) -> Told:
     status = number_of(fields, "status")
     about = f" (status {status:g})" if status is not None else ""
@@ -249,6 +254,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Told | None]] = {
     "approval-sending": lambda _fields: Told("the approval is sent", ("dim",)),
     "approved": _approved,
     "would-approve": lambda _fields: Told("would be approved, but nothing is sent: a dry run, or a drill", _GOOD),
+    "would-run": _would_run,
     "approval-failed": _approval_failed,
     "event-gone": _gone,
     "impact": _impact,

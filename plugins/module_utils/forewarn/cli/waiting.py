@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an open event waits for, in words, from what the runner kept of it."""
+"""What an open event waits for, and what a dry run would do, in words, from what the runner kept of it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..runner.journal_reader import JournalEntry, JournalReader
     from ..runner.journal_schema import LifeRow
 
+WOULD = ("would-run", "would-approve")
 _ENTRIES = 100  # of an event, the newest: what is under way is among them
 
 
@@ -45,6 +46,13 @@ class Waiting:
         if life.state in ("seen", "held", "prepared"):
             return self._by_decision(life)
         return f"what state {life.state!r} waits for, which this version does not know"
+
+    def would(self, life: LifeRow) -> list[str]:
+        """Return what a dry run would have done for an event so far, in order."""
+        if not self._dry_run:
+            return []
+        entries = self._journal.entries(life_id=life.id, kinds=WOULD, limit=_ENTRIES, newest_first=True)
+        return list(dict.fromkeys(text for entry in reversed(list(entries)) for text in would_texts(entry)))
 
     def _by_decision(self, life: LifeRow) -> str:
         decision = object_of(life.data, "decision")
@@ -132,6 +140,14 @@ class Waiting:
 
     def _ago(self, entry: JournalEntry) -> str:
         return f"{duration_text(self._clocks.since(entry.stamp))} ago"
+
+
+def would_texts(entry: JournalEntry) -> list[str]:
+    """Return what an entry of a dry run says that it would have done."""
+    if entry.kind == "would-approve":
+        return ["approve it"]
+    phase = text_of(entry.fields, "phase")
+    return [f"run {phase} hook {hook}" for hook in list_of(entry.fields, "hooks")]
 
 
 def failure(life: LifeRow, phase: str | None = None) -> str:

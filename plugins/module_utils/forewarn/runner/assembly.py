@@ -26,6 +26,7 @@ from .metrics import Metrics
 from .nojournal import NoJournal
 from .observed import Observed
 from .poller import Identity
+from .readiness import Readiness
 from .systemd import Notifier
 
 
@@ -40,6 +41,7 @@ class Equipment(NamedTuple):
     metrics: Metrics | None = None
     textfile: str | None = None
     notifier: Notifier | None = None
+    readiness: Readiness | None = None
 
 
 def assemble(
@@ -87,6 +89,7 @@ def assemble(
             notifier=equipment.notifier or Notifier({}, clocks),
             heartbeat=None if directory is None else Heartbeat(directory, clocks),
             textfile=equipment.textfile,
+            readiness=equipment.readiness,
         ),
         Observed(journal, log, metrics, clocks),
         Pauses(clocks),

@@ -22,10 +22,11 @@ from .clocks import Clocks, Stamp
 from .conductor import Conductor
 from .journal import Journal
 from .life import Life
-from .log import Logger
+from .log import Logger, shortened
 from .metrics import Metrics
 from .notices import BEGAN, DECIDED
 from .plan import Run
+from .pretence import Pretence
 from .tracker import Tracked, Tracker
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Docket:
         self._clocks = clocks
         self._now = now
         self._mode = mode
+        self._pretence = Pretence(journal, log) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
         self._decided_by: Policy | None = None
@@ -164,6 +166,8 @@ class Docket:
         if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
             where = blocked
         self._tell_decision(decision, where, tracked, now)
+        if self._pretence is not None:
+            self._pretence.prepare(life, _preparing(decision, vm_name), decision.event.notice_seconds(now))
         return where
 
     def _blocked(self, decision: Decision, life: Life) -> Standing | None:
@@ -201,6 +205,8 @@ class Docket:
         self._journal.note("event-gone", life.identifier, **fields)
         if self.shadow is not None:
             self.shadow.forget([life.event.key])
+        if self._pretence is not None:
+            self._pretence.gone(life)
         self._conductor.gone(life, outcome)
 
     def _tell_document(self, document: Document) -> None:
@@ -240,7 +246,9 @@ class Docket:
         }
         write = self._log.warning if error or event.problems else self._log.info
         policy_reason = decision.reason if decision.reason != where.reason else None
-        write("decision", standing=where.code, reason=where.reason, policy_reason=policy_reason, **fields)
+        description = shortened(event.description)  # the last field: of any length, and for people
+        shown = {**fields, "description": description}
+        write("decision", standing=where.code, reason=where.reason, policy_reason=policy_reason, **shown)
         told = {
             "reason": decision.reason,
             "standing": where.code,

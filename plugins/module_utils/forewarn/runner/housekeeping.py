@@ -14,11 +14,12 @@ from . import life as states
 from .clocks import Clocks, Stamp
 from .conductor import Conductor
 from .docket import Policy
-from .heartbeat import Heartbeat
+from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
 from .journal import Journal
 from .life import Life
 from .log import Logger
 from .metrics import Metrics, Value, until, write_textfile
+from .readiness import Readiness
 from .systemd import Notifier
 
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
@@ -28,7 +29,7 @@ HEALTHY_SECONDS = 15.0  # a request may take that long beside three intervals
 
 
 class Housekeeping:
-    """``heartbeat`` and ``textfile`` may be None: nobody wants them."""
+    """``heartbeat``, ``textfile`` and ``readiness`` may be None: nobody wants them."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Housekeeping:
         notifier: Notifier,
         heartbeat: Heartbeat | None = None,
         textfile: str | None = None,
+        readiness: Readiness | None = None,
     ) -> None:
         self.facts: dict[str, Any] = {}  # what the heartbeat tells beside: policy, interval, dry run
         self.fault: str | None = None  # why the service does not answer
@@ -55,6 +57,7 @@ class Housekeeping:
         self._notifier = notifier
         self._heartbeat = heartbeat
         self._textfile = textfile
+        self._readiness = readiness
         self._started = clocks.stamp()
         self._beaten: Mapping[str, Any] = {}
         self._beaten_at = 0.0
@@ -68,6 +71,14 @@ class Housekeeping:
         self._notifier.ready("Waiting for the first answer of the service")
         self._notifier.watchdog()
         self._beat(self._conductor.lives)
+        self.turning(0.0)
+
+    def turning(self, within_seconds: float) -> None:
+        """Say that the main loop has done what was due, and means to go on ``within_seconds``."""
+        if self._readiness is not None:
+            if self.last_good_poll is None:
+                within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
+            self._readiness.turning(self._conductor.lives, self._conductor.vm_name, within_seconds)
 
     def polled(self, fault: str | None) -> None:
         """Note what came of a poll; ``fault`` is None if it was answered."""

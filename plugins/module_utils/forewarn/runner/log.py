@@ -16,6 +16,7 @@ from typing import Any, Callable, Protocol, TextIO
 
 FORMATS = ("text", "json")
 _SCHEMA = {"schema": "log", "version": 1}
+_MOST_CHARACTERS = 200  # of a text that the service wrote for people, which may be of any length
 _BARE = re.compile(r"[\w.,:/+@%~-]+", re.ASCII)
 
 
@@ -86,6 +87,13 @@ class Log:
 def text_line(name: str, fields: Mapping[str, Any]) -> str:
     """Write a happening as text: its name, then ``name=value`` for each field that is not None."""
     return " ".join([name, *(f"{key}={_text(value)}" for key, value in fields.items() if value is not None)])
+
+
+def shortened(text: str | None) -> str | None:
+    """Return a text for a field at the end of a line: its first 200 characters, None (no field) for an empty one."""
+    if not text:
+        return None
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
 
 def to_json(value: object) -> str:

@@ -133,6 +133,7 @@ class Runner:
                     self.work()
                 wait = self._ticks.remaining()
                 retry = parts.conductor.next_in()
+                parts.housekeeping.turning(wait)
                 parts.pauses.before_wait(wait)
                 self._stop.wait(wait if retry is None else min(wait, retry))
                 pause = parts.pauses.after_wait()

@@ -24,6 +24,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes within a UTF-8 character
 
 CAN_POLL = hasattr(select, "poll")  # not on Windows, where pipes cannot be polled
 
+_OOM_SCORE = "/proc/{}/oom_score_adj"
 _WHY_NOT = {
     errno.ENOENT: "it does not exist, or what its first line (#!) names does not",
     errno.EACCES: "it is not executable, or not to this user",
@@ -60,7 +61,7 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         # pylint: disable-next=ansible-bad-function # a service of its own, no module that has run_command
-        return subprocess.Popen(  # noqa: S603 - the program was checked, and no shell has a part in it
+        process = subprocess.Popen(  # noqa: S603 - the program was checked, and no shell has a part in it
             argv,
             bufsize=0,
             stdin=subprocess.PIPE,
@@ -73,6 +74,20 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
     finally:
         if os.name == "posix":  # signals are the main thread's
             signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    _expose_to_oom_killer(process.pid)
+    return process
+
+
+def _expose_to_oom_killer(pid: int) -> None:
+    """Take from a child what OOMScoreAdjust= of the unit gives to the runner alone: hooks are to be ended first."""
+    try:
+        with open(_OOM_SCORE.format("self"), "rb") as file:  # noqa: PTH123 - importing pathlib takes long
+            protected = int(file.read()) < 0
+        if protected:
+            with open(_OOM_SCORE.format(pid), "wb", buffering=0) as file:  # noqa: PTH123 - as above
+                file.write(b"0")
+    except (OSError, ValueError):  # it has ended; or another system, which has no such thing
+        pass
 
 
 def why_not_started(program: str, error: Exception) -> str:

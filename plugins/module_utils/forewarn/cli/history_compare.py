@@ -1,0 +1,167 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn history --compare``: what two runners decided and did for the same events, a dry run and the live one say.
+
+Two events are the same if their ids are. The verdict is on the last decision before the start, and on the hooks that it
+asked to prepare. Who saw an event only when it had started had nothing to decide: the live one's approval may have been
+quicker than the other's poll.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..runner import dryrun
+from ..runner.journal_reader import JournalReader
+from .state import Page, hook_text, list_of, object_of, plan_of, reason_of, stamp_of, state_directory, text_of
+
+if TYPE_CHECKING:
+    from ..runner.journal_schema import LifeRow
+
+SAME, DIFFERENT, ONE_ALONE = "same", "different", "one-alone"
+_KINDS = ("decision", "approved", "would-run", "would-approve")
+_STYLES = {SAME: ("green",), DIFFERENT: ("bold", "red"), ONE_ALONE: ("yellow",)}
+
+
+class Side(NamedTuple):
+    """One of the two runners. ``name`` is what the report calls it."""
+
+    name: str
+    directory: str
+    dry_run: bool
+    journal: JournalReader
+
+
+def run(directory: str, other: str, since: float | None, event: str | None, limit: int | None) -> list[dict[str, Any]]:
+    """Return an object for each event that either runner saw, in the order in which they were seen first.
+
+    ``other`` is the other's state directory, "" for that of the dry run within the live one's, or the other way round.
+    ``since`` is in seconds since 1970. Raises InputError if one of them cannot be read.
+    """
+    sides = _sides(directory, state_directory(other or _counterpart(directory)))
+    found: list[dict[str, tuple[LifeRow, Side]]] = [
+        {life.key: (life, side) for life in side.journal.lives(since_wall=since, event=event) if not _is_drill(life)}
+        for side in sides
+    ]
+    rows = []
+    for key in {**found[0], **found[1]}:
+        theirs = [lives.get(key) for lives in found]
+        rows.append(_compared([None if pair is None else (*pair, _did(*pair)) for pair in theirs], sides))
+    rows.sort(key=lambda row: row.pop("seen"))
+    return rows if limit is None else rows[-limit:]
+
+
+def write_json(rows: list[dict[str, Any]]) -> None:
+    """Write the report for programs."""
+    json.dump({"forewarn": {"schema": "history-compare", "version": 1}, "events": rows}, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def show(page: Page, rows: list[dict[str, Any]]) -> None:
+    """Write the report for people."""
+    numbers = dict.fromkeys((SAME, DIFFERENT, ONE_ALONE), 0)
+    for row in rows:
+        verdict = row["verdict"]
+        numbers[verdict] += 1
+        page.segments(
+            (text_of(row["event"], "EventType") or "event", ("bold",)),
+            (row["event_id"], ("bold",)),
+            ("decided by one alone" if verdict == ONE_ALONE else verdict, _STYLES[verdict]),
+        )
+        width = max(len(side["name"]) for side in row["sides"])
+        for side in row["sides"]:
+            page.hanging(f"  {side['name']:<{width}}  ", _words(side))
+    if rows:
+        page.line()
+    told = f"{numbers[SAME]} the same, {numbers[DIFFERENT]} different, {numbers[ONE_ALONE]} decided by one alone"
+    page.line(f"{len(rows)} {'event' if len(rows) == 1 else 'events'}: {told}.")
+
+
+def _counterpart(directory: str) -> str:
+    if dryrun.is_marked(directory):
+        return os.path.dirname(os.path.abspath(directory))  # noqa: PTH100, PTH120 - importing pathlib takes long
+    return dryrun.directory_beside(directory)
+
+
+def _sides(*directories: str) -> list[Side]:
+    marked = [dryrun.is_marked(directory) for directory in directories]
+    names = ["dry run" if mark else "live" for mark in marked] if len(set(marked)) == 2 else list(directories)
+    return [
+        Side(name, directory, mark, JournalReader(directory))
+        for name, directory, mark in zip(names, directories, marked)
+    ]
+
+
+def _is_drill(life: LifeRow) -> bool:
+    return life.data.get("drill") is True
+
+
+def _did(life: LifeRow, side: Side) -> dict[str, Any]:
+    decision: Mapping[str, Any] = {}
+    prepared = [hook_text(run) for run in plan_of(life) if run.get("phase") == "prepare"]
+    approved = False
+    for entry in side.journal.entries(life_id=life.id, kinds=_KINDS):
+        if entry.kind == "decision":
+            if text_of(entry.fields, "status") != "Started":
+                decision = entry.fields
+        elif entry.kind in ("approved", "would-approve"):
+            approved = True
+        elif text_of(entry.fields, "phase") == "prepare":
+            prepared += map(str, list_of(entry.fields, "hooks"))
+    return {
+        "output": text_of(decision, "output") or None,
+        "policy": text_of(decision, "policy") or None,
+        "rule": text_of(decision, "rule") or None,
+        "reason": reason_of(decision) or None,
+        "prepared": list(dict.fromkeys(prepared)),
+        "approved": approved,
+    }
+
+
+def _compared(theirs: list[tuple[LifeRow, Side, dict[str, Any]] | None], sides: list[Side]) -> dict[str, Any]:
+    seen = [each for each in theirs if each is not None]
+    firsts = [stamp for stamp in (stamp_of(life.data, "first_seen") for life, _side, _did in seen) if stamp is not None]
+    told = [
+        {
+            "name": side.name,
+            "state_directory": side.directory,
+            "dry_run": side.dry_run,
+            "seen": each is not None,
+            **({} if each is None else {**each[2], "outcome": each[0].data.get("outcome")}),
+        }
+        for each, side in zip(theirs, sides)
+    ]
+    decided = [_essence(did) for _life, _side, did in seen if did["output"] is not None]
+    verdict = ONE_ALONE if len(decided) < 2 else SAME if decided[0] == decided[1] else DIFFERENT
+    event = object_of(seen[0][0].data, "event")
+    return {
+        "seen": min((stamp.wall for stamp in firsts), default=0.0),
+        "event_id": text_of(event, "EventId") or seen[0][0].key,
+        "verdict": verdict,
+        "event": event,
+        "sides": told,
+    }
+
+
+def _essence(did: Mapping[str, Any]) -> tuple[object, ...]:
+    return (did["output"], did["policy"], did["rule"], sorted(did["prepared"]))
+
+
+def _words(side: Mapping[str, Any]) -> str:
+    if not side["seen"]:
+        return "did not see it"
+    if side["output"] is None:
+        return "saw it only when it had started"
+    parts = [side["output"]]
+    if side["policy"]:
+        parts[0] += f", by {side['policy']}" + (f", rule {side['rule']}" if side["rule"] else "")
+    parts[0] += f": {side['reason']}" if side["reason"] else ""
+    would = "would have " if side["dry_run"] else ""
+    parts += [f"{would}prepared it by {', '.join(side['prepared'])}"] if side["prepared"] else []
+    parts += [f"{would}approved it"] if side["approved"] else ["not approved"]
+    return "; ".join(parts)

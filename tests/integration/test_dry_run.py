@@ -1,0 +1,290 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A dry run as a process: it keeps a journal of its own, says what it would do, does nothing, and can be compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from tools.runner_process import Process, Start
+
+POLICY = """
+name: drains
+rule:
+  match:
+    - id: drain
+      condition: event.EventType == "Reboot" && affects_me
+      output: {output}
+      prepare: [{{run: [{hook}]}}, {{run: [{hook}, again]}}]
+      recover: [{{run: [{hook}, back]}}]
+    - id: freeze
+      condition: event.EventType == "Freeze"
+      output: approve
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[EmulatorServer]:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=5, gone_after=120)) as running:
+        yield running
+
+
+@pytest.fixture
+def hook(tmp_path: Path) -> Path:
+    path = tmp_path / "hook"
+    path.write_text(f"#!/bin/sh\necho ran >> {tmp_path}/calls\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def policy(tmp_path: Path, hook: Path) -> Path:
+    path = tmp_path / "drains.yml"
+    path.write_text(POLICY.format(hook=hook, output="approve"))
+    return path
+
+
+@pytest.fixture
+def artifact(policy: Path) -> Path:
+    return compiled(policy)
+
+
+def compiled(policy: Path) -> Path:
+    path = policy.with_suffix(".json")
+    path.write_text(json.dumps(compile_policies([policy]).artifact))
+    return path
+
+
+class Commands:
+    """``forewarn`` as the user of the runner of web_0 types it."""
+
+    def __init__(self, live: Path) -> None:
+        self.live = live
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "forewarn.cli.main", *arguments],
+            env={**os.environ, "STATE_DIRECTORY": str(self.live)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        result = self(*arguments, "--json")
+        assert (result.returncode, result.stderr) == (code, "")
+        found: dict[str, Any] = json.loads(result.stdout)
+        return found
+
+
+@pytest.fixture
+def forewarn(tmp_path: Path) -> Commands:
+    return Commands(tmp_path / "state-web_0")
+
+
+def stop(runner: Process, number: int = signal.SIGTERM) -> None:
+    runner.process.send_signal(number)
+    runner.end()
+
+
+def posts(emulator: EmulatorClient) -> list[Any]:
+    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
+
+
+def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
+    start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, hook: Path, policy: Path, tmp_path: Path
+) -> None:
+    runner = start("--artifact", str(artifact), "--dry-run")
+    assert runner.wait_for("started")["state"] == str(forewarn.live / "dry-run")
+    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
+    said = runner.wait_for("would-run", event_id=event)
+    assert (said["phase"], said["hooks"]) == ("prepare", [f"run {hook}", f"run {hook} again"])
+    runner.wait_for("would-approve", event_ids=[event])
+
+    status = forewarn.json("status")
+    assert status["runner"]["dry_run"] is True
+    assert status["state_directory"] == str(forewarn.live / "dry-run")
+    assert status["problems"] == []
+    (pending,) = status["events"]
+    would = [f"run prepare hook run {hook}", f"run prepare hook run {hook} again", "approve it"]
+    assert sorted(pending["would"]) == sorted(would)
+    shown = forewarn("status", "--dry-run").stdout
+    assert "a dry run: it approves nothing and runs no hook" in shown
+    assert f"would      run prepare hook run {hook}" in shown
+
+    emulator.start(event)
+    runner.wait_for("decision", status="Started")
+    emulator.finish(event)
+    runner.wait_for("event-gone")
+    assert runner.wait_for("would-run", phase="recover")["hooks"] == [f"run {hook} back"]
+    stop(runner)
+
+    history = forewarn.json("history")
+    assert history["dry_run"] is True
+    (past,) = history["events"]
+    assert (past["approvals"], past["hooks"], past["outcome"]) == (0, [], "finished")
+    assert [entry["kind"] for entry in past["entries"] if entry["kind"].startswith("would")].count("would-run") == 2
+    text = forewarn("history").stdout
+    assert text.startswith("A dry run: nothing was approved, and no hook ran.\n")
+    assert f"would now run prepare hook run {hook}, then run {hook} again, but a dry run runs none" in text
+    assert posts(emulator) == []
+    assert not (tmp_path / "calls").exists()
+
+    replay = forewarn("policy", "replay", str(policy), "--from", str(forewarn.live / "dry-run"))
+    assert replay.returncode == 0
+    assert event in replay.stdout
+
+
+def test_a_live_one_works_beside_it_and_both_are_compared(
+    start: Start, emulator: EmulatorClient, forewarn: Commands, policy: Path, hook: Path
+) -> None:
+    careful = policy.with_name("careful.yml")
+    careful.write_text(POLICY.format(hook=hook, output="hold"))
+    live = start("--artifact", str(compiled(policy)))
+    live.wait_for("document")
+    dry = start("--artifact", str(compiled(careful)), "--dry-run")
+    dry.wait_for("document")
+    freeze = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
+    live.wait_for("approved", event_ids=[freeze])
+    dry.wait_for("decision", event_id=freeze)
+    assert forewarn.json("status")["runner"]["dry_run"] is False, "the live one is the one that is meant"
+    assert forewarn.json("status", "--dry-run")["runner"]["dry_run"] is True
+    assert forewarn("drill", "--type", "Freeze", "--dry-run").returncode == 2, "a real event is listed"
+    reboot = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
+    live.wait_for("hook-started", event_id=reboot)
+    dry.wait_for("would-run", event_id=reboot)
+    for runner in (live, dry):
+        stop(runner)
+
+    compared = forewarn.json("history", "--compare", code=1)
+    by_id = {row["event_id"]: row for row in compared["events"]}
+    assert list(by_id) == [freeze, reboot]
+    assert by_id[freeze]["verdict"] == "same"
+    assert by_id[reboot]["verdict"] == "different"
+    sides = {side["name"]: side for side in by_id[reboot]["sides"]}
+    assert (sides["live"]["output"], sides["dry run"]["output"]) == ("approve", "hold")
+    text = forewarn("history", "--compare").stdout
+    assert re.search(r"^  dry run  hold, by drains, rule drain: .*; would have prepared it by run ", text, re.MULTILINE)
+    assert text.endswith("2 events: 1 the same, 1 different, 0 decided by one alone.\n")
+    other_way = forewarn.json("history", "--dry-run", "--compare", str(forewarn.live), code=1)
+    assert [row["verdict"] for row in other_way["events"]] == ["same", "different"]
+
+
+def test_the_same_policy_beside_itself_decides_the_same(
+    start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path
+) -> None:
+    runners = [start("--artifact", str(artifact)), start("--artifact", str(artifact), "--dry-run")]
+    for runner in runners:
+        runner.wait_for("document")
+    event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
+    runners[0].wait_for("approved", event_ids=[event])
+    runners[1].wait_for("would-approve", event_ids=[event])
+    compared = forewarn.json("history", "--compare")["events"]
+    assert [row["event_id"] for row in compared] == [event]
+    assert compared[0]["verdict"] == "same"
+    assert [(side["name"], side["output"], side["approved"]) for side in compared[0]["sides"]] == [
+        ("live", "approve", True),
+        ("dry run", "approve", True),
+    ]
+
+
+def test_an_event_that_one_of_them_had_no_time_to_decide_is_no_difference(
+    start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path
+) -> None:
+    live = start("--artifact", str(artifact))
+    live.wait_for("document")
+    event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
+    live.wait_for("decision", event_id=event, status="Started")
+    start("--artifact", str(artifact), "--dry-run").wait_for("decision", event_id=event)
+    (row,) = forewarn.json("history", "--compare")["events"]
+    assert row["verdict"] == "one-alone"
+    assert "dry run  saw it only when it had started" in forewarn("history", "--compare").stdout
+
+
+@pytest.mark.parametrize("first", ["live", "dry"])
+def test_neither_works_on_what_the_other_has_kept(start: Start, artifact: Path, tmp_path: Path, first: str) -> None:
+    mine = ["--artifact", str(artifact), "--state", str(tmp_path / "one")]
+    runner = start(*mine, *(["--dry-run"] if first == "dry" else []))
+    runner.wait_for("document")
+    stop(runner)
+    code, error = start(*mine, *(["--dry-run"] if first == "live" else [])).end()
+    assert code == 2
+    assert f"is that of a {'live runner' if first == 'live' else 'dry run'}" in error
+    again = start(*mine, *(["--dry-run"] if first == "dry" else []))
+    again.wait_for("document")
+    stop(again)
+
+
+def test_killed_in_the_middle_it_goes_on_and_recovers_nothing(
+    start: Start, emulator: EmulatorClient, artifact: Path, forewarn: Commands, tmp_path: Path
+) -> None:
+    runner = start("--artifact", str(artifact), "--dry-run")
+    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
+    runner.wait_for("would-run", event_id=event)
+    stop(runner, signal.SIGKILL)
+    runner = start("--artifact", str(artifact), "--dry-run")
+    assert runner.wait_for("resumed")["event_id"] == event
+    emulator.cancel(event)
+    runner.wait_for("event-gone")
+    stop(runner)
+    (past,) = forewarn.json("history")["events"]
+    assert (past["state"], past["outcome"]) == ("cancelled", "cancelled")
+    assert not (tmp_path / "calls").exists()
+
+
+def test_a_drill_in_it_runs_no_hook_and_says_which_would_run(
+    start: Start, forewarn: Commands, artifact: Path, hook: Path, emulator: EmulatorClient, tmp_path: Path
+) -> None:
+    runner = start("--artifact", str(artifact), "--dry-run")
+    runner.wait_for("identity")
+    handed = forewarn("drill", "--type", "Reboot", "--notice", "2s", "--duration", "1s", "--json")
+    assert handed.returncode == 0
+    assert "no hook will run" in handed.stderr
+    event = json.loads(handed.stdout)["id"]
+    assert runner.wait_for("would-run", event_id=event)["drill"] is True
+    runner.wait_for("event-gone", event_id=event)
+    assert runner.wait_for("would-run", event_id=event, phase="recover")["hooks"] == [f"run {hook} back"]
+    assert posts(emulator) == []
+    assert not (tmp_path / "calls").exists()
+
+
+def test_from_the_one_to_the_other_and_back(
+    start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, tmp_path: Path
+) -> None:
+    """What a live runner has to recover is not forgotten while there is a dry run, nor recovered by it."""
+    for arguments in (["--dry-run"], []):
+        runner = start("--artifact", str(artifact), *arguments)
+        runner.wait_for("document")
+        if arguments:
+            stop(runner)
+    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
+    runner.wait_for("state", to="prepared")
+    stop(runner)
+    dry = start("--artifact", str(artifact), "--dry-run")
+    dry.wait_for("would-run", event_id=event)
+    status = forewarn.json("status", code=1)
+    assert status["state_directory"] == str(forewarn.live), "where something is left to be finished"
+    assert "a dry run is at work: forewarn status --dry-run" in status["problems"][0]
+    emulator.cancel(event)
+    dry.wait_for("event-gone", event_id=event)
+    stop(dry)
+    calls = (tmp_path / "calls").read_text()
+    live = start("--artifact", str(artifact))
+    assert live.wait_for("resumed")["event_id"] == event
+    live.wait_for("hook-ended", phase="recover")
+    assert (tmp_path / "calls").read_text() == calls + "ran\n"

@@ -1,0 +1,202 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The probe listener of a real runner, asked as a load balancer asks it, while events come and go."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from tools.runner_process import Process, Start
+from tools.waiting import wait_until
+
+POLICY = """
+name: pool
+rule:
+  match:
+    - id: drain
+      condition: event.EventType == "Reboot" && affects_me
+      output: approve
+      prepare: [{{run: [{hook}], timeout: 60s}}]
+      recover: [{{run: [{hook}], timeout: 60s}}]
+    - {{id: freeze, condition: 'event.EventType == "Freeze"', output: approve}}
+    - {{id: rest, output: hold}}
+"""
+# Each phase ends when its file is there.
+HOOK = """#!/bin/sh
+while ! [ -e {directory}/$FOREWARN_PHASE ]; do sleep 0.02; done
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[EmulatorServer]:
+    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.2, gone_after=120)) as running:
+        yield running
+
+
+@pytest.fixture
+def artifact(tmp_path: Path) -> Path:
+    hook = tmp_path / "hook"
+    hook.write_text(HOOK.format(directory=tmp_path))
+    hook.chmod(0o755)
+    source = tmp_path / "pool.yml"
+    source.write_text(POLICY.format(hook=hook))
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(compile_policies([source]).artifact))
+    return path
+
+
+class Probed:
+    """A runner with a probe listener; ``()`` asks /readyz."""
+
+    def __init__(self, start: Start, artifact: Path, *arguments: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+        listen = f"127.0.0.1:{self.port}"
+        self.runner: Process = start("--artifact", str(artifact), "--probe-listen", listen, *arguments)
+        self.runner.wait_for("document")
+
+    def __call__(self, path: str = "/readyz") -> int:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            assert answer.read() in (b"ok\n", b"unavailable\n")
+            return answer.status
+
+
+@pytest.fixture
+def probed(start: Start, artifact: Path) -> Callable[..., Probed]:
+    return lambda *arguments: Probed(start, artifact, *arguments)
+
+
+def test_from_the_first_hook_until_the_recovery_has_ended(
+    probed: Callable[..., Probed], emulator: EmulatorClient, tmp_path: Path
+) -> None:
+    probe = probed()
+    assert (probe("/healthz"), probe()) == (200, 200)
+    event = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
+    probe.runner.wait_for("hook-started", phase="prepare")
+    wait_until(lambda: probe() == 503)
+    (tmp_path / "prepare").touch()
+    probe.runner.wait_for("state", to="started")
+    assert probe() == 503
+    emulator.finish(event)
+    probe.runner.wait_for("hook-started", phase="recover")
+    assert probe() == 503
+    (tmp_path / "recover").touch()
+    wait_until(lambda: probe() == 200)
+    assert probe("/healthz") == 200
+
+
+def test_without_hooks_from_the_approval_until_it_has_left_the_list(
+    probed: Callable[..., Probed], emulator: EmulatorClient
+) -> None:
+    probe = probed()
+    event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
+    probe.runner.wait_for("approved")
+    wait_until(lambda: probe() == 503)
+    probe.runner.wait_for("decision", status="Started")
+    emulator.finish(event)
+    wait_until(lambda: probe() == 200)
+
+
+def test_an_event_that_is_held_counts_when_it_is_near(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
+    probe = probed("--probe-lead", "1000")
+    far = emulator.schedule("Redeploy", ["web_0"], notice_seconds=3000)
+    probe.runner.wait_for("decision", event_id=far)
+    assert probe() == 200
+    near = emulator.schedule("Terminate", ["web_0"], notice_seconds=900)
+    wait_until(lambda: probe() == 503)
+    emulator.cancel(near)
+    wait_until(lambda: probe() == 200)
+
+
+def test_an_event_of_another_vm_does_not_count(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
+    probe = probed("--vm-name", "web_7")
+    others = emulator.schedule("Terminate", ["web_0"], notice_seconds=30)
+    probe.runner.wait_for("decision", event_id=others)
+    emulator.start(others)
+    probe.runner.wait_for("decision", event_id=others, status="Started")
+    assert probe() == 200
+
+
+def test_a_hardware_failure_counts_from_the_first_poll(probed: Callable[..., Probed], emulator: EmulatorClient) -> None:
+    probe = probed()
+    event = emulator.hardware_failure(["web_0"])
+    wait_until(lambda: probe() == 503)
+    emulator.finish(event)
+    wait_until(lambda: probe() == 200)
+
+
+def test_a_restart_in_the_middle_does_not_open_the_door(
+    start: Start, artifact: Path, emulator: EmulatorClient, tmp_path: Path
+) -> None:
+    """Not even where nobody tells the new runner who this VM is."""
+    first = Probed(start, artifact)
+    event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
+    first.runner.wait_for("approved")
+    wait_until(lambda: first() == 503)
+    first.runner.process.kill()
+    first.runner.end()
+    emulator.inject_fault(500, requests="instance")
+    second = Probed.__new__(Probed)
+    second.port = first.port
+    second.runner = start("--artifact", str(artifact), "--probe-listen", f"127.0.0.1:{first.port}")
+    second.runner.wait_for("resumed")
+    second.runner.wait_for("document")
+    assert second() == 503
+    emulator.finish(event)
+    wait_until(lambda: second() == 200)
+
+
+def test_a_drill_drains_as_the_real_event_would(probed: Callable[..., Probed], tmp_path: Path) -> None:
+    probe = probed()
+    command = ["drill", "--type", "Reboot", "--notice", "5m", "--duration", "1s"]
+    state = str(tmp_path / "state-web_0")
+    subprocess.run([sys.executable, "-m", "forewarn.cli.main", *command, "--state", state], check=True, timeout=60)
+    wait_until(lambda: probe() == 503)
+    (tmp_path / "prepare").touch()
+    (tmp_path / "recover").touch()
+    wait_until(lambda: probe() == 200)
+
+
+def test_a_service_that_hangs_does_not_make_the_probe_wait(
+    probed: Callable[..., Probed], emulator: EmulatorClient
+) -> None:
+    probe = probed()
+    emulator.inject_fault("latency", latency_seconds=4, times=1)
+    end = time.monotonic() + 2  # by then, a poll is under way and waits
+    longest = 0.0
+    while (begun := time.monotonic()) < end:
+        assert (probe("/healthz"), probe()) == (200, 200)
+        longest = max(longest, time.monotonic() - begun)
+    assert longest < 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--probe-listen", "example.com:9780"], "'example.com:9780' is not ADDRESS:PORT"),
+        (["--probe-listen", "0.0.0.0:9780", "--probe-lead", "3601"], "the lead time of the probe is not between"),
+        (["--probe-listen", "192.0.2.1:9780"], "Cannot listen on 192.0.2.1:9780 for probes"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_the_start(
+    start: Start, artifact: Path, arguments: list[str], message: str
+) -> None:
+    code, error = start("--artifact", str(artifact), *arguments).end()
+    assert code == 2
+    assert message in error

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit that the role writes, line by line, and by systemd's own judgement where there is a systemd."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pytest
+import yaml
+
+Unit = Callable[..., list[str]]
+_HERE = {
+    "__runner_needs": [],
+    "__runner_found": {"systemd": "252"},
+    "__runner_settings": {"api_version": "2020-07-01"},
+    "__runner_program": "/usr/bin/python3 -I -S /opt/forewarn/forewarn.pyz",
+    "__runner_config_file": "/etc/forewarn/config.json",
+}
+
+
+@pytest.fixture
+def render(repository: Path) -> Callable[..., str]:
+    """Return a function that renders the template as Ansible does."""
+    role = repository / "roles" / "runner"
+    defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(role / "templates"), trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters.update(to_json=json.dumps, dirname=posixpath.dirname)
+    environment.tests["match"] = lambda text, pattern: re.match(pattern, text) is not None
+
+    def rendered(**variables: Any) -> str:
+        return environment.get_template("forewarn.service.j2").render({**defaults, **_HERE, **variables})
+
+    return rendered
+
+
+@pytest.fixture
+def unit(render: Callable[..., str]) -> Unit:
+    return lambda **variables: render(**variables).splitlines()
+
+
+def test_memory_and_tasks_are_bounded_and_leave_room_for_hooks(unit: Unit) -> None:
+    assert {"MemoryMax=512M", "TasksMax=512"} <= set(unit())
+    assert {"MemoryMax=2G", "TasksMax=64"} <= set(unit(runner_memory_max="2G", runner_tasks_max=64))
+    assert "MemoryMax=infinity" in unit(runner_memory_max="infinity")
+
+
+def test_a_hook_that_takes_all_memory_does_not_take_the_runner_with_it(unit: Unit) -> None:
+    assert {"OOMPolicy=continue", "OOMScoreAdjust=-500"} <= set(unit())
+
+
+def test_what_an_administrator_sets_comes_last_and_counts(unit: Unit) -> None:
+    lines = unit(runner_unit_settings=["MemoryMax=1G", "OOMScoreAdjust=0"])
+    for name, value in (("MemoryMax", "1G"), ("OOMScoreAdjust", "0")):
+        assert [line for line in lines if line.startswith(f"{name}=")][-1] == f"{name}={value}"
+
+
+def test_it_waits_for_the_clock_and_does_not_ask_for_one(unit: Unit) -> None:
+    """systemd.special(7): what needs the right time is ordered after time-sync.target, and does not pull it in."""
+    (after,) = (line for line in unit() if line.startswith("After="))
+    assert after.removeprefix("After=").split() == ["network.target", "time-sync.target"]
+    assert not any(line.startswith(("Wants=", "Requires=")) for line in unit())
+
+
+@pytest.mark.parametrize(
+    ("address", "filtered"),
+    [
+        *(("", True), ("127.0.0.1:9780", True), ("localhost:9780", True), ("[::1]:9780", True)),
+        *(("0.0.0.0:9780", False), ("10.0.0.4:9780", False), ("[::]:9780", False), ("[fd00::1]:9780", False)),
+    ],
+)
+def test_a_probe_can_be_reached(unit: Unit, address: str, filtered: bool) -> None:
+    """IPAddressDeny= keeps packets from coming in as well."""
+    assert ("IPAddressDeny=any" in unit(runner_probe_listen=address)) is filtered
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"runner_probe_listen": "0.0.0.0:9780", "runner_memory_max": "25%", "runner_tasks_max": "infinity"},
+        {"__runner_needs": ["everything"]},
+        {"__runner_needs": ["network", "files", "users"], "runner_unit_settings": ["OOMPolicy=stop"]},
+    ],
+)
+def test_systemd_finds_nothing_wrong(render: Callable[..., str], tmp_path: Path, variables: dict[str, Any]) -> None:
+    path = tmp_path / "forewarn.service"
+    text = render(**variables).replace("/usr/bin/python3 -I -S /opt/forewarn/forewarn.pyz", "/bin/true")
+    path.write_text(text)
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (checked.returncode, [line for line in checked.stderr.splitlines() if "forewarn" in line]) == (0, [])
