@@ -167,7 +167,7 @@ class Docket:
             where = blocked
         self._tell_decision(decision, where, tracked, now)
         if self._pretence is not None:
-            self._pretence.prepare(life, _preparing(decision, vm_name), decision.event.notice_seconds(now))
+            self._pretence.act(life, _acting(decision, vm_name), decision.event.notice_seconds(now))
         return where
 
     def _blocked(self, decision: Decision, life: Life) -> Standing | None:

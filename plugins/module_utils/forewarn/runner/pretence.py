@@ -32,16 +32,20 @@ class Pretence:
         self._log = log
         self._told: dict[int, list[_Asked]] = {}  # by the life's identifier
 
-    def prepare(self, life: Life, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
+    def act(self, life: Life, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
         """Tell of the prepare hooks that are due now: NotBefore is ``notice_seconds`` away, if that is known."""
+        started = life.event.event_status == "Started"
+        told = self._told.setdefault(life.identifier, [])
         for verdict in verdicts:
-            told = self._told.setdefault(life.identifier, [])
-            within = getattr(verdict, "prepare_within_seconds", None)
-            if within is not None and notice_seconds is not None and notice_seconds > within:
-                continue
+            within = verdict.prepare_within_seconds
+            early = within is not None and notice_seconds is not None and notice_seconds > within
+            prepares = bool(verdict.prepare) and not started and not early
+            recovers = bool(verdict.recover) and started and verdict.recover_when == "started"
             asked = _Asked(verdict.policy, verdict.rule, _described(verdict.prepare), _described(verdict.recover))
-            if asked not in told:
-                told.append(asked)
+            if asked in told or not (prepares or recovers):
+                continue
+            told.append(asked)
+            if prepares:
                 self._tell(life, "prepare", asked, asked.prepare)
 
     def gone(self, life: Life) -> None:
