@@ -62,7 +62,8 @@ def _prepared(judge: Judge, listing: Listing, scheduled: _Scheduled) -> None:
         return
     late = scheduled.until - scheduled.since > PATIENCE_SECONDS
     first = [stage for stage in listing.stages if stage.prepare and stage.within is None][:1]
-    begun = all(any((listing.version, name) in listing.begun for name in stage.prepare) for stage in first)
+    started = {name for _version, name in listing.begun}
+    begun = all(started & set(stage.prepare) for stage in first)
     judge.demand(begun or not late, "what is announced is prepared at once", listing.event_id)
 
 
