@@ -26,11 +26,15 @@ from .metrics import Metrics
 from .nojournal import NoJournal
 from .observed import Observed
 from .poller import Identity
+from .requester import InlineRequester, Requester
 from .systemd import Notifier
 
 
 class Equipment(NamedTuple):
-    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing."""
+    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing.
+
+    Without a ``requester`` each request is waited for.
+    """
 
     clocks: Clocks
     log: Logger
@@ -40,6 +44,7 @@ class Equipment(NamedTuple):
     metrics: Metrics | None = None
     textfile: str | None = None
     notifier: Notifier | None = None
+    requester: Requester | None = None
 
 
 def assemble(
@@ -66,6 +71,7 @@ def assemble(
 
     return Parts(
         client,
+        equipment.requester or InlineRequester(clocks.monotonic),
         identity,
         docket(False),
         docket(True),
