@@ -118,11 +118,11 @@ def make_script(seed: int) -> Script:
             event_id="00000001-0000-4000-8000-000000000000",
         )
         key = spec.event_id or ""
-        changes = (
+        after = (
             Change(5.0, key, {"description": "drain"}),
             Change(40.0, key, {"event_type": "Redeploy", "duration": -1}),
         )
-        return Script(seed, (Planned(0.0, spec, None),), (), (), changes)
+        return Script(seed, (Planned(0.0, spec, None),), (), (), after)
     chance = random.Random(seed)
     names = sorted(PROFILES)
     events = []
@@ -150,7 +150,7 @@ def make_script(seed: int) -> Script:
     if chance.random() < 0.1:
         silences.append(Silence(chance.choice([2.0, 12.0, 25.0]), chance.choice([6.0, 90.0]), "away"))
     changes = tuple(change for planned in events for change in _changes(chance, planned))
-    reloads = ()
+    reloads: tuple[tuple[float, int], ...] = ()
     if chance.random() < 0.3:
         reloads = tuple(zip((chance.choice([1.5, 7.0, 30.0]), 60.0), (1, 0)))
     return Script(seed, tuple(events), tuple(drills), tuple(silences), changes, reloads)
@@ -159,7 +159,7 @@ def make_script(seed: int) -> Script:
 def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:
     """Yield how an event is listed otherwise while it is scheduled; most are not."""
     for _ in range(chance.choice([0, 0, 0, 1, 1, 2])):
-        fields = chance.choice(
+        fields: dict[str, Any] = chance.choice(
             [
                 {"event_type": chance.choice(["Redeploy", "Terminate"])},
                 {"resources": chance.choice([VMS[:1], VMS, VMS[::-1], VMS[1:]])},

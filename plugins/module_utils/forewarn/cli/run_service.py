@@ -24,16 +24,21 @@ from ..runner.heartbeat import Beat
 from ..runner.heartbeat import read as read_heartbeat
 from ..runner.impact import downtime
 from ..runner.journald import open_log
+from ..runner.log import Log
 from ..runner.loop import Parts, Reloaded, Runner
 from ..runner.metrics import Metrics
 from ..runner.metrics_http import MetricsServer
 from ..runner.poller import Identity, identity_client
 from ..runner.probe import ProbeServer
 from ..runner.readiness import Readiness
+from ..runner.requester import InlineRequester, Requester, ThreadRequester
 from ..runner.shadow import Shadow
 from ..runner.signals import StopSignals
 from ..runner.systemd import Notifier
 from .run_setup import Setup
+
+# For what the log still has to write when the runner ends; a reader that stalls gets no more.
+LOG_PATIENCE_SECONDS = 0.25
 
 
 def serve(setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup]) -> None:
@@ -42,40 +47,58 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
     Raises InputError, and ServiceError if it is to run once.
     """
     args = setup.args
-    clocks = Clocks()
     mode = Mode(bool(args.dry_run), args.once)
     absent = _look_at_hooks(setup.policies, mode)
     log = open_log(args.log_format, os.environ, sys.stdout)
+    if not mode.once:
+        log.detach()
+    try:
+        _serve(setup, client, directory, read_again, log, absent)
+    finally:
+        log.close(LOG_PATIENCE_SECONDS)
+
+
+def _serve(
+    setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup], log: Log, absent: list[str]
+) -> None:
+    args = setup.args
+    clocks = Clocks()
+    mode = Mode(bool(args.dry_run), args.once)
     beat = None if directory is None else read_heartbeat(directory)
     with StopSignals() as stop:
-        client.sleep = stop.sleep
+        requester: Requester
+        if mode.once:
+            client.sleep = stop.sleep
+            requester = InlineRequester(clocks.monotonic)
+        else:
+            requester = ThreadRequester(stop.wake, clocks.monotonic)
         client.log = lambda text: log.warning("waiting", reason=text)
         asking = identity_client(client)
-        with client, asking:
-            settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
-            notifier = Notifier(os.environ, clocks)
-            readiness = _readiness(args, beat, clocks)
-            equipment = Equipment(
-                clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier, readiness
-            )
-            identity = Identity(asking, args.vm_name, log, clocks.monotonic)
-            parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
-            parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
-            runner = Runner(
-                parts,
-                stop,
-                reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
-                last_poll=_last_poll(beat),
-                down_seconds=None if beat is None else downtime(beat, clocks),
-            )
-            with _listening(parts, readiness, args):
-                _introduce(parts, setup, client.endpoint.url, directory)
-                for text in absent:
-                    log.error("hook-missing", reason=text, hint="Events that need it will be held.")
-                if mode.once:
-                    runner.run_once()
-                else:
-                    runner.run(setup.interval)
+        settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
+        notifier = Notifier(os.environ, clocks)
+        readiness = _readiness(args, beat, clocks)
+        equipment = Equipment(
+            clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier, readiness, requester
+        )
+        identity = Identity(asking, args.vm_name, log, clocks.monotonic)
+        parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
+        parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
+        runner = Runner(
+            parts,
+            stop,
+            reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
+            last_poll=_last_poll(beat),
+            down_seconds=None if beat is None else downtime(beat, clocks),
+        )
+        with _listening(parts, readiness, args):
+            _introduce(parts, setup, client.endpoint.url, directory)
+            for text in absent:
+                log.error("hook-missing", reason=text, hint="Events that need it will be held.")
+            if mode.once:
+                runner.run_once()
+            else:
+                runner.run(setup.interval)
+    # No connection is closed: another thread may still be reading from it, and all end with the process.
 
 
 def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:

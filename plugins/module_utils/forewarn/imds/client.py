@@ -103,9 +103,13 @@ class Client:
         return self.limiter.delay(reserve=READ_RESERVE)
 
     def read_ahead(self) -> None:
-        """Send the first request for the document now; the first read takes its answer. A fault shows there."""
+        """Send the first request for the document now; the first read takes its answer. A fault shows there.
+
+        Takes a moment at most: it is not sent where nobody accepts the connection at once, or the host has to be
+        looked up by its name.
+        """
         with suppress(Fault):
-            if self.limiter.take(reserve=READ_RESERVE):
+            if self.endpoint.is_address and self.limiter.take(reserve=READ_RESERVE):
                 self._transport.begin(self._target("scheduledevents", self.api_version), _HEADERS, self._timeout())
 
     def read_once(self) -> Document:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -37,6 +38,15 @@ class Endpoint:
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == 80 else f":{self.port}"
         return f"http://{host}{port}{self.prefix}"
+
+    @property
+    def is_address(self) -> bool:
+        """Whether the host is an address in numbers, so that nobody has to be asked where it is."""
+        try:
+            socket.inet_pton(socket.AF_INET6 if ":" in self.host else socket.AF_INET, self.host)
+        except OSError:
+            return False
+        return True
 
 
 def parse_endpoint(text: str) -> Endpoint:

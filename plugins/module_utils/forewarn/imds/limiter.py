@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from _thread import allocate_lock  # importing threading would delay the runner's first request
 from collections.abc import Callable
 
 CAPACITY = 5.0
@@ -20,7 +21,7 @@ class Limiter:
     """A token bucket. The service answers 429 beyond 5 requests a second, counted over every agent of the VM.
 
     A request costs one token. ``reserve`` is what must be left in the bucket afterwards: READ_RESERVE for reads, 0 for
-    approvals, which are thereby served first. ``clock`` is monotonic, in seconds. Not for several threads at once.
+    approvals, which are thereby served first. ``clock`` is monotonic, in seconds. For several threads.
     """
 
     def __init__(
@@ -34,10 +35,15 @@ class Limiter:
         self._clock = clock
         self._tokens = capacity
         self._counted_at = clock()
+        self._lock = allocate_lock()
 
     @property
     def tokens(self) -> float:
         """The tokens in the bucket now."""
+        with self._lock:
+            return self._refilled()
+
+    def _refilled(self) -> float:
         now = self._clock()
         if now > self._counted_at:
             self._tokens = min(self.capacity, self._tokens + (now - self._counted_at) * self.refill_per_second)
@@ -51,12 +57,17 @@ class Limiter:
 
     def delay(self, cost: float = 1.0, reserve: float = 0.0) -> float:
         """Return the seconds until ``take(cost, reserve)`` will succeed: 0 if it would now."""
-        missing = cost + reserve - self.tokens
-        return missing / self.refill_per_second if missing > _ROUNDING else 0.0
+        return self._missing(self.tokens, cost, reserve) / self.refill_per_second
 
     def take(self, cost: float = 1.0, reserve: float = 0.0) -> bool:
         """Pay for a request about to be sent. False, and nothing taken, if the bucket does not hold enough."""
-        if self.delay(cost, reserve) > 0:
-            return False
-        self._tokens -= cost
-        return True
+        with self._lock:
+            if self._missing(self._refilled(), cost, reserve) > 0:
+                return False
+            self._tokens -= cost
+            return True
+
+    @staticmethod
+    def _missing(tokens: float, cost: float, reserve: float) -> float:
+        missing = cost + reserve - tokens
+        return missing if missing > _ROUNDING else 0.0

@@ -16,6 +16,7 @@ from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 MAX_BODY_BYTES = 4 * 1024 * 1024
 _MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, what frames chunks, and what may follow them
 _PIECE_BYTES = 65536
+BEGIN_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host, or it is not there
 
 
 class Response(NamedTuple):
@@ -92,8 +93,11 @@ class Transport:
         self._begun = None
 
     def begin(self, target: str, headers: Mapping[str, str], timeout: float) -> None:
-        """Send a GET whose answer the next ``exchange`` for the same target takes. Raises PassingFault."""
-        timed = self._open()
+        """Send a GET whose answer the next ``exchange`` for the same target takes. Raises PassingFault.
+
+        Connecting takes ``BEGIN_SECONDS`` at most, and what is sent fits into the buffer of a new connection.
+        """
+        timed = self._open(min(self._connect_timeout, BEGIN_SECONDS))
         timed.start(timeout)
         try:
             timed.sendall(self._compose("GET", target, headers, None))
@@ -136,14 +140,15 @@ class Transport:
     def _where(self) -> str:
         return f"{self._host} port {self._port}"
 
-    def _open(self) -> _BoundedSocket:
+    def _open(self, connect_timeout: float | None = None) -> _BoundedSocket:
+        timeout = self._connect_timeout if connect_timeout is None else connect_timeout
         if self._socket is None:
             try:
                 # As bytes: a text would be taken through the IDNA codec, whose import costs the start 2 ms.
                 address = (self._host.encode("ascii"), self._port)
-                plain = socket.create_connection(address, self._connect_timeout)  # type: ignore[arg-type]  # may be
+                plain = socket.create_connection(address, timeout)  # type: ignore[arg-type]  # may be
             except OSError as error:
-                raise self._fault(error, "connecting", self._connect_timeout) from error
+                raise self._fault(error, "connecting", timeout) from error
             self._socket = _BoundedSocket(fileno=plain.detach())
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self._socket

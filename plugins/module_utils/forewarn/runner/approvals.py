@@ -25,7 +25,7 @@ ONCE_PATIENCE_SECONDS = 30.0
 
 
 class Approvals:
-    """Sends what a docket wants approved. ``request`` is around each request: it ends it when the runner is to stop."""
+    """Sends what a docket wants approved. ``request`` is around each that ``send`` makes: the stop signal ends it."""
 
     def __init__(
         self,
@@ -49,45 +49,64 @@ class Approvals:
         self._failure: tuple[object, ...] | None = None  # the last one, since an approval was taken
 
     def send(self, requests: list[list[Event]], docket: Docket, document: Document) -> list[Fault]:
-        """Send what is due; return the faults. What follows a passing fault is left to the next tick, and so is, as
-        the document would be stale by then, what would have to wait for the request budget.
-        """
-        if docket.drill:
-            raise ValueError("what is rehearsed is never sent")
+        """Send everything at once, with patience, and return the faults. What follows a passing one is left out."""
         faults: list[Fault] = []
-        tracker = docket.tracker
-        while requests:
-            events = requests.pop(0)
-            ids = [event.event_id for event in events]
-            if self._mode.dry_run:
-                tracker.pretended(events)
-                self._tell("would-approve", docket, events)
-                self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
-                continue
-            if not self._mode.once and self._client.limiter.delay() > 0:
-                break
-            if not self._announce(docket, events):
-                continue
+        while (events := self.next(requests, docket)) is not None:
             try:
                 with self._request():
-                    self._client.approve(ids, document.incarnation, ONCE_PATIENCE_SECONDS if self._mode.once else 0.0)
+                    self.ask(events, document)
             except Fault as fault:
-                self._metrics.count("forewarn_approvals_total", float(len(events)), result="failed")
-                self._tell_failure(docket, events, fault)
-                if isinstance(fault, LastingFault) and len(events) > 1:
-                    requests.extend(tracker.split(events))
+                parts = self.answered(events, docket, fault)
+                requests.extend(parts)
+                if parts:
                     continue
                 faults.append(fault)
-                tracker.failed(events, fault)
-                for event in events:
-                    self._journal.save(tracker[event].life.as_row())
                 if isinstance(fault, PassingFault):
                     break
             else:
-                self._failure = None
-                self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")
-                self.taken(docket, events)
+                self.answered(events, docket)
         return faults
+
+    def next(self, requests: list[list[Event]], docket: Docket) -> list[Event] | None:
+        """Take the next request out of ``requests``, write down that it is about to be sent, and return its events.
+
+        None if there is none to be sent now: in a dry run, or as it would have to wait for the request budget. The
+        document that it rests on would be stale by then.
+        """
+        if docket.drill:
+            raise ValueError("what is rehearsed is never sent")
+        while requests:
+            if not (self._mode.dry_run or self._mode.once) and self._client.limiter.delay() > 0:
+                return None
+            events = requests.pop(0)
+            if self._mode.dry_run:
+                docket.tracker.pretended(events)
+                self._tell("would-approve", docket, events)
+                self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
+            elif self._announce(docket, events):
+                return events
+        return None
+
+    def ask(self, events: Sequence[Event], document: Document) -> None:
+        """Send one request. In whichever thread requests are made. Raises Fault."""
+        ids = [event.event_id for event in events]
+        self._client.approve(ids, document.incarnation, ONCE_PATIENCE_SECONDS if self._mode.once else 0.0)
+
+    def answered(self, events: Sequence[Event], docket: Docket, fault: Fault | None = None) -> list[list[Event]]:
+        """Take in what became of a request. Return the requests that tell which event of a refused one it was."""
+        if fault is None:
+            self._failure = None
+            self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")
+            self.taken(docket, events)
+            return []
+        self._metrics.count("forewarn_approvals_total", float(len(events)), result="failed")
+        self._tell_failure(docket, events, fault)
+        if isinstance(fault, LastingFault) and len(events) > 1:
+            return docket.tracker.split(events)
+        docket.tracker.failed(events, fault)
+        for event in events:
+            self._journal.save(docket.tracker[event].life.as_row())
+        return []
 
     def pretend(self, requests: Sequence[list[Event]], docket: Docket) -> list[str]:
         """Do for drills all but send; return the ids of their events."""

@@ -27,11 +27,15 @@ from .nojournal import NoJournal
 from .observed import Observed
 from .poller import Identity
 from .readiness import Readiness
+from .requester import InlineRequester, Requester
 from .systemd import Notifier
 
 
 class Equipment(NamedTuple):
-    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing."""
+    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing.
+
+    Without a ``requester`` each request is waited for.
+    """
 
     clocks: Clocks
     log: Logger
@@ -42,6 +46,7 @@ class Equipment(NamedTuple):
     textfile: str | None = None
     notifier: Notifier | None = None
     readiness: Readiness | None = None
+    requester: Requester | None = None
 
 
 def assemble(
@@ -68,6 +73,7 @@ def assemble(
 
     return Parts(
         client,
+        equipment.requester or InlineRequester(clocks.monotonic),
         identity,
         docket(False),
         docket(True),

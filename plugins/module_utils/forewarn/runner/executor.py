@@ -30,6 +30,8 @@ _LOOK_SECONDS = 0.05  # between two looks at what cannot be polled
 # How long to wait for a process that was killed: one that hangs in the kernel, on a lost file server say, goes on.
 _KILL_SECONDS = 5.0
 _LEFTOVER_GRACE_SECONDS = 2.0
+# After SIGTERM and after SIGKILL, when the runner stops: that takes less than 2 s, whatever is under way.
+CLOSE_SECONDS = (1.0, 0.25)
 
 
 class Outcome(NamedTuple):
@@ -107,13 +109,17 @@ class Executor:
         return ended
 
     def close(self) -> None:
-        """End all hooks, and wait for that for at most the grace and a second."""
-        deadline = time.monotonic() + self._grace + 1.0
+        """End all hooks, and wait for that, for ``CLOSE_SECONDS`` at most: after the first, what is left is killed."""
+        now = time.monotonic()
         for hook in self._hooks.values():
             hook.end("the runner stops")
-        for hook in self._hooks.values():
-            if hook.thread is not None:
-                hook.thread.join(max(0.0, deadline - time.monotonic()))
+        for seconds in CLOSE_SECONDS:
+            now += seconds
+            for hook in self._hooks.values():
+                if hook.thread is not None:
+                    hook.thread.join(max(0.0, now - time.monotonic()))
+            for hook in self._hooks.values():
+                hook.kill()
 
     def _report(self, token: Hashable, outcome: Outcome) -> None:
         self._outcomes.append((token, outcome))
@@ -173,6 +179,11 @@ class _Hook:
         if self._end_reason is None and self._pipe is not None:
             self._end_reason = reason
             os.write(self._pipe[1], b".")
+
+    def kill(self) -> None:
+        """Kill the process group, if the thread has not seen its end."""
+        if self.thread is not None and self.thread.is_alive() and self.started is not None:
+            signal_group(self.started.pid, signal.SIGKILL)
 
     def run(self, begun: threading.Event) -> None:
         """Run the hook to its end and report that."""

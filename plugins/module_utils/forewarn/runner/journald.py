@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from errno import EMSGSIZE
+from errno import EMSGSIZE, EPIPE
 from typing import Any, TextIO
 
 from . import log
@@ -21,12 +21,14 @@ from .log import Log, text_line, to_json
 
 FORMATS = ("auto", "journald", *log.FORMATS)
 SOCKET = "/run/systemd/journal/socket"
-# journald reads at once. Should it not, a line is not worth more of a tick.
+# journald reads at once. Should it not, a line of --once is not worth more.
 PATIENCE_SECONDS = 0.25
 
 _PRIORITIES = {"info": 6, "warning": 4, "error": 3}  # syslog's
 # How many bytes of a value are sent: at first, then where the entry is more than a datagram holds.
 _BOUNDS = (32_768, 4_096, 512)
+# What a datagram may have on any Linux, and what it may have where somebody has raised the limit.
+_SURE_DATAGRAM, _LARGEST_DATAGRAM = 65_536, 262_144
 _MOST_IDS = 500  # journald drops an entry of more than 1024 fields
 _NOT_IN_NAMES = re.compile("[^A-Z0-9_]")
 _LONGEST_NAME = 64
@@ -56,41 +58,64 @@ class JournalLog(Log):
 
     def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
         try:
-            self._send(level, name, fields)
+            super()._write(level, name, fields)
+        except BrokenPipeError:  # the journal was at the other end of the stream as well
+            self._lost += 1
+
+    def _forms(self, level: str, name: str, fields: Mapping[str, Any]) -> Sequence[bytes]:
+        """Return the entry, shortened more and more until it surely fits, and the line for the stream."""
+        entries = []
+        for bound in _BOUNDS:
+            entry = _entry(level, name, fields, bound)
+            if len(entry) <= _LARGEST_DATAGRAM or bound == _BOUNDS[-1]:
+                entries.append(entry)
+            if len(entry) <= _SURE_DATAGRAM:
+                break
+        return (*entries, *super()._forms(level, name, fields))
+
+    def _deliver_at_once(self, forms: Sequence[bytes]) -> None:
+        try:
+            self._send(forms[:-1], self._patience)
             self._patience = PATIENCE_SECONDS
         except (BlockingIOError, socket.timeout):
             # It is there but does not read. The stream may lead to it as well, and a write to that would wait for ever.
             self._patience = 0.0  # waiting once is enough
-            self.lost += 1
+            raise
+        except OSError:
+            super()._deliver_at_once(forms)
+
+    def _deliver(self, forms: Sequence[bytes]) -> None:
+        try:
+            self._send(forms[:-1], None)
         except OSError:
             try:
-                super()._write(level, name, fields)
-            except BrokenPipeError:  # it was at the other end of the stream as well
-                self.lost += 1
+                super()._deliver(forms)
+            except BrokenPipeError as error:  # it was at the other end of the stream as well, and may come back
+                raise OSError(EPIPE, "nobody reads the log") from error
 
-    def _send(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
-        for bound in _BOUNDS[:-1]:
+    def _send(self, entries: Sequence[bytes], patience: float | None) -> None:
+        for entry in entries[:-1]:
             try:
-                return self._deliver(_entry(level, name, fields, bound))
+                return self._send_one(entry, patience)
             except OSError as error:  # noqa: PERF203 - twice at most
                 if error.errno != EMSGSIZE:
                     raise
-        return self._deliver(_entry(level, name, fields, _BOUNDS[-1]))
+        return self._send_one(entries[-1], patience)
 
-    def _deliver(self, entry: bytes) -> None:
+    def _send_one(self, entry: bytes, patience: float | None) -> None:
         if self._socket is not None:
             try:
-                self._socket.settimeout(self._patience)
+                self._socket.settimeout(patience)
                 self._socket.send(entry)
                 return
             except ConnectionError:  # journald was started anew
                 self._socket.close()
                 self._socket = None
-        self._socket = _connect(self._address, self._patience)
+        self._socket = _connect(self._address, patience)
         self._socket.send(entry)
 
 
-def _connect(address: str, patience: float) -> socket.socket:
+def _connect(address: str, patience: float | None) -> socket.socket:
     if not hasattr(socket, "AF_UNIX"):
         raise OSError("this system has no such sockets")
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

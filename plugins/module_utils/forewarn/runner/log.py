@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any, Callable, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Callable, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from .log_writer import LogWriter
 
 FORMATS = ("text", "json")
 _SCHEMA = {"schema": "log", "version": 1}
@@ -28,7 +31,9 @@ def utc_now() -> datetime:
 class Logger(Protocol):
     """What the runner needs of a log: this module's, or the journal of systemd."""
 
-    lost: int
+    @property
+    def lost(self) -> int:
+        """The number of lines that could not be written."""
 
     def info(self, name: str, /, **fields: Any) -> None:
         """Write what happened as it should."""
@@ -44,15 +49,41 @@ class Log:
     """Writes lines to one stream, each flushed. A field that is None is left out.
 
     A line that cannot be written, on a full disk say, is counted in ``lost`` and must not stop the runner; only a
-    closed pipe raises (BrokenPipeError): nobody is there to work for.
+    closed pipe raises (BrokenPipeError): nobody is there to work for. After ``detach`` no line is waited for.
     """
 
     def __init__(self, stream: TextIO, form: str = "text", now: Callable[[], datetime] = utc_now) -> None:
-        self.lost = 0
+        self._lost = 0
         self._stream = stream
         self._json = form == "json"
         self._now = now
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
+        self._writer: LogWriter | None = None
+        self._descriptor = -1
+
+    @property
+    def lost(self) -> int:
+        """The number of lines that could not be written."""
+        return self._lost + (0 if self._writer is None else self._writer.lost)
+
+    def detach(self) -> None:
+        """From now on, leave the writing to a thread, so that nobody who reads the log can hold up the runner.
+
+        Does nothing where the stream is not a file of the system. ``close`` belongs to it.
+        """
+        try:
+            self._stream.flush()
+            self._descriptor = self._stream.fileno()
+        except (OSError, ValueError):
+            return
+        from .log_writer import LogWriter  # here: --once has no thread
+
+        self._writer = LogWriter(self._deliver, self._about_lost)
+
+    def close(self, seconds: float) -> None:
+        """Let lines that wait be written, for so long at most."""
+        if self._writer is not None:
+            self._writer.close(seconds)
 
     def info(self, name: str, /, **fields: Any) -> None:
         """Write what happened as it should."""
@@ -67,6 +98,19 @@ class Log:
         self._write("error", name, fields)
 
     def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
+        forms = self._forms(level, name, fields)
+        if self._writer is not None:
+            self._writer.put(forms)
+            return
+        try:
+            self._deliver_at_once(forms)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            self._lost += 1
+
+    def _forms(self, level: str, name: str, fields: Mapping[str, Any]) -> Sequence[bytes]:
+        """Return the line, as the last one of the forms in which it may be written."""
         now = self._now()
         time = now.strftime(f"%Y-%m-%dT%H:%M:%S.{now.microsecond // 1000:03d}Z")
         if self._json:
@@ -74,14 +118,20 @@ class Log:
             line = to_json({"time": time, "level": level, "line": name, **known, "forewarn": _SCHEMA})
         else:
             line = f"{time} {level} {text_line(name, fields)}"
-            line = line.encode(self._encoding, "backslashreplace").decode(self._encoding)
-        try:
-            self._stream.write(line + "\n")
-            self._stream.flush()
-        except BrokenPipeError:
-            raise
-        except OSError:
-            self.lost += 1
+        return ((line + "\n").encode(self._encoding, "backslashreplace"),)
+
+    def _about_lost(self, count: int) -> Sequence[bytes]:
+        return self._forms("warning", "log-lines-lost", {"lines": count})
+
+    def _deliver_at_once(self, forms: Sequence[bytes]) -> None:
+        self._stream.write(forms[-1].decode(self._encoding))
+        self._stream.flush()
+
+    def _deliver(self, forms: Sequence[bytes]) -> None:
+        """Write a line, in the writer's thread. Not by the stream, whose lock the end of the process needs."""
+        from .log_writer import write_all
+
+        write_all(self._descriptor, forms[-1])
 
 
 def text_line(name: str, fields: Mapping[str, Any]) -> str:

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The runner's cycle: poll, decide, approve, see to the hooks; once a tick until a signal ends it.
 
-An approval is sent only in a cycle whose poll was answered, so it always rests on the document as it is now.
+An approval is sent only right after a poll that was answered, so it always rests on the document as it is now. Hooks
+wait neither for the service (``exchange``) nor for who reads the log (``log_writer``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .clocks import Clocks, Stamp
 from .conductor import Conductor
 from .docket import Docket, Policy
 from .drill import Drills
+from .exchange import Exchange
 from .executor import Executor
 from .housekeeping import Housekeeping
 from .impact import Pauses
@@ -28,6 +30,7 @@ from .log import Logger
 from .metrics import Metrics
 from .observed import Observed
 from .poller import Identity, Poller
+from .requester import Requester
 from .signals import Interrupted
 from .ticks import Ticks
 
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 # With --once somebody or something waits for the end.
 ONCE_IDENTITY_PATIENCE_SECONDS = 10.0
+# For an approval that is under way when the stop signal comes.
+STOP_PATIENCE_SECONDS = 0.5
 
 
 class Stop(Protocol):
@@ -45,10 +50,10 @@ class Stop(Protocol):
     reload: bool
 
     def wait(self, seconds: float) -> None:
-        """Sleep, but not past a signal, nor past a hook that has ended."""
+        """Sleep, but not past a signal, nor past a hook that has ended, nor past an answer of the service."""
 
     def request(self) -> AbstractContextManager[None]:
-        """Around requests: after a stop signal they may end in Interrupted."""
+        """Around requests of ``run_once``: after a stop signal they may end in Interrupted."""
 
 
 class Reloaded(NamedTuple):
@@ -64,6 +69,7 @@ class Parts(NamedTuple):
     """What a runner is made of; ``assembly`` puts it together."""
 
     client: Client
+    requester: Requester
     identity: Identity
     docket: Docket
     drill_docket: Docket
@@ -100,8 +106,23 @@ class Runner:
         self._reload_configuration = reload
         self._last_poll = last_poll
         self._down_seconds = down_seconds
-        self._poller = Poller(parts.client, parts.log, parts.journal, parts.metrics, parts.clocks.monotonic)
-        self._ticks: Ticks | None = None
+        clock = parts.clocks.monotonic
+        self._exchange = Exchange(
+            parts.requester,
+            Poller(parts.client, parts.log, parts.journal, parts.metrics, clock),
+            parts.identity,
+            parts.approvals,
+            parts.docket,
+            parts.log,
+            parts.client.limiter,
+            clock,
+            self._process,
+            parts.housekeeping.polled,
+        )
+        self._ticks = Ticks(1.0, parts.client.limiter, clock)
+        self._interval = 1.0
+        self._keep_at = 0.0  # monotonic seconds
+        self._hurried = False  # a poll should not wait for its tick
         self._drills: Drills | None = None
         if parts.directory is not None:
             self._drills = Drills(parts.directory, parts.clocks, parts.docket.policies.api_version)
@@ -121,35 +142,53 @@ class Runner:
         self.resume()
         parts.journal.commit()
         parts.housekeeping.started()
-        self._ticks = self._new_ticks(interval_seconds)
-        try:
-            while self._stop.received is None:
-                if self._stop.reload:
-                    self._reload()
-                if self._ticks.remaining() <= 0:
-                    self.cycle()
-                    self._ticks.advance()
-                else:
-                    self.work()
-                wait = self._ticks.remaining()
-                retry = parts.conductor.next_in()
-                parts.housekeeping.turning(wait)
-                parts.pauses.before_wait(wait)
-                self._stop.wait(wait if retry is None else min(wait, retry))
-                pause = parts.pauses.after_wait()
-                if pause is not None:
-                    parts.observed.paused(pause)
-        except Interrupted:
-            parts.log.warning("interrupted", reason="a request was under way; whether it took effect is not known")
+        self._tick_every(interval_seconds)
+        self.work()  # what is to be recovered needs nothing of the service
+        while self._stop.received is None:
+            self.turn()
         self._stopped()
 
-    def _new_ticks(self, interval_seconds: float) -> Ticks:
-        return Ticks(interval_seconds, self._parts.client.limiter, self._parts.clocks.monotonic)
+    def turn(self) -> None:
+        """Do what is due, then wait until something else may be."""
+        if self._stop.reload:
+            self._reload()
+        exchange = self._exchange
+        if not exchange.busy and self._ticks.remaining() <= 0:
+            self.cycle()
+        elif exchange.take_in() or self._parts.clocks.monotonic() >= self._keep_at:
+            self._keep()
+        else:
+            self.work()
+        if not exchange.busy:
+            if exchange.ended:
+                self._ticks.advance()
+            if exchange.hurried or self._hurried:
+                self._ticks.hurry()
+            exchange.ended = exchange.hurried = self._hurried = False
+        self._wait()
+
+    def _wait(self) -> None:
+        parts, exchange = self._parts, self._exchange
+        now = parts.clocks.monotonic()
+        dues = [self._keep_at - now if exchange.busy else self._ticks.remaining()]
+        dues += [due for due in (parts.conductor.next_in(), exchange.next_in()) if due is not None]
+        wait = max(0.0, min(dues))
+        parts.housekeeping.turning(wait)
+        parts.pauses.before_wait(wait)
+        self._stop.wait(wait)
+        pause = parts.pauses.after_wait()
+        if pause is not None:
+            parts.observed.paused(pause)
+
+    def _tick_every(self, seconds: float) -> None:
+        self._interval = seconds
+        self._ticks = Ticks(seconds, self._parts.client.limiter, self._parts.clocks.monotonic)
 
     def _stopped(self) -> None:
         parts = self._parts
         parts.housekeeping.stopping()
         parts.executor.close()  # what it ends runs again: the journal says that it was running
+        self._exchange.abandon(STOP_PATIENCE_SECONDS)
         parts.log.info("stopped", signal=self._stop.received)
         parts.journal.note("runner-stopped", None, signal=self._stop.received)
         parts.journal.commit()
@@ -171,17 +210,14 @@ class Runner:
 
     def cycle(self) -> None:
         """Do what is due at one tick."""
+        self._exchange.poll()
+        self._exchange.take_in()
+        self._keep()
+
+    def _keep(self) -> None:
+        """Do what is due after an answer of the service, and once in a while without one."""
         parts = self._parts
-        with self._stop.request():
-            document = self._poller.poll()
-            if document is not None:
-                parts.identity.refresh()
-        if self._poller.asked:
-            parts.housekeeping.polled(self._poller.fault)
-        if document is not None:
-            requests = self._process(document)
-            parts.approvals.send(requests, parts.docket, document)
-            parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)
+        self._keep_at = parts.clocks.monotonic() + self._interval
         self._rehearse()
         self.work()
         parts.housekeeping.keep()
@@ -189,8 +225,8 @@ class Runner:
     def work(self) -> None:
         """See to the hooks: take in what has ended, start what is due."""
         parts = self._parts
-        if parts.conductor.collect() and self._ticks is not None:
-            self._ticks.hurry()  # what is prepared may be approved, and for that the document has to be fresh
+        if parts.conductor.collect():
+            self._hurried = True  # what is prepared may be approved, and for that the document has to be fresh
         parts.conductor.advance()
         parts.journal.commit()
         if parts.journal.late:
@@ -204,8 +240,11 @@ class Runner:
                 (self._parts.drill_docket if life.drill else self._parts.docket).adopt(life)
 
     def _process(self, document: Document) -> list[list[Event]]:
-        self._parts.conductor.vm_name = self._parts.identity.vm.name
-        return self._parts.docket.process(document, self._parts.identity.vm)
+        parts = self._parts
+        parts.conductor.vm_name = parts.identity.vm.name
+        requests = parts.docket.process(document, parts.identity.vm)
+        parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)
+        return requests
 
     def _rehearse(self) -> None:
         """Let the drills go on. A real event that may affect this VM ends them."""
@@ -254,5 +293,5 @@ class Runner:
             parts.journal.note("reloaded", None, policy=reloaded.policies.digest, before=before)
             parts.housekeeping.decided_by(reloaded.policies)
             parts.housekeeping.facts["interval_seconds"] = reloaded.interval_seconds
-            self._ticks = self._new_ticks(reloaded.interval_seconds)
+            self._tick_every(reloaded.interval_seconds)
         parts.housekeeping.reloaded(problem)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import threading
 
 PATIENCE_SECONDS = 5.0  # for a request to come, and its answer to be taken
+CLOSE_SECONDS = 0.1  # the runner stops: whoever asks may ask the next one
 _LONGEST_HEAD = 8192  # bytes
 _BACKLOG = 8  # connections that wait for their turn; further ones are refused, or wait in the client
 _REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) (\S{1,2048}) HTTP/1\.[01]\r?\n")
@@ -79,13 +80,13 @@ class MetricsServer:
         return self._port
 
     def close(self) -> None:
-        """Listen no more. A request that is under way is not waited for longer than a second."""
+        """Listen no more. A request that is under way is not waited for longer than ``CLOSE_SECONDS``."""
         if self._listener is None or self._thread is None:
             return
         self._closing = True
         with suppress(OSError):  # a system that does not know this for a listener ends accept() at the close
             self._listener.shutdown(socket.SHUT_RDWR)  # on Linux, close() would leave the other thread waiting
-        self._thread.join(1.0)
+        self._thread.join(CLOSE_SECONDS)
         self._listener.close()
         self._listener = self._thread = None
 

@@ -46,7 +46,6 @@ class Poller:
     def __init__(
         self, client: Client, log: Logger, journal: Journal, metrics: Metrics, clock: Callable[[], float]
     ) -> None:
-        self.asked = False  # whether the latest poll was due
         self.fault: str | None = None  # why the service does not answer
         self._client = client
         self._metrics = metrics
@@ -54,23 +53,27 @@ class Poller:
         self._retry = RetryPolicy(clock=clock)
         self._faults = fault_log(log, "poll", clock, journal)
 
-    def poll(self) -> Document | None:
-        """Return the document as it is now, None if it is not due or the service did not say."""
-        self.asked = is_due(self._retry, self._clock())
-        if not self.asked:
-            return None
-        try:
-            document = self._client.read_once()
-        except Fault as fault:
-            self._retry.failed(fault)
-            self._faults.failed(fault)
-            self._metrics.count("forewarn_poll_errors_total", kind=fault.kind)
-            self.fault = fault.message
-            return None
+    @property
+    def due(self) -> bool:
+        """Whether the service may be asked now."""
+        return is_due(self._retry, self._clock())
+
+    def ask(self) -> Document:
+        """Return the document as it is now. In whichever thread requests are made. Raises Fault."""
+        return self._client.read_once()
+
+    def answered(self) -> None:
+        """Note that the service said what is listed."""
         self.fault = None
         self._retry.succeeded()
         self._faults.succeeded()
-        return document
+
+    def failed(self, fault: Fault) -> None:
+        """Note that it did not."""
+        self._retry.failed(fault)
+        self._faults.failed(fault)
+        self._metrics.count("forewarn_poll_errors_total", kind=fault.kind)
+        self.fault = fault.message
 
 
 def identity_client(client: Client) -> Client:
@@ -100,16 +103,33 @@ class Identity:
         self._faults = fault_log(log, "identity", clock)
         self._known = False
 
+    @property
+    def due(self) -> bool:
+        """Whether it is to be asked now: it is not known yet."""
+        return not self._known and is_due(self._retry, self._clock())
+
+    def ask(self, patience_seconds: float = 0.0) -> Vm:
+        """Return who this VM is. In whichever thread requests are made. Raises Fault."""
+        return self._client.instance(patience_seconds)
+
     def refresh(self, patience_seconds: float = 0.0) -> None:
-        """Ask, unless it is known or not due."""
-        if self._known or not is_due(self._retry, self._clock()):
+        """Ask and take in the answer, unless it is known or not due."""
+        if not self.due:
             return
         try:
-            vm = self._client.instance(patience_seconds)
+            vm = self.ask(patience_seconds)
         except Fault as fault:
-            self._retry.failed(fault)
-            self._faults.failed(fault)
-            return
+            self.failed(fault)
+        else:
+            self.answered(vm)
+
+    def failed(self, fault: Fault) -> None:
+        """Note that the service did not say."""
+        self._retry.failed(fault)
+        self._faults.failed(fault)
+
+    def answered(self, vm: Vm) -> None:
+        """Note what the service said."""
         self._faults.succeeded()
         self._known = True
         self.vm = vm if self._name is None else replace(vm, name=self._name)

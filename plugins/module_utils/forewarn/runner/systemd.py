@@ -12,8 +12,8 @@ from typing import Protocol
 
 # systemd drops a datagram of more than 4096 bytes; one line of `systemctl status` shows less.
 MAX_STATUS_CHARACTERS = 400
-# systemd reads at once. Should it not, no message is worth more of a tick.
-PATIENCE_SECONDS = 0.5
+# What waits for systemd to read again; more than these is not said at once.
+_MOST_PENDING = 4
 
 
 class Clock(Protocol):
@@ -27,12 +27,14 @@ class Notifier:
     """Tells the service manager, where there is one, and takes its variables out of ``environ``: they are for this
     process alone, not for its children.
 
-    Nothing here raises, and nothing blocks for longer than ``PATIENCE_SECONDS``.
+    Nothing here raises or blocks. What systemd has no room for is sent before what comes next: ``watchdog``, which is
+    called at every tick, sees to that.
     """
 
     def __init__(self, environ: MutableMapping[str, str], clocks: Clock) -> None:
         self._clocks = clocks
         self._status: str | None = None  # as last taken by systemd
+        self._pending: list[str] = []  # what must not be lost, and has not been taken
         self._address = _address(environ.pop("NOTIFY_SOCKET", ""))
         period = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         self._interval = period / 2
@@ -45,32 +47,42 @@ class Notifier:
 
     def ready(self, status: str) -> None:
         """Tell that the start, or a reload, is over."""
-        self._tell("READY=1\n", status)
+        line = _line(status)
+        self._surely(f"READY=1\nSTATUS={line}")
+        self._status = line
 
     def status(self, text: str) -> None:
         """Tell how it goes: a sentence for ``systemctl status``. Only a new one is sent."""
-        if _line(text) != self._status:
-            self._tell("", text)
+        line = _line(text)
+        if line != self._status and self._catch_up() and self._send(f"STATUS={line}"):
+            self._status = line
 
     def reloading(self) -> None:
         """Tell that a reload has begun; ``ready`` must follow."""
         # The time is how Type=notify-reload knows that this answers its signal and not an older one.
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(self._clocks.monotonic() * 1_000_000)}")
+        self._surely(f"RELOADING=1\nMONOTONIC_USEC={int(self._clocks.monotonic() * 1_000_000)}")
 
     def stopping(self) -> None:
         """Tell that the stop has begun."""
-        self._send("STOPPING=1")
+        self._surely("STOPPING=1")
 
     def watchdog(self) -> None:
         """Tell, twice in the time that WatchdogSec= allows, that the loop goes round. Call it every tick."""
         now = self._clocks.monotonic()
-        if self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
+        if self._catch_up() and self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
             self._next_watchdog = now + self._interval
 
-    def _tell(self, before: str, status: str) -> None:
-        line = _line(status)
-        if self._send(f"{before}STATUS={line}"):
-            self._status = line
+    def _surely(self, message: str) -> None:
+        self._pending = [*self._pending, message][-_MOST_PENDING:]
+        self._catch_up()
+
+    def _catch_up(self) -> bool:
+        """Send what is pending; return whether all of it is taken."""
+        while self._pending:
+            if not self._send(self._pending[0]):
+                return False
+            del self._pending[0]
+        return True
 
     def _send(self, message: str) -> bool:
         """Return whether systemd has it."""
@@ -79,7 +91,7 @@ class Notifier:
         try:
             # A socket for each: there are few messages, and none can be lost to a systemd that has started anew.
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
-                connection.settimeout(PATIENCE_SECONDS)
+                connection.setblocking(False)
                 connection.connect(self._address)
                 connection.send(message.encode())
         except (OSError, ValueError):  # nobody listens or reads, or it is no path

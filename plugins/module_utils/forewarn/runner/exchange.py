@@ -1,0 +1,164 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner says to the service and hears from it: a document, who this VM is, an approval.
+
+One request follows another, and the main thread waits for none. An approval is the first request after the document that
+the decision rests on; while it is under way no other document is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..events import Document, Event
+from ..imds.errors import TIMEOUT, Fault, PassingFault
+from ..imds.limiter import READ_RESERVE, Limiter
+from .approvals import Approvals
+from .docket import Docket
+from .log import Logger
+from .poller import Identity, Poller
+from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
+
+# A document waits this long for the answer who this VM is, which as a rule takes some milliseconds.
+IDENTITY_PATIENCE_SECONDS = 0.05
+# An answer that was there for longer before it was taken in says what was: the VM may have been frozen in between.
+FRESH_SECONDS = 1.0
+
+
+class Exchange:
+    """For the main thread alone. ``process`` decides about a document and returns the events to approve, grouped by
+    request; ``polled`` hears of each poll why it failed, or None.
+
+    ``ended`` is set whenever nothing more is to be asked until the next poll, and ``hurried`` if that should come as soon
+    as the request budget lets it.
+    """
+
+    def __init__(
+        self,
+        requester: Requester,
+        poller: Poller,
+        identity: Identity,
+        approvals: Approvals,
+        docket: Docket,
+        log: Logger,
+        limiter: Limiter,
+        clock: Callable[[], float],
+        process: Callable[[Document], list[list[Event]]],
+        polled: Callable[[str | None], None],
+    ) -> None:
+        self.ended = False
+        self.hurried = False
+        self._requester = requester
+        self._poller = poller
+        self._identity = identity
+        self._approvals = approvals
+        self._docket = docket
+        self._log = log
+        self._limiter = limiter
+        self._clock = clock
+        self._process = process
+        self._polled = polled
+        self._what = ""  # the request that is under way
+        self._sent: list[Event] = []  # the events that it approves
+        self._more = False  # further requests would have followed it
+        self._document: Document | None = None  # waits for the answer who this VM is
+        self._document_until = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is under way."""
+        return self._requester.busy
+
+    def poll(self) -> None:
+        """Ask for the document, if nothing is under way and the service may be asked now."""
+        if self.busy:
+            return
+        if self._poller.due:
+            self._begin(DOCUMENT, self._poller.ask)
+        else:
+            self.ended = True
+
+    def take_in(self) -> bool:
+        """Take in what the service has answered, and ask what follows from it. Return whether there was anything."""
+        news = False
+        while self._requester.answered:
+            self._take_in()
+            news = True
+        if self._document is not None and self._clock() >= self._document_until:
+            self._decide_late()  # the answer who this VM is brings the next poll
+            news = True
+        return news
+
+    def next_in(self) -> float | None:
+        """Return the seconds until ``take_in`` has something to do though nothing is answered; None if it has not."""
+        return None if self._document is None else max(0.0, self._document_until - self._clock())
+
+    def abandon(self, seconds: float) -> None:
+        """End it. An approval that is under way has so many seconds; what becomes of it after that is not known."""
+        self._document = None
+        if not self.busy:
+            return
+        if self._what != APPROVAL:
+            self._log.warning("interrupted", reason="the service was being asked, and had not answered")
+        elif self._requester.wait(seconds):
+            self._take_in()
+        else:
+            reason = "an approval was under way; whether it took effect is not known"
+            self._log.warning("interrupted", reason=reason)
+            fault = PassingFault("the runner was stopped before the service had answered", kind=TIMEOUT)
+            self._approvals.answered(self._sent, self._docket, fault)
+
+    def _begin(self, what: str, request: Callable[[], object]) -> None:
+        self._what = what
+        self._requester.begin(what, request)
+
+    def _take_in(self) -> None:
+        answer = self._requester.take()
+        if self._what == DOCUMENT:
+            self._document_answered(answer.value, answer.fault, self._clock() - answer.at <= FRESH_SECONDS)
+        elif self._what == INSTANCE:
+            if answer.fault is None:
+                self._identity.answered(answer.value)
+            else:
+                self._identity.failed(answer.fault)
+            # What was decided without it is to be decided anew, and an approval needs another document.
+            decided_without = self._document is None
+            wanted = self._decide_late()
+            self._end(hurried=wanted or (decided_without and answer.fault is None))
+        else:
+            parts = self._approvals.answered(self._sent, self._docket, answer.fault)
+            self._end(hurried=self._more or bool(parts))
+
+    def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
+        if fault is not None:
+            self._poller.failed(fault)
+            self._polled(self._poller.fault)
+            self._end()
+            return
+        self._poller.answered()
+        self._polled(None)
+        if self._identity.due:
+            self._document, self._document_until = document, self._clock() + IDENTITY_PATIENCE_SECONDS
+            self._begin(INSTANCE, self._identity.ask)
+            return
+        requests = self._process(document)
+        events = self._approvals.next(requests, self._docket) if fresh else None
+        if events is None:
+            self._end(hurried=bool(requests) and not fresh)
+            return
+        self._sent, self._more = events, bool(requests)
+        self._begin(APPROVAL, partial(self._approvals.ask, events, document))
+
+    def _decide_late(self) -> bool:
+        """Decide about the document that has waited; return whether there is anything to approve."""
+        document, self._document = self._document, None
+        return document is not None and bool(self._process(document))
+
+    def _end(self, *, hurried: bool = False) -> None:
+        if hurried and self._poller.due and self._limiter.delay(reserve=READ_RESERVE) <= 0:
+            self._begin(DOCUMENT, self._poller.ask)
+            return
+        self.ended = True
+        self.hurried = self.hurried or hurried

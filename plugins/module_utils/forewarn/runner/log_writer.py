@@ -1,0 +1,134 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Writes the log in a thread of its own: a reader that stalls, with a full pipe say, holds up nothing but the log."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+
+LIMIT_BYTES = 1024 * 1024  # of lines that wait
+_OVERHEAD_BYTES = 200  # of each, in memory
+
+# The same line in several forms, of which the way it goes takes one.
+Forms = Sequence[bytes]
+
+
+class LogWriter:
+    """Takes lines and delivers them one after another, in their order.
+
+    ``deliver`` writes one line, for as long as it takes. It raises OSError where that cannot be: then the line is
+    counted in ``lost``, as is one for which there is no room among those that wait. Where lines were lost, as soon as
+    lines can be written again, there is the line that ``about_lost`` makes of their number.
+
+    A BrokenPipeError of ``deliver`` ends it: the next ``put`` raises it.
+    """
+
+    def __init__(self, deliver: Callable[[Forms], None], about_lost: Callable[[int], Forms]) -> None:
+        self.lost = 0
+        self._deliver = deliver
+        self._about_lost = about_lost
+        self._news = threading.Condition()
+        self._waiting: deque[Forms | int] = deque()  # a number: of lines that were lost there
+        self._size = 0
+        self._overflow = 0  # lines that were lost after all that wait
+        self._failed = 0  # lines that could not be written, of which nothing could be told either
+        self._delivering = False
+        self._failing = False  # the last line could not be written
+        self._broken = False
+        self._started = False
+
+    def put(self, line: Forms) -> None:
+        """Hand over a line; this never waits. Raises BrokenPipeError if nobody is there to read any more."""
+        size = _size(line)
+        with self._news:
+            if self._broken:
+                raise BrokenPipeError
+            # Once there was no room, lines are taken again when half of it is free: one gap, not one after each line.
+            room = (LIMIT_BYTES // 2 if self._overflow else LIMIT_BYTES) - self._size
+            if self._waiting and size > room:
+                self.lost += 1
+                self._overflow += 1
+                return
+            if self._overflow:
+                self._waiting.append(self._overflow)
+                self._overflow = 0
+            self._waiting.append(line)
+            self._size += size
+            self._news.notify_all()
+        if not self._started:
+            self._start()
+
+    def close(self, seconds: float) -> None:
+        """Wait until all lines are delivered, for so long at most."""
+        with self._news:
+            self._news.wait_for(
+                lambda: self._broken or not (self._waiting or self._overflow or self._delivering), seconds
+            )
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name="log", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # too many threads; the next line tries again
+            return
+        self._started = True
+
+    def _work(self) -> None:
+        # Signals are for the main thread: its system calls have to be interrupted.
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        while not self._broken:
+            line = self._next()
+            count = line if isinstance(line, int) else 0
+            try:
+                self._deliver(self._about_lost(line) if isinstance(line, int) else line)
+            except BrokenPipeError:
+                self._ended(broken=True)
+            except OSError:
+                self._ended(failed=count or 1, lost=0 if count else 1)
+            else:
+                self._ended()
+
+    def _next(self) -> Forms | int:
+        with self._news:
+            self._news.wait_for(lambda: self._waiting or self._overflow or (self._failed and not self._failing))
+            self._delivering = True
+            if self._failed and not self._failing:
+                lost, self._failed = self._failed, 0
+                return lost
+            if not self._waiting:
+                lost, self._overflow = self._overflow, 0
+                return lost
+            line = self._waiting.popleft()
+            if not isinstance(line, int):
+                self._size -= _size(line)
+            return line
+
+    def _ended(self, *, failed: int = 0, lost: int = 0, broken: bool = False) -> None:
+        """Take in how a delivery ended: that ``failed`` lines are still to be told of, and ``lost`` more are."""
+        with self._news:
+            self._delivering = False
+            self._failing = failed > 0
+            self._failed += failed
+            self.lost += lost
+            self._broken = broken
+            self._news.notify_all()
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of ``data``, waiting for whoever reads it. Raises OSError."""
+    while data:
+        try:
+            data = data[os.write(descriptor, data) :]
+        except BlockingIOError:  # somebody else has made it one that does not wait
+            select.select([], [descriptor], [])
+
+
+def _size(line: Forms) -> int:
+    return sum(len(form) for form in line) + _OVERHEAD_BYTES

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests to the service, one at a time. Where they are made in a thread of their own, nothing that the service does,
+or leaves undone, holds up the hooks.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..imds.errors import CONNECTION, Fault, PassingFault
+
+if TYPE_CHECKING:
+    import threading
+
+# What a request is for.
+DOCUMENT, INSTANCE, APPROVAL = "document", "instance", "approval"
+
+
+class Answer(NamedTuple):
+    """What became of a request: its ``value``, or the ``fault``. ``at`` is when (monotonic, seconds)."""
+
+    value: Any
+    fault: Fault | None
+    at: float
+
+
+class Requester(Protocol):
+    """Makes one request after another."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request has begun whose answer has not been taken."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer to take."""
+
+    def begin(self, what: str, request: Callable[[], object]) -> None:
+        """Begin a request: ``request`` makes it, and returns its answer or raises Fault. Never while one is begun."""
+
+    def take(self) -> Answer:
+        """Return the answer, once it is there. Raises what ``request`` raised, unless that was a Fault."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the answer, for so long at most; return whether it is there."""
+
+
+class InlineRequester:
+    """Makes each request where it begins, so that its answer is there at once."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._answer: Answer | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer has not been taken."""
+        return self._answer is not None
+
+    @property
+    def answered(self) -> bool:
+        """The same: there is nothing in between."""
+        return self._answer is not None
+
+    def begin(self, what: str, request: Callable[[], object]) -> None:
+        """Make the request."""
+        if self._answer is not None:
+            raise ValueError(f"the answer to the request before this one, for the {what}, has not been taken")
+        try:
+            value = request()
+        except Fault as fault:
+            self._answer = Answer(None, fault, self._clock())
+        else:
+            self._answer = Answer(value, None, self._clock())
+
+    def take(self) -> Answer:
+        """Return the answer."""
+        answer, self._answer = self._answer, None
+        if answer is None:
+            raise ValueError("there is no answer")
+        return answer
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether there is an answer; nothing has to be waited for."""
+        return self._answer is not None
+
+
+class ThreadRequester:
+    """Makes requests in a thread, which begins with the first one and which the end of the process does not wait for.
+
+    ``wake`` is called by that thread when an answer is there; it must not raise. All else is for one thread alone.
+    """
+
+    def __init__(self, wake: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._wake = wake
+        self._clock = clock
+        self._thread: threading.Thread | None = None
+        self._begun = False
+        self._request: Callable[[], object] | None = None
+        self._answer: tuple[Answer | None, BaseException | None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request has begun whose answer has not been taken."""
+        return self._begun
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer to take."""
+        return self._begun and self._answer is not None
+
+    def begin(self, what: str, request: Callable[[], object]) -> None:
+        """Hand a request to the thread. Where none can be started, that is the fault."""
+        if self._begun:
+            raise ValueError(f"a request is under way, so that none for the {what} can begin")
+        self._begun, self._answer = True, None
+        if self._thread is None:
+            try:
+                self._start()
+            except (RuntimeError, OSError) as error:  # too many threads
+                fault = PassingFault(f"no thread can be started to ask the service: {error}", kind=CONNECTION)
+                self._answer = (Answer(None, fault, self._clock()), None)
+                return
+        with self._news:
+            self._request = request
+            self._news.notify_all()
+
+    def take(self) -> Answer:
+        """Return the answer. Raises what the request raised, unless that was a Fault."""
+        if not self._begun or self._answer is None:
+            raise ValueError("there is no answer")
+        (answer, error), self._answer = self._answer, None
+        self._begun = False
+        if answer is None:
+            raise error or RuntimeError("a request had no end")
+        return answer
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the answer, for so long at most; return whether it is there."""
+        if self._begun and self._thread is not None:
+            with self._news:
+                self._news.wait_for(lambda: self._answer is not None, seconds)
+        return self.answered
+
+    def _start(self) -> None:
+        import threading  # here: --once has no thread
+
+        self._news = threading.Condition()
+        thread = threading.Thread(target=self._work, name="requests", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def _work(self) -> None:
+        # Signals are for the main thread: its system calls have to be interrupted.
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._request is not None)
+                request, self._request = self._request, None
+            answer = self._make(request)
+            with self._news:
+                self._answer = answer
+                self._news.notify_all()
+            self._wake()
+
+    def _make(self, request: Callable[[], object] | None) -> tuple[Answer | None, BaseException | None]:
+        try:
+            value = None if request is None else request()
+        except Fault as fault:
+            return Answer(None, fault, self._clock()), None
+        except BaseException as error:  # a defect: it is told where all others are, in the main thread
+            return None, error
+        return Answer(value, None, self._clock()), None
