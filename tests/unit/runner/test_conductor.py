@@ -477,6 +477,27 @@ def test_a_prepare_hook_that_fails_is_tried_again_while_there_is_time(stage: Sta
     assert times[-1] > stage.world.now - 5, "the last attempt is near the end"
 
 
+def test_a_hook_is_ended_in_time_where_not_before_is_brought_forward(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain", not_before=900.0)
+    stage.work()
+    assert stage.latest("drain").timeout_at == 30.0
+    life.event = replace(life.event, not_before=datetime.fromtimestamp(EPOCH + 20.0, timezone.utc))
+    stage.work(5.0)
+    stage.work(11.9)
+    assert stage.running() == ["drain"]
+    stage.work(0.2)
+    assert stage.running() == []
+    assert stage.latest("drain").over == "ended"
+
+
+def test_a_clock_that_is_set_ends_no_hook(stage: Stage) -> None:
+    stage.listed("A", "drain", "undrain", not_before=900.0)
+    stage.work()
+    stage.world.wall_error = 3600.0
+    stage.work(20.0)
+    assert stage.running() == ["drain"]
+
+
 def test_a_failed_preparation_goes_on_when_time_comes_back(stage: Stage) -> None:
     life = stage.listed("A", "drain", "undrain", not_before=100.0)
     stage.world.wall_error = 3600.0

@@ -55,6 +55,7 @@ class _Running:
     """A hook that runs, by the executor's token. Times are monotonic seconds.
 
     ``sharing`` are the recover hooks of other events that it stands for. ``interrupted``: it is ended, to run again.
+    ``end_at`` is when it is ended because ``not_before`` was brought forward while it ran.
     """
 
     token: int
@@ -63,7 +64,9 @@ class _Running:
     started_at: float
     timeout: float
     sharing: Sequence[tuple[Life, Run]]
+    not_before: datetime | None
     interrupted: bool = False
+    end_at: float | None = None
 
 
 class Conductor:
@@ -247,8 +250,7 @@ class Conductor:
             return
         left = self._seconds_left(life.event)
         life.late = left is not None and left < SHORTEST_SECONDS
-        if left is not None and left <= 0.0:
-            self._end_preparing(life, "NotBefore is near")
+        self._keep_to_not_before(life, left)
         before_not_before = None if left is None else left + MARGIN_SECONDS
         due = [] if life.late else life.plan.due_to_prepare(self._clocks.monotonic(), before_not_before)
         for run in due:
@@ -284,6 +286,18 @@ class Conductor:
         if life.state in (states.SEEN, states.HELD, states.PREPARED, states.APPROVED):
             self.step(life, states.BEGIN, "no time left to prepare")
         self.step(life, states.FAIL, life.obstacle)
+
+    def _keep_to_not_before(self, life: Life, left_seconds: float | None) -> None:
+        """End what runs past a NotBefore that was brought forward. A clock that was set ends nothing."""
+        now = self._clocks.monotonic()
+        for running in self._running.values():
+            if running.life is not life or running.run.phase != plans.PREPARE:
+                continue
+            if running.not_before != life.event.not_before:
+                running.not_before = life.event.not_before
+                running.end_at = None if left_seconds is None else now + left_seconds
+            if running.end_at is not None and now >= running.end_at:
+                self._executor.end(running.token, "NotBefore was brought forward, and is near")
 
     def _end_preparing(self, life: Life, reason: str) -> None:
         """End the prepare hooks of an event that run."""
@@ -460,7 +474,7 @@ class Conductor:
         self._next_token += 1
         token = self._next_token
         sharing = self._sharing(life, run) if run.phase == plans.RECOVER else []
-        running = _Running(token, life, run, self._clocks.monotonic(), timeout, sharing)
+        running = _Running(token, life, run, self._clocks.monotonic(), timeout, sharing, life.event.not_before)
         self._running[token] = running
         try:
             command = hooks.command(run.hook, self._occasion(life, run.phase, run.attempts), self._settings, timeout)
