@@ -25,7 +25,6 @@ from .life import Life
 from .log import Logger, shortened
 from .metrics import Metrics
 from .notices import BEGAN, DECIDED
-from .plan import Run
 from .pretence import Pretence
 from .tracker import Tracked, Tracker
 
@@ -193,7 +192,9 @@ class Docket:
         pause = self._conductor.begins_in(life)
         if pause and state == plans.WAITING and not life.plan.begun():
             return Standing(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
-        return Standing(PREPARING, f"waits for {text}{_why(life, run)}")
+        if run is not None and run.failures:
+            return Standing(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")
+        return Standing(PREPARING, f"waits for {text}" + (f": {life.obstacle}" if life.obstacle else ""))
 
     def _gone(self, tracked: Tracked, outcome: str) -> None:
         life = tracked.life
@@ -269,15 +270,6 @@ class Docket:
             self._metrics.count("forewarn_decisions_total", drill="true" if self.drill else "false", **labels)
             if event.event_status != "Started":
                 self._conductor.notify(life, DECIDED)
-
-
-def _why(life: Life, run: Run | None) -> str:
-    """Return why a hook does not simply run, to follow its name."""
-    if life.obstacle:
-        return f": {life.obstacle}"
-    if run is not None and run.status == plans.WAITING and run.failures:
-        return f", which failed and is tried again: {run.reason}"
-    return ""
 
 
 def _acting(decision: Decision, vm_name: str | None) -> list[Verdict]:
