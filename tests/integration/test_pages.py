@@ -253,7 +253,8 @@ def test_every_example_on_the_page_is_decided_so_by_the_engine(name: str, chromi
         tags = dict(tag.split("=") for tag in re.findall(r"tag (\w+=\w+)", one.facts)) or None
         document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [json.loads(one.event)]}))
         now = datetime.fromisoformat(facts["at"].replace("Z", "+00:00"))
-        first_seen = datetime.fromisoformat(facts.get("first seen", facts["at"]).replace("Z", "+00:00"))
+        first = facts["first seen"] if "first seen" in facts else facts["at"]
+        first_seen = datetime.fromisoformat(first.replace("Z", "+00:00"))
         seen = {event.key: first_seen for event in document.events}
         (decision,) = engine.decide(document, Facts(now, Vm(name=known, tags=tags), seen))
         assert one.decision.startswith(decision.output), one
