@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,16 +93,15 @@ class Fleet:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Callable[..., Fleet]]:
-    """Return a function that makes a fleet: its policy, settings of the emulator."""
+    """Return a function that makes a fleet: its policy, the names of its VMs, settings of the emulator."""
     servers: list[EmulatorServer] = []
     fleets: list[Fleet] = []
 
-    def make(policy: str = POLICY, **settings: Any) -> Fleet:
+    def make(policy: str = POLICY, names: Sequence[str] = ("web_0", "web_1"), **settings: Any) -> Fleet:
         (tmp_path / "policy.yml").write_text(policy)
         policies = PolicySet(load_policies([tmp_path / "policy.yml"]))
         clock = ManualClock()
-        names = ["web_0", "web_1"]
-        server = EmulatorServer(vms=names, clock=clock, settings=Settings(requests_per_second=0, **settings))
+        server = EmulatorServer(vms=list(names), clock=clock, settings=Settings(requests_per_second=0, **settings))
         server.start()
         servers.append(server)
         vms = [Vm(name, server.vm_endpoint(name), policies, clock) for name in names]
@@ -141,6 +140,26 @@ def test_the_second_vm_takes_over_from_a_silent_leader_se_25(fleet: Callable[...
     made.run(2)
     assert made.posts() == [("web_1", [event_id])]
     assert [line["standing"] for line in made.vms[1].lines("decision")] == ["not-the-leader", "approve"]
+
+
+def test_one_of_several_witnesses_approves_for_a_vm_that_hangs(fleet: Callable[..., Fleet], repository: Path) -> None:
+    """By the policy azure-sample: what somebody asked for does not wait for NotBefore."""
+    names = [f"web_{number}" for number in range(6)]
+    made = fleet((repository / "policies" / "azure-sample.yml").read_text(), names)
+    made.run(3)
+    made.silent = {0}
+    event_id = made.emulator.schedule("Reboot", ["web_0"], source="User")
+    made.run(60)
+    assert made.posts() == [], "for a minute it is up to web_0"
+    made.run(62)
+    ((sender, event_ids),) = made.posts()
+    assert sender in names[1:]
+    assert event_ids == [event_id]
+    for name, vm in zip(names[1:], made.vms[1:]):
+        decided = [(line["rule"], line["standing"]) for line in vm.lines("decision")]
+        assert decided[0] == ("user-elsewhere", "refused-by-policy")
+        assert decided[-1] == ("started", "started")
+        assert (("user-witness", "approve") in decided) == (name == sender)
 
 
 def test_an_unknown_duration_is_held_until_not_before_se_19(fleet: Callable[..., Fleet]) -> None:

@@ -152,6 +152,10 @@ def test_slices_of_a_large_space_say_the_same(tmp_path: Path, monkeypatch: pytes
         "      prepare: [{run: [/bin/drain]}]\n"
         "    - {id: none, condition: affects_me && !affects_me, output: hold}\n"
         "    - {id: again, condition: event.DurationInSeconds < 3 && event.EventType == 'Freeze', output: hold}\n"
+        "    - id: late\n      condition: event.EventStatus == 'Started' && event.EventType == 'Redeploy'\n"
+        "      output: hold\n      prepare: [{run: [/bin/drain]}]\n      recover: [{run: [/bin/undrain]}]\n"
+        "    - id: soon\n      condition: event.EventStatus == 'Scheduled' && event.EventType == 'Redeploy'\n"
+        "      output: hold\n      recover: [{run: [/bin/undrain]}]\n      recover_when: started\n"
         "invariants:\n  - {name: mine only, expression: decision == hold || event.DurationInSeconds > 2}\n"
         "  - {name: reboots, expression: \"decision == hold || event.EventType != 'Reboot'\"}\n"
     )

@@ -241,8 +241,10 @@ def test_random_matches_compile_and_load(tmp_path: Path, made: tuple[dict[str, A
     assert verdict.recover_when == (expected["recover_when"] or "prepared")
 
 
-_NO_SECONDS = st.sampled_from([0, -1, -0.5, True, "5s", None, [], {}, float("inf"), float("nan"), 0.0])
-_NO_ATTEMPTS = st.sampled_from([0, -1, 1001, 1.0, True, "5", None, []])
+_NO_SECONDS: st.SearchStrategy[Any] = st.sampled_from(
+    [0, -1, -0.5, True, "5s", None, [], {}, float("inf"), float("nan"), 0.0]
+)
+_NO_ATTEMPTS: st.SearchStrategy[Any] = st.sampled_from([0, -1, 1001, 1.0, True, "5", None, []])
 _NO_RETRY = st.one_of(
     st.sampled_from([None, {}, [], "never", 5, True, {"attempts": 1, "times": 2}]),
     st.builds(lambda value: {"attempts": value}, _NO_ATTEMPTS),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..policy.decision import Decision
@@ -49,9 +50,12 @@ class Prover:
         policies = self.reading.artifact.data["policies"]
         return any(entry["name"] == name for data in policies for entry in data["params"])
 
-    def example(self, decided: Decided, classes: int) -> Example | None:
+    def example(
+        self, decided: Decided, classes: int, witness: Callable[[int], Witness] | None = None
+    ) -> Example | None:
         """Return an event of a set of classes, one that the service sends if there is one.
 
+        ``witness`` makes an event of a class, other than the space does; it must be one of the same class.
         None if the set is empty, or if only expressions that are not understood tell its classes from others and no
         event was found for which they are as the class has it. Raises AnalysisError where engine and analysis disagree.
         """
@@ -59,7 +63,7 @@ class Prover:
         usual = classes & space.normal
         numbers = itertools.chain(space.members(usual), space.members(classes ^ usual))
         for number in itertools.islice(numbers, _TRIES):
-            seen = space.witness(number)
+            seen = (witness or space.witness)(number)
             decision = self.decide(seen)
             outcome = decided.outcome(number)
             if agrees(outcome, decision):

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from ..policy.decision import HOLD
 from .boxes import describe
+from .concrete import Witness
 from .decide import DOUBT, Decided, MatchSets, PolicyDecided
 from .domains import MISSING
 from .finding import Finding, Severity
@@ -28,6 +29,14 @@ class Found(NamedTuple):
     when: str
     types: tuple[str, ...]
     cell: Cell
+
+
+class Refuted(NamedTuple):
+    """A claim about all events of a rule that one slice of the space has shown to be wrong."""
+
+    code: str
+    policy: str
+    rule: str
 
 
 class Dead(NamedTuple):
@@ -49,13 +58,13 @@ class Dead(NamedTuple):
         if not self.wanted:
             message = f"rule {path} never applies: no event meets its condition"
             hint = "remove the rule, or see which parts of its condition exclude each other"
-            return _at("unsatisfiable-rule", "warning", self.policy, self.match, message, hint)
+            return at_rule("unsatisfiable-rule", "warning", self.policy, self.match, message, hint)
         default = self.match.condition is None and self.match.data.get("output") == HOLD
         by = f"{_listed(self.takers)} before it" if self.takers else "the conditions around it"
         verb = "take" if len(self.takers) != 1 else "takes"
         message = f"rule {path} never decides: {by} {verb} every event that it is for"
         hint = "" if default else f"move it before {self.takers[0]}, or remove it" if self.takers else "remove it"
-        return _at("shadowed-rule", "note" if default else "error", self.policy, self.match, message, hint)
+        return at_rule("shadowed-rule", "note" if default else "error", self.policy, self.match, message, hint)
 
 
 def _listed(names: tuple[str, ...], most: int = 8) -> str:
@@ -97,7 +106,7 @@ def _look_for_dead(
         before.append(sets)
 
 
-def _at(
+def at_rule(
     code: str, severity: Severity, policy: PolicyDecided, match: ReadMatch, message: str, suggestion: str = ""
 ) -> Finding:
     data = policy.policy.data
@@ -137,15 +146,24 @@ class Search:
         for invariant in self.decided.reading.invariants:
             yield from self._invariant(invariant)
 
-    def _shown(self, finding: Finding, classes: int, among: int | None = None) -> Iterator[Found]:
-        """Yield a finding with an event that shows it; weaker if none was found that does."""
+    def shown(
+        self,
+        finding: Finding,
+        classes: int,
+        among: int | None = None,
+        witness: Callable[[int], Witness] | None = None,
+    ) -> Iterator[Found]:
+        """Yield a finding with an event that shows it; weaker if none was found that does.
+
+        ``witness`` makes an event of a class, other than the space does (see ``Prover.example``).
+        """
         when = describe(self.space, classes, among) if WHEN in finding.message else ""
         types: tuple[str, ...] = ()
         if TYPES in finding.message:
             values = self.space.by_name["event.EventType"].values
             types = tuple(values[place].label for place in self.space.places("event.EventType", classes))
         found = Found(finding, when, types, self.space.cell)
-        example = self.prover.example(self.decided, classes)
+        example = self.prover.example(self.decided, classes, witness)
         if example is None:
             weaker = replace(
                 finding,
@@ -183,14 +201,14 @@ class Search:
                 sent = self._sent(classes)
                 message = f"the {what} of rule {sets.match.path} has no value, and the event is held, when {WHEN}"
                 hint = "ask first, with has() or a rule before it, if that is not what you want"
-                finding = _at("rule-can-fail", "warning" if sent else "note", policy, sets.match, message, hint)
-                yield from self._shown(finding, classes, sets.reached if what == "condition" else sets.met)
+                finding = at_rule("rule-can-fail", "warning" if sent else "note", policy, sets.match, message, hint)
+                yield from self.shown(finding, classes, sets.reached if what == "condition" else sets.met)
 
     def _uncovered(self) -> Iterator[Found]:
         classes = self.decided.uncovered & self.space.normal
         if classes:
             message = f"no rule is for an event when {WHEN}; it is held"
-            yield from self._shown(self._overall("uncovered-events", "warning", message, "add a rule"), classes)
+            yield from self.shown(self._overall("uncovered-events", "warning", message, "add a rule"), classes)
 
     def _overall(self, code: str, severity: Severity, message: str, hint: str) -> Finding:
         data = self.decided.reading.policies[0].data
@@ -216,7 +234,7 @@ class Search:
                 f"though one of {least} s and more is held"
             )
             hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
-            yield from self._shown(_at("unknown-duration-approved", "error", policy, match, message, hint), taken)
+            yield from self.shown(at_rule("unknown-duration-approved", "error", policy, match, message, hint), taken)
 
     def _alike_held(self, low: int) -> int:
         """Return the classes that would be held if their duration were in the interval that begins at ``low``."""
@@ -265,7 +283,7 @@ class Search:
                 f"for others that differ in {' or '.join(self._differing(taken, prepared & usual, alike))} only"
             )
             hint = "give the rule the same prepare, or move it after the one that prepares"
-            yield from self._shown(_at("approved-unprepared", "warning", policy, match, message, hint), taken)
+            yield from self.shown(at_rule("approved-unprepared", "warning", policy, match, message, hint), taken)
 
     def _differing(self, classes: int, others: int, names_: list[str]) -> list[str]:
         found = [name for name in names_ if self.space.fold(others, [name]) & classes]
@@ -285,7 +303,7 @@ class Search:
                 who = "every VM of an event" if anyone else "a VM that is not even among an event's Resources"
                 message = f"rule {match.path} lets {who} approve it, and one approval starts it for all of them"
                 hint = "leave out 'approver', or let the rule ask for size(event.Resources) == 1"
-                yield from self._shown(_at("follower-approves", "warning", policy, match, message, hint), taken)
+                yield from self.shown(at_rule("follower-approves", "warning", policy, match, message, hint), taken)
 
     def _invariant(self, invariant: Invariant) -> Iterator[Found]:
         evaluation, decided = self.decided.evaluation, self.decided
@@ -306,9 +324,9 @@ class Search:
         )
         if violated:
             message = f"'{invariant.name}' does not hold when {WHEN}"
-            yield from self._shown(replace(base, message=message, suggestion="mend the rule that decides"), violated)
+            yield from self.shown(replace(base, message=message, suggestion="mend the rule that decides"), violated)
         if failing:
             message = f"'{invariant.name}' has no value when {WHEN}"
             severity: Severity = "warning" if self._sent(failing) else "note"
             finding = replace(base, code="invariant-can-fail", severity=severity, message=message)
-            yield from self._shown(replace(finding, suggestion="ask first, with has()"), failing)
+            yield from self.shown(replace(finding, suggestion="ask first, with has()"), failing)

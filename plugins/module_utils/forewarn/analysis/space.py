@@ -217,10 +217,13 @@ class Space:
             yield place
             place = digits.find("1", place + 1)
 
-    def witness(self, number: int) -> concrete.Witness:
-        """Return an event of a class. What a free dimension claims is not true of it, other than by chance."""
+    def witness(self, number: int, instead: Mapping[str, Any] | None = None) -> concrete.Witness:
+        """Return an event of a class. What a free dimension claims is not true of it, other than by chance.
+
+        ``instead`` has concrete values to take rather than those of the class, by the name of the dimension.
+        """
         values = {name: value.concrete for name, value in self.values(number).items() if not name.startswith("free:")}
-        return concrete.witness(values, self._param_types, self.api_version)
+        return concrete.witness({**values, **(instead or {})}, self._param_types, self.api_version)
 
     def locate(self, event: Event, facts: Facts, params: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
         """Return the class of a concrete case, None if the service never sends it (or another slice has it).

@@ -15,7 +15,8 @@ from .decide import Decided
 from .finding import CODES, RANK, Finding
 from .proof import Prover
 from .reading import Reading, read
-from .search import TYPES, WHEN, Dead, Found, Search, never
+from .recovering import early, recovery
+from .search import TYPES, WHEN, Dead, Found, Refuted, Search, never
 from .space import CONSTRAINTS, Space
 
 __all__ = ["CODES", "Finding", "Report", "verify"]
@@ -41,16 +42,25 @@ def verify(reading: Reading) -> Report:
         classes += space.reachable.bit_count()
         search = Search(decided, prover)
         together.add(space, search.together())
+        together.add(space, early(search))
         if single:
             together.add(space, search.rules(), never(decided))
+            together.add(space, recovery(search))
     found = together.findings()
+    by_itself: list[Finding] = []  # what a policy that suppresses something shows without the others
     for part in () if single else _each(reading):  # what a rule does is up to its own policy, which reads less
-        alone, prover = _Merged(), Prover(part)
+        alone, undisturbed, prover = _Merged(), _Merged(), Prover(part)
         for space in part.spaces():
             decided = Decided(part, space)
-            alone.add(space, Search(decided, prover).rules(), never(decided))
+            search = Search(decided, prover)
+            alone.add(space, search.rules(), never(decided))
+            alone.add(space, recovery(search))
+            if part.policies[0].data.get("suppress"):
+                undisturbed.add(space, search.together())
+                undisturbed.add(space, early(search))
+        by_itself += undisturbed.findings()
         found += [replace(one, alone=True) for one in alone.findings()]
-    findings = _suppressed(reading, found)
+    findings = _suppressed(reading, found, by_itself)
     findings.sort(key=lambda one: (one.source, one.line, one.column, one.code))
     sources = tuple(dict.fromkeys(free.source for free in reading.vocabulary.frees.values()))
     return Report(tuple(findings), classes, reading.assumptions, sources)
@@ -72,12 +82,16 @@ class _Merged:
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], list[Found]] = {}
         self._dead: dict[int, Dead] | None = None
+        self._refuted: set[Refuted] = set()
         self._space: Space | None = None
 
-    def add(self, space: Space, found: Iterator[Found], dead: Mapping[int, Dead] | None = None) -> None:
+    def add(self, space: Space, found: Iterator[Found | Refuted], dead: Mapping[int, Dead] | None = None) -> None:
         """Add what was found in a slice. A rule is dead only if every slice says so."""
         self._space = space
         for one in found:
+            if isinstance(one, Refuted):
+                self._refuted.add(one)
+                continue
             key = (one.finding.code, one.finding.policy, one.finding.rule, one.finding.line)
             self._found.setdefault(key, []).append(one)
         if dead is not None:
@@ -88,7 +102,9 @@ class _Merged:
         """Return all findings, with what their messages lack."""
         dead = {one.match.path: one for one in (self._dead or {}).values()}
         outermost = [one for path, one in dead.items() if not any(path.startswith(other + ".") for other in dead)]
-        return [*(self._merge(found) for found in self._found.values()), *(one.finding() for one in outermost)]
+        refuted: set[tuple[str | None, ...]] = set(self._refuted)
+        found = [one for key, one in self._found.items() if key[:3] not in refuted]
+        return [*(self._merge(one) for one in found), *(one.finding() for one in outermost)]
 
     def _merge(self, found: list[Found]) -> Finding:
         first = min(found, key=lambda one: RANK[one.finding.severity])
@@ -104,14 +120,18 @@ class _Merged:
         return replace(first.finding, message=message)
 
 
-def _suppressed(reading: Reading, findings: list[Finding]) -> list[Finding]:
-    """Return the findings, those marked that their file suppresses; a suppression of nothing is one more."""
+def _suppressed(reading: Reading, findings: list[Finding], by_itself: list[Finding]) -> list[Finding]:
+    """Return the findings, those marked that their file suppresses; a suppression of nothing is one more.
+
+    One that a policy needs when it runs ``by_itself`` is not for nothing beside others.
+    """
     result = list(findings)
     for policy in reading.policies:
         for entry in policy.data.get("suppress", ()):
-            code, rule, used = entry["code"], entry.get("rule"), False
+            code, rule = entry["code"], entry.get("rule")
+            used = any(_meant(finding, code, policy.name, rule) for finding in by_itself)
             for place, finding in enumerate(result):
-                if (finding.code, finding.policy) == (code, policy.name) and rule in (None, finding.rule):
+                if _meant(finding, code, policy.name, rule):
                     result[place], used = replace(finding, suppressed=entry["reason"]), True
             if not used:
                 about = f"of rule {rule} " if rule else ""
@@ -120,3 +140,7 @@ def _suppressed(reading: Reading, findings: list[Finding]) -> list[Finding]:
                 hint = "remove it from 'suppress'" if code in CODES else f"the codes are {', '.join(CODES)}"
                 result.append(Finding("unused-suppression", "warning", policy.name, rule, source, 1, 1, message, hint))
     return result
+
+
+def _meant(finding: Finding, code: str, policy: str, rule: str | None) -> bool:
+    return (finding.code, finding.policy) == (code, policy) and rule in (None, finding.rule)
