@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import InputError
+from ..imds import azure
 from ..imds.client import Client
 from ..policy.engine import PolicySet
 from ..runner import hooks
@@ -33,8 +34,12 @@ from ..runner.systemd import Notifier
 from .run_setup import Setup
 
 
-def serve(setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup]) -> None:
+def serve(
+    setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup], doubt: str | None = None
+) -> None:
     """Run until SIGTERM or SIGINT, or once. ``directory`` is that of the state, None to keep nothing.
+
+    ``doubt``: why the machine may not be in Azure, which the log is to tell; None where there is no doubt.
 
     Raises InputError, and ServiceError if it is to run once.
     """
@@ -64,6 +69,8 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
             )
             with _listening(parts, None if mode.once else args.metrics_listen):
                 _introduce(parts, setup, client.endpoint.url, directory)
+                if doubt is not None:
+                    log.warning("not-azure", reason=doubt, hint=azure.HINT)
                 for text in absent:
                     log.error("hook-missing", reason=text, hint="Events that need it will be held.")
                 if mode.once:
