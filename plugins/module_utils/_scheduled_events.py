@@ -22,13 +22,14 @@ from .forewarn.events import (
     Vm,
     format_time,
 )
+from .forewarn.imds import azure
 from .forewarn.imds.client import (
     FIRST_PATIENCE_SECONDS,
     FIRST_READ_TIMEOUT_SECONDS,
     READ_TIMEOUT_SECONDS,
     Client,
 )
-from .forewarn.imds.endpoint import AUTO, Endpoint, parse_endpoint, resolve
+from .forewarn.imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint, resolve
 from .forewarn.imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
 from .forewarn.imds.transport import Transport
 
@@ -84,7 +85,7 @@ def perform(
 
     try:
         _check(params)
-        with _client(params, os.environ if environ is None else environ, transport) as client:
+        with _client(params, os.environ if environ is None else environ, transport, warn) as client:
             document = client.read(patience())
             if (took := monotonic() - begin) > _SLOW_SECONDS and not document.events:
                 warn(
@@ -123,13 +124,22 @@ def _check(params: Mapping[str, Any]) -> None:
 
 
 def _client(
-    params: Mapping[str, Any], environ: Mapping[str, str], transport: Callable[[Endpoint], Transport] | None
+    params: Mapping[str, Any],
+    environ: Mapping[str, str],
+    transport: Callable[[Endpoint], Transport] | None,
+    warn: Callable[[str], None],
 ) -> Client:
     endpoint = params["endpoint"]
     if endpoint == AUTO and transport is not None:
         raise InputError("endpoint auto looks into the DHCP leases of Linux.", "Give the address, or leave it out.")
     if endpoint is None or endpoint == AUTO:
         endpoint = resolve(endpoint, environ)
+        why = None if transport else azure.doubt(params["endpoint"], endpoint, environ)
+        if why is not None:
+            warn(
+                f"{why}. {endpoint} is asked all the same: name the service with endpoint or {ENVIRONMENT_VARIABLE}; "
+                f"in Azure, set {azure.PLATFORM_VARIABLE}={azure.AZURE} on the VM."
+            )
     return Client(
         endpoint,
         params["api_version"] or LATEST_API_VERSION,

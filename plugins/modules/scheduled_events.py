@@ -46,7 +46,8 @@ options:
       - V(auto) looks into the DHCP leases of the VM (option 245), as VMs outside a virtual network need it, and takes
         the usual address where they name no other.
       - Without this option the environment variable E(FOREWARN_ENDPOINT) of the VM counts, and without that
-        V(http://169.254.169.254).
+        V(http://169.254.169.254). The task then warns where the VM does not show the chassis asset tag of Azure, unless
+        the environment variable E(FOREWARN_PLATFORM) of the VM is V(azure).
     type: str
   api_version:
     description:

@@ -185,6 +185,11 @@ class Host:
         (root / "etc/machine-id").write_text(uuid.uuid4().hex + "\n")
         (root / "etc/hostname").write_text(self.host_name + "\n")
         (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {self.host_name}\n")
+        # What the machine below shows of its firmware says nothing about a host of the lab: it is to be one of Azure.
+        sessions, units = root / "etc/ssh/sshd_config.d/platform.conf", root / "etc/systemd/system.conf.d/platform.conf"
+        sessions.write_text("SetEnv FOREWARN_PLATFORM=azure\n")
+        units.parent.mkdir(exist_ok=True)
+        units.write_text("[Manager]\nDefaultEnvironment=FOREWARN_PLATFORM=azure\n")
         keys = root / "root/.ssh/authorized_keys"
         keys.parent.mkdir(mode=0o700, exist_ok=True)
         keys.write_text(self.key.with_name("key.pub").read_text())

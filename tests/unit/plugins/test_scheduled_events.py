@@ -55,6 +55,7 @@ def collection(collections_path: Path) -> Iterator[SimpleNamespace]:
         "decisions": "plugin_utils._decisions",
         "policies": "plugin_utils._policies",
         "events": "module_utils.forewarn.events",
+        "errors": "module_utils.forewarn.errors",
         "decision": "module_utils.forewarn.policy.decision",
         "approval": "module_utils.forewarn.policy.approval",
     }
@@ -145,6 +146,48 @@ def test_a_slow_answer_without_events_is_not_the_last_word(
     assert "failed" not in result
     assert len(warnings) == warned
     assert all("95 s" in text and "five minutes" in text for text in warnings)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "environ", "tag", "warned"),
+    [
+        (None, {}, "No Asset Tag", True),
+        (None, {}, None, True),
+        (None, {}, "7783-7084-3265-9085-8269-3286-77", False),
+        (None, {"FOREWARN_PLATFORM": "azure"}, None, False),
+        (None, {"FOREWARN_ENDPOINT": "http://127.0.0.1:9"}, None, False),
+        ("http://127.0.0.1:9", {}, None, False),
+    ],
+)
+def test_the_task_warns_where_the_vm_may_not_be_in_azure(
+    collection: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    endpoint: str | None,
+    environ: dict[str, str],
+    tag: str | None,
+    warned: bool,
+) -> None:
+    """It goes on all the same. The client is a stub: nobody is asked."""
+    asked: list[str] = []
+
+    def client(url: str, *_args: object, **_options: object) -> None:
+        asked.append(url)
+        raise collection.errors.InputError("nobody is asked")
+
+    monkeypatch.setattr(collection.vm, "Client", client)
+    monkeypatch.setattr(collection.vm.azure, "ASSET_TAG_PATH", str(tmp_path / "tag"))
+    if tag is not None:
+        (tmp_path / "tag").write_text(f"{tag}\n")
+    warnings: list[str] = []
+    params = {name: option.get("default") for name, option in collection.vm.ARGUMENTS.items()}
+    result = collection.vm.perform({**params, "endpoint": endpoint}, False, warnings.append, environ)
+    assert result["msg"] == "nobody is asked"
+    assert asked == [endpoint or environ.get("FOREWARN_ENDPOINT") or "http://169.254.169.254"]
+    assert len(warnings) == warned
+    for text in warnings:
+        assert "http://169.254.169.254 is asked all the same" in text
+        assert "FOREWARN_PLATFORM=azure" in text
 
 
 POLICY = "name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n"

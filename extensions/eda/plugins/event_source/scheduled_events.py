@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 import sys
 import time
@@ -105,8 +106,13 @@ class Source:
         self._policy_set = self._compile(paths, args.get("api_version"), args.get("params") or {}) if paths else None
         client = _load("module_utils.forewarn.imds.client")
         endpoint = _load("module_utils.forewarn.imds.endpoint")
+        azure = _load("module_utils.forewarn.imds.azure")
+        url = endpoint.resolve(args.get("endpoint"), os.environ)
+        doubt = azure.doubt(args.get("endpoint"), url, os.environ)
+        if doubt is not None:
+            logging.getLogger(__name__).warning("%s. %s is asked all the same. %s", doubt, url, azure.HINT)
         self._client = client.Client(
-            endpoint.resolve(args.get("endpoint"), os.environ),
+            url,
             (self._policy_set and self._policy_set.api_version) or args.get("api_version") or client.LATEST_API_VERSION,
             first_read_timeout=float(args.get("timeout") or client.FIRST_READ_TIMEOUT_SECONDS),
         )

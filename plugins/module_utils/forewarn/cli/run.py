@@ -13,11 +13,12 @@ from contextlib import AbstractContextManager, nullcontext
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
+from ..imds import azure
 from ..imds.client import Client
 from ..imds.endpoint import resolve
 from ..runner import dryrun, statedir, trust
 from .run_setup import LOG_FORMATS, PROBE_LEAD_SECONDS, checked_interval, read
-from .service import add_endpoint_argument, seconds
+from .service import add_endpoint_argument, refuse_elsewhere, seconds
 
 _INTERVAL = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)s?", re.ASCII)
 
@@ -106,6 +107,9 @@ def run(args: argparse.Namespace) -> int:
     endpoint = resolve(args.endpoint, os.environ)
     if args.endpoint != "auto":  # what the lease of this very machine names is believed
         trust.check_endpoint(endpoint, bool(args.allow_endpoint))
+    if args.once:
+        refuse_elsewhere(args.endpoint, endpoint)
+    doubt = azure.doubt(args.endpoint, endpoint, os.environ)
     directory = _state(args)
     lock = None
     if directory is not None:
@@ -121,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
         from .run_service import serve
 
         with _told_of_waiting(client) if args.once else nullcontext():
-            serve(setup, client, directory, lambda: read(given))
+            serve(setup, client, directory, lambda: read(given), doubt)
     finally:
         if lock is not None:
             lock.release()

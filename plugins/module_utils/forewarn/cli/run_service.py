@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import InputError
+from ..imds import azure
 from ..imds.client import Client
 from ..policy.engine import PolicySet
 from ..runner import hooks
@@ -41,8 +42,12 @@ from .run_setup import Setup
 LOG_PATIENCE_SECONDS = 0.25
 
 
-def serve(setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup]) -> None:
+def serve(
+    setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup], doubt: str | None = None
+) -> None:
     """Run until SIGTERM or SIGINT, or once. ``directory`` is that of the state, None to keep nothing.
+
+    ``doubt``: why the machine may not be in Azure, which the log is to tell; None where there is no doubt.
 
     Raises InputError, and ServiceError if it is to run once.
     """
@@ -53,13 +58,19 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
     if not mode.once:
         log.detach()
     try:
-        _serve(setup, client, directory, read_again, log, absent)
+        _serve(setup, client, directory, read_again, log, absent, doubt)
     finally:
         log.close(LOG_PATIENCE_SECONDS)
 
 
 def _serve(
-    setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup], log: Log, absent: list[str]
+    setup: Setup,
+    client: Client,
+    directory: str | None,
+    read_again: Callable[[], Setup],
+    log: Log,
+    absent: list[str],
+    doubt: str | None,
 ) -> None:
     args = setup.args
     clocks = Clocks()
@@ -92,6 +103,8 @@ def _serve(
         )
         with _listening(parts, readiness, args):
             _introduce(parts, setup, client.endpoint.url, directory)
+            if doubt is not None:
+                log.warning("not-azure", reason=doubt, hint=azure.HINT)
             for text in absent:
                 log.error("hook-missing", reason=text, hint="Events that need it will be held.")
             if mode.once:

@@ -9,7 +9,9 @@ import argparse
 import math
 import os
 
+from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION
+from ..imds import azure
 from ..imds.client import Client
 from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve
 from .console import Console, one_line
@@ -24,7 +26,7 @@ def add_endpoint_argument(parser: argparse.ArgumentParser) -> None:
         "--endpoint",
         metavar="URL",
         help=f"base address of the service, or 'auto' to ask the DHCP leases for option 245 (default: "
-        f"{ENVIRONMENT_VARIABLE} of the environment, else {DEFAULT_ENDPOINT})",
+        f"{ENVIRONMENT_VARIABLE} of the environment, else, in Azure, {DEFAULT_ENDPOINT})",
     )
 
 
@@ -58,9 +60,20 @@ def seconds(text: str) -> float:
 
 
 def client_of(args: argparse.Namespace, console: Console) -> Client:
-    """Return a client for parsed arguments; while it tries again, ``console`` says why."""
+    """Return a client for parsed arguments; while it tries again, ``console`` says why. Raises InputError, also where
+    nobody has named an endpoint and the machine is not known to be in Azure.
+    """
 
     def log(text: str) -> None:
         console.line(console.style("note:", "yellow") + " " + one_line(text))
 
-    return Client(resolve(args.endpoint, os.environ), args.api_version, log=log)
+    endpoint = resolve(args.endpoint, os.environ)
+    refuse_elsewhere(args.endpoint, endpoint)
+    return Client(endpoint, args.api_version, log=log)
+
+
+def refuse_elsewhere(option: str | None, endpoint: str) -> None:
+    """Raise InputError where ``endpoint`` is the default address and the machine is not known to be in Azure."""
+    why = azure.doubt(option, endpoint, os.environ)
+    if why is not None:
+        raise InputError(f"{why}. {DEFAULT_ENDPOINT} was not asked.", azure.HINT)

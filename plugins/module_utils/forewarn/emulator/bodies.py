@@ -57,7 +57,7 @@ def _chunked(stream: BufferedIOBase) -> bytes:
         pieces.append(stream.read(size))
         if len(pieces[-1]) < size or _line(stream).strip(b"\r\n"):
             raise BodyError(400, "A chunk is cut short, or longer than it says.")
-    for _ in range(_MOST_TRAILERS):
+    for _trailer in range(_MOST_TRAILERS):
         if not _line(stream).strip(b"\r\n"):
             return b"".join(pieces)
     raise BodyError(400, "There are too many trailer fields.")

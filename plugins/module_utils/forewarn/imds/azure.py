@@ -1,0 +1,56 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether this machine is known to be a VM in Azure, so that its link-local metadata address is Azure's (SE-01).
+
+On a laptop, or on another cloud's VM, 169.254.169.254 is somebody else's, or nobody's. Azure's hosts give every VM one
+chassis asset tag in the firmware's tables (DMI, SMBIOS type 3), which Linux shows; cloud-init knows Azure by it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .endpoint import AUTO, DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE
+
+AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
+ASSET_TAG_PATH = "/sys/class/dmi/id/chassis_asset_tag"
+PLATFORM_VARIABLE = "FOREWARN_PLATFORM"
+AZURE = "azure"  # its one value
+
+HINT = (
+    f"Name the service with --endpoint or {ENVIRONMENT_VARIABLE}; to try things out, 'forewarn emulate' serves one. On "
+    f"a VM in Azure that does not show its asset tag, set {PLATFORM_VARIABLE}={AZURE}."
+)
+
+
+def asset_tag(path: str | None = None) -> str | None:
+    """Return this machine's chassis asset tag, None where there is none to be read."""
+    try:
+        with open(path or ASSET_TAG_PATH, "rb") as file:  # noqa: PTH123 - importing pathlib takes a tenth of the start
+            return file.read(256).decode("utf-8", "replace").strip()
+    except OSError:
+        return None
+
+
+def doubt(option: str | None, endpoint: str, environ: Mapping[str, str], path: str | None = None) -> str | None:
+    """Return in words why the default address may not be Azure's here; None where it is Azure's, or another was named.
+
+    ``option`` is what ``--endpoint`` said, None if it was not given, and ``endpoint`` what ``resolve`` made of it.
+    ``path``: the file of the asset tag.
+    """
+    named = option if option is not None else environ.get(ENVIRONMENT_VARIABLE)
+    if endpoint != DEFAULT_ENDPOINT or named not in (None, "", AUTO):
+        return None
+    platform = environ.get(PLATFORM_VARIABLE, "")
+    if platform == AZURE:
+        return None
+    tag = asset_tag(path)
+    if tag == AZURE_ASSET_TAG:
+        return None
+    where = path or ASSET_TAG_PATH
+    if tag is None:
+        why = f"nothing says that this machine is a VM in Azure: {where} cannot be read"
+    else:
+        why = f"this machine is not a VM in Azure: its chassis asset tag ({where}) is {tag!r}"
+    return f"{why}, and {PLATFORM_VARIABLE} is {platform!r}, not {AZURE!r}" if platform else why
