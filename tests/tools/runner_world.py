@@ -251,7 +251,9 @@ class WorldClient:
         world = self.world
         world.at_point("before a POST")
         result, fault = self._approve(ids)
-        world.note("post", ids=list(ids), result=result, age=world.now - self._read_at, wall=world.wall, after=self.asked)
+        world.note(
+            "post", ids=list(ids), result=result, age=world.now - self._read_at, wall=world.wall, after=self.asked
+        )
         world.at_point("after a POST")
         if fault is not None:
             raise fault
@@ -449,7 +451,11 @@ class VirtualStop:
     """
 
     def __init__(
-        self, world: World, executor: WorldExecutor, requester: WorldRequester, until: Callable[[], bool] = lambda: False
+        self,
+        world: World,
+        executor: WorldExecutor,
+        requester: WorldRequester,
+        until: Callable[[], bool] = lambda: False,
     ) -> None:
         self.received: str | None = None
         self.reload = False

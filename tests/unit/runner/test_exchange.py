@@ -104,7 +104,7 @@ def test_a_runner_that_waits_for_the_service_is_found_out(story: Story) -> None:
     parts = story.instance.parts._replace(requester=InlineRequester(story.instance.parts.clocks.monotonic))
     story.instance = story.instance._replace(runner=Runner(parts, story.instance.stop))
     story.run(30)
-    with pytest.raises(BrokenPromise, match="taken in at once|starts at once"):
+    with pytest.raises(BrokenPromise, match=r"taken in at once|starts at once"):
         NobodyWaits().read(world.ledger)
 
 

@@ -73,9 +73,7 @@ def _serve(
         asking = identity_client(client)
         settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
         notifier = Notifier(os.environ, clocks)
-        equipment = Equipment(
-            clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier, requester
-        )
+        equipment = Equipment(clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier, requester)
         identity = Identity(asking, args.vm_name, log, clocks.monotonic)
         parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
         parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
