@@ -19,12 +19,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import adhoc, footprint, journal, latency, proving, replay, role, rules, startup
+from benchmarks import adhoc, footprint, journal, latency, proving, replay, role, rules, startup, waiting
 
 BENCHMARKS = {
     "rules": rules.run,
     "footprint": footprint.run,
     "latency": latency.run,
+    "waiting": waiting.run,
     "startup": startup.run,
     "journal": journal.run,
     "adhoc": adhoc.run,

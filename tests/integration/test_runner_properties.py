@@ -20,6 +20,7 @@ from forewarn.emulator.spec import START_ON, EventSpec, Settings
 from forewarn.errors import InputError
 from forewarn.runner import life as states
 from forewarn.runner.executor import FAILED, SUCCEEDED
+from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
 from forewarn.runner.spool import Record, Request, Spool, new_id
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tools.promises import Judge
 from tools.runner_profiles import GENERATIONS, PROFILES
 from tools.runner_world import VMS, Hook, Instance, World, leftovers_in, new_runner
+from tools.waiting_promises import NobodyWaits
 from tools.watched_journals import Kept, MemoryJournal
 
 # Whoever asks for a number gets others each time, as make soak does; the tests of a change are the same each time.
@@ -35,6 +37,7 @@ DESCRIPTIONS = st.sampled_from(sorted(PROFILES))
 RESOURCES = st.sampled_from([VMS[:1], VMS[:1], VMS[1:], VMS[1:], VMS, VMS[::-1]])
 SECONDS = st.sampled_from([1, 1, 2, 3, 5, 12, 25, 40, 70, 130])
 ENDS = st.sampled_from([SUCCEEDED, SUCCEEDED, SUCCEEDED, FAILED])
+STUCK = st.sampled_from([{DOCUMENT}, {DOCUMENT, INSTANCE, APPROVAL}, {APPROVAL}, {INSTANCE}, set()])
 NOTICES = st.sampled_from([3.0, 20.0, 60.0, 300.0, 900.0, 900.0])
 
 
@@ -49,9 +52,11 @@ class RunnerMachine(RuleBasedStateMachine):
     @initialize(vm=st.sampled_from(VMS), first_events=st.sampled_from([0.0, 0.0, 90.0]))
     def begin(self, vm: str, first_events: float) -> None:
         self.vm = vm
-        self.world = World(settings=Settings(switch_off=None, first_events=first_events))
+        self.hook_seconds: float | None = None  # how long new hooks take, if not for ever
+        self.world = World(self.plan, settings=Settings(switch_off=None, first_events=first_events))
         self.world.model.request(vm)
         self.judge = Judge(vm)
+        self.punctual = NobodyWaits()
         self.instance = self.run_it()
 
     def run_it(self) -> Instance:
@@ -212,6 +217,28 @@ class RunnerMachine(RuleBasedStateMachine):
             for hook in self.world.running():
                 self.end(hook, SUCCEEDED)
 
+    def plan(self, hook: Hook) -> None:
+        if self.hook_seconds is not None:
+            hook.ends_at = hook.started_at + self.hook_seconds
+
+    @rule(
+        seconds=SECONDS,
+        stuck=STUCK,
+        latency=st.sampled_from([0.0, 0.02, 0.7, 3.0]),
+        hook_seconds=st.sampled_from([None, 0.0, 0.5, 0.5, 4.0]),
+    )
+    def pass_time_with_a_slow_service(
+        self, seconds: int, stuck: set[str], latency: float, hook_seconds: float | None
+    ) -> None:
+        """Some requests get no answer, the others take a while; hooks end in between."""
+        world = self.world
+        world.stuck, world.latency, self.hook_seconds = frozenset(stuck), latency, hook_seconds
+        end = world.now + seconds
+        with world.driven(), leftovers_in(world):
+            while world.now < end:
+                self.instance.runner.turn()
+        world.stuck, world.latency, self.hook_seconds = frozenset(), 0.0, None
+
     @rule(seconds=SECONDS)
     def freeze(self, seconds: int) -> None:
         self.world.clock.advance(seconds)
@@ -264,6 +291,7 @@ class RunnerMachine(RuleBasedStateMachine):
     @invariant()
     def promises_are_kept(self) -> None:
         self.judge.read(self.world.ledger)
+        self.punctual.read(self.world.ledger)
 
     @invariant()
     def states_tell_the_truth(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from forewarn.emulator.lifecycle import SCHEDULED
 from forewarn.emulator.spec import EventSpec
 from forewarn.runner.executor import FAILED, SUCCEEDED
+from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
 from forewarn.runner.spool import Request
 from tools.runner_profiles import PROFILES
 from tools.runner_world import VMS, Entry, Hook, World
@@ -55,7 +56,9 @@ class Change(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """For so long the service answers nothing (``away``), or no approval: ``failed``, or taken and the answer lost."""
+    """For so long the service answers nothing (``away``: with an error; ``stuck``: it says nothing at all), or no
+    approval: ``failed``, or taken and the answer lost.
+    """
 
     at: float
     seconds: float
@@ -65,6 +68,8 @@ class Silence(NamedTuple):
         """Let it begin, or end."""
         if self.fault == "away":
             world.read_fault = 503 if silent else None
+        elif self.fault == "stuck":
+            world.stuck = frozenset({DOCUMENT, INSTANCE, APPROVAL} if silent else ())
         else:
             world.post_fault = self.fault if silent else None
 
@@ -82,7 +87,7 @@ class Script(NamedTuple):
     @property
     def answers(self) -> bool:
         """Whether every poll is answered."""
-        return all(silence.fault != "away" for silence in self.silences)
+        return all(silence.fault not in ("away", "stuck") for silence in self.silences)
 
     @property
     def vm(self) -> str:
@@ -149,6 +154,8 @@ def make_script(seed: int) -> Script:
         silences.append(Silence(chance.choice([0.0, 5.0, 10.0]), 6.0, chance.choice(["failed", "lost"])))
     if chance.random() < 0.1:
         silences.append(Silence(chance.choice([2.0, 12.0, 25.0]), chance.choice([6.0, 90.0]), "away"))
+    if chance.random() < 0.2:
+        silences.append(Silence(chance.choice([0.0, 2.0, 8.0]), chance.choice([4.0, 40.0]), "stuck"))
     changes = tuple(change for planned in events for change in _changes(chance, planned))
     reloads: tuple[tuple[float, int], ...] = ()
     if chance.random() < 0.3:

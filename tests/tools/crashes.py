@@ -34,6 +34,7 @@ from typing import Any, Callable, NamedTuple
 
 import forewarn.runner.drill  # noqa: F401 - imported once, not by each child
 import pytest
+from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.retry import LONGEST_DELAY_SECONDS
 from forewarn.runner.journal_reader import JournalReader
 from forewarn.runner.spool import Record, Spool
@@ -42,6 +43,7 @@ from tools.promises import BrokenPromise, Judge
 from tools.promptness import act_promptly
 from tools.runner_profiles import GENERATIONS, policies
 from tools.runner_world import Entry, Instance, World, leftovers_in, new_runner
+from tools.waiting_promises import NobodyWaits
 from tools.watched_journals import WatchedJournal
 
 LONGEST_SECONDS = 1200.0
@@ -143,7 +145,7 @@ class Scene:
             lambda: self._look(world, made[0]),
         )
         made.append(new)
-        with leftovers_in(world), _points_of_drills(world):
+        with leftovers_in(world), _points_of_drills(world), world.driven():
             new.runner.run(1.0)
         self._points.write_text(str(reached))
         return 0 if _at_rest(world, new, self.script) else _NOT_ENDED
@@ -192,7 +194,8 @@ def _append(file: int, entry: Entry) -> None:
 def _at_rest(world: World, instance: Instance, script: Script) -> bool:
     conductor = instance.parts.conductor
     pending = [planned.at for planned in script.events] + [drill.at + 2.0 for drill in script.drills]
-    pending += [silence.at + silence.seconds + LONGEST_DELAY_SECONDS for silence in script.silences]
+    longest = LONGEST_DELAY_SECONDS + READ_TIMEOUT_SECONDS
+    pending += [silence.at + silence.seconds + longest for silence in script.silences]
     return (
         world.now > max(pending) + 2.0
         and not any(life.listed for life in world.model.events.values())
@@ -228,6 +231,7 @@ def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
             finally:  # if it did not end well, what it did before that may tell why
                 ledger = scene.ledger()
                 judge = Judge(script.vm).read(ledger)
+                NobodyWaits().read(ledger)
             judge.over()
             if script.answers:
                 act_promptly(judge)

@@ -125,6 +125,9 @@ class Judge:
     def _rehearse(self, at: float, event: str) -> None:
         """A drill is asked for: nothing to judge."""
 
+    def _driven(self, at: float, on: bool) -> None:
+        """Time passes in the runner's own loop, or does no more: ``tools.waiting_promises`` judges that."""
+
     def _trouble(self, at: float) -> None:
         self.trouble = True
 
@@ -336,15 +339,16 @@ class Judge:
     def _restarted_since(self, moment: float) -> bool:
         return any(entry.kind == "run" and entry.at >= moment for entry in self.entries)
 
-    def _end(self, at: float, uid: int, result: str) -> None:
+    def _end(self, at: float, uid: int, result: str, late: float = 0.0) -> None:
         if uid in self._by_uid:
             attempt = self._by_uid[uid]
             attempt.result, attempt.result_at = result, at
 
     # Approvals
 
-    def _post(self, at: float, ids: list[str], result: str, age: float, wall: float) -> None:
+    def _post(self, at: float, ids: list[str], result: str, age: float, wall: float, after: str) -> None:
         self.demand(age < _TINY, "an approval rests on a fresh document", ids)
+        self.demand(after == "document", "an approval is the first request after its document", ids, "after", after)
         for event_id in ids:
             listing = self.listed.get((False, event_id.lower()))
             self.demand(listing is not None, "no approval for what is not listed, nor for a drill", event_id)

@@ -23,6 +23,7 @@ from forewarn.emulator.lifecycle import UnknownNameError
 from forewarn.emulator.model import Model
 from forewarn.emulator.spec import Settings, VmSpec
 from forewarn.events import LATEST_API_VERSION, Document, Event, Vm, parse_document
+from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
 from forewarn.imds.limiter import READ_RESERVE, Limiter
 from forewarn.runner import assembly, conductor
@@ -35,7 +36,8 @@ from forewarn.runner.hooks import Command
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal import Journal
 from forewarn.runner.loop import Parts, Reloaded, Runner
-from forewarn.runner.poller import Identity
+from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
+from forewarn.runner.requester import APPROVAL, INSTANCE, Answer
 from tools.runner_profiles import policies
 from tools.scripted_clocks import ScriptedClocks
 
@@ -112,6 +114,9 @@ class World:
         self.read_fault: int | None = None
         self.post_fault: str | None = None  # "failed", "lost"
         self.unreadable: frozenset[str] = frozenset()  # ids, in lower case, whose entries nobody can read
+        self.latency = 0.0  # seconds that each request takes
+        self.stuck: frozenset[str] = frozenset()  # requests, as in runner.requester, that get no answer
+        self.driven_since: float | None = None  # the time passes in the runner's own loop
         self.not_startable = False  # the next hook cannot be started
         self.failed_starts = 0
         self.at_point: Callable[[str], None] = lambda what: None
@@ -130,6 +135,21 @@ class World:
         """Return the clocks of this boot."""
         booted_at = self.booted_at
         return ScriptedClocks(lambda: self.now - booted_at, lambda: self.wall, f"boot-{self.boot}")
+
+    @contextmanager
+    def driven(self) -> Iterator[None]:
+        """Around what lets time pass in the runner's own loop alone: then it has to be in time."""
+        self.driven_since = self.now
+        self.note("driven", on=True)
+        try:
+            yield
+        finally:
+            self.driven_since = None
+            self.note("driven", on=False)
+
+    def late(self, hook: Hook) -> float:
+        """Return for how long the runner could have known of a hook's end."""
+        return 0.0 if self.driven_since is None else self.now - max(hook.over_at, self.driven_since)
 
     def note(self, kind: str, **fields: Any) -> None:
         """Write an entry into the ledger."""
@@ -210,6 +230,9 @@ class World:
 class WorldClient:
     """A client of the world's service, for the runner of one VM. Requests take no time, but keep to the budget."""
 
+    asked = ""  # what the latest request was for
+    paid = False  # for the request that is made next
+
     def __init__(self, world: World, vm: str) -> None:
         self.limiter = Limiter(clock=lambda: world.now)
         self.world = world
@@ -218,6 +241,9 @@ class WorldClient:
         self._read_at = -NEVER
 
     def _take(self, reserve: float) -> None:
+        if self.paid:
+            self.paid = False
+            return
         wait = self.limiter.delay(reserve=reserve)
         self.world.clock.advance(wait)
         assert self.limiter.take(reserve=reserve)
@@ -225,7 +251,7 @@ class WorldClient:
     def read_once(self) -> Document:
         self._take(READ_RESERVE)
         world = self.world
-        world.model.settle()  # what happens to the service by now may be that it answers again
+        world.model.settle()
         if world.read_fault is not None:
             kind = LastingFault if world.read_fault in (400, 403) else PassingFault
             raise kind(f"answered {world.read_fault}", "", kind=HTTP, status=world.read_fault)
@@ -239,13 +265,15 @@ class WorldClient:
         world = self.world
         world.at_point("before a POST")
         result, fault = self._approve(ids)
-        world.note("post", ids=list(ids), result=result, age=world.now - self._read_at, wall=world.wall)
+        world.note(
+            "post", ids=list(ids), result=result, age=world.now - self._read_at, wall=world.wall, after=self.asked
+        )
         world.at_point("after a POST")
         if fault is not None:
             raise fault
 
     def _approve(self, ids: Sequence[str]) -> tuple[str, Fault | None]:
-        trouble = self.world.post_fault
+        trouble = "lost" if APPROVAL in self.world.stuck else self.world.post_fault
         if trouble == "failed":
             return "failed", PassingFault("answered 503", "", kind=HTTP, status=503)
         try:
@@ -255,6 +283,7 @@ class WorldClient:
         return ("lost", PassingFault("no answer", "", kind=TIMEOUT)) if trouble == "lost" else ("taken", None)
 
     def instance(self, patience_seconds: float = 0.0) -> Vm:
+        self.paid = False
         return Vm(name=self.vm)
 
     def close(self) -> None:
@@ -280,6 +309,63 @@ def show(world: World, document: Document, source: str, watcher: Any) -> None:
     if shown != watcher._shown:
         watcher._shown = shown
         world.note("document", source=source, events=events, unreadable=bool(document.problems))
+
+
+class WorldRequester:
+    """Makes requests that take the world's time, for one runner. An approval has its effect where it begins."""
+
+    def __init__(self, world: World, client: WorldClient, clock: Callable[[], float]) -> None:
+        self.due = NEVER  # when the request that is under way is answered
+        self._world = world
+        self._client = client
+        self._clock = clock
+        self._request: Callable[[], object] | None = None
+        self._made: tuple[object, Fault | None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self._request is not None
+
+    @property
+    def answered(self) -> bool:
+        return self.busy and self._world.now >= self.due - _TICK
+
+    def begin(self, what: str, request: Callable[[], object]) -> None:
+        assert not self.busy, "one request at a time"
+        world = self._world
+        world.model.settle()  # what happens to the service by now may be that it answers again
+        seconds = world.latency
+        self._made = None
+        if what in world.stuck:
+            seconds = IDENTITY_TIMEOUT_SECONDS if what == INSTANCE else READ_TIMEOUT_SECONDS
+            self._made = (None, PassingFault("no answer", "", kind=TIMEOUT))
+        if what == APPROVAL:
+            self._made = self._make(request)
+        elif self._client.limiter.take(reserve=READ_RESERVE):
+            self._client.paid = self._made is None
+        else:
+            seconds += self._client.limiter.delay(reserve=READ_RESERVE)
+        self._client.asked = what
+        self.due, self._request = world.now + seconds, request
+
+    def take(self) -> Answer:
+        assert self.answered
+        assert self._request is not None
+        value, fault = self._made or self._make(self._request)
+        at = self._clock() - (self._world.now - self.due)
+        self.due, self._request = NEVER, None
+        return Answer(value, fault, at)
+
+    def wait(self, seconds: float) -> bool:
+        self._world.clock.advance(max(0.0, min(self.due, self._world.now + seconds) - self._world.now))
+        return self.answered
+
+    @staticmethod
+    def _make(request: Callable[[], object]) -> tuple[object, Fault | None]:
+        try:
+            return request(), None
+        except Fault as fault:
+            return None, fault
 
 
 class WorldExecutor:
@@ -338,7 +424,7 @@ class WorldExecutor:
             elif hook.over is not None:
                 del self._hooks[token]
                 hook.collected = True
-                self._world.note("end", uid=hook.uid, result=hook.over)
+                self._world.note("end", uid=hook.uid, result=hook.over, late=self._world.late(hook))
                 self._world.at_point(f"end of {hook.name}")
                 code = {SUCCEEDED: 0, FAILED: 1}.get(hook.over)
                 reason = "" if hook.over == SUCCEEDED else f"{hook.over}: it is a test"
@@ -377,19 +463,28 @@ class Lines:
 
 
 class VirtualStop:
-    """Stands for signals, and for waiting: a wait moves the world's clock, up to the end of the next hook."""
+    """Stands for signals, and for waiting: a wait moves the world's clock, up to the end of the next hook, or an answer
+    of the service.
+    """
 
-    def __init__(self, world: World, executor: WorldExecutor, until: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        world: World,
+        executor: WorldExecutor,
+        requester: WorldRequester,
+        until: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.received: str | None = None
         self.reload = False
         self._world = world
         self._executor = executor
+        self._requester = requester
         self._until = until
         self._spins = 0  # waits in a row that took no time
 
     def wait(self, seconds: float) -> None:
         before = self._world.now
-        end = min(before + seconds, max(before, self._executor.next_end()))
+        end = min(before + seconds, max(before, min(self._executor.next_end(), self._requester.due)))
         self._world.clock.advance(max(end - before, _TICK if seconds > 0 else 0.0))
         self._spins = self._spins + 1 if self._world.now - before <= _TICK else 0
         assert self._spins < 1000, "the runner spins: it waits for what does not come"
@@ -424,9 +519,10 @@ def new_runner(
     """Put a runner together on a state directory, as ``forewarn run`` does."""
     clocks = world.clocks()
     executor = WorldExecutor(world)
-    stop = VirtualStop(world, executor, until)
-    log = Lines()
     client: Any = WorldClient(world, vm)
+    requester = WorldRequester(world, client, clocks.monotonic)
+    stop = VirtualStop(world, executor, requester, until)
+    log = Lines()
     beat = read_heartbeat(directory)
     last_poll = None
     if beat is not None and beat.fields.get("last_good_poll") is not None:
@@ -447,7 +543,7 @@ def new_runner(
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)
         patch.setattr(assembly, "Journal", journal)
         identity = Identity(client, None, log, clocks.monotonic)
-        equipment = Equipment(clocks, log, directory=directory)
+        equipment = Equipment(clocks, log, directory=directory, requester=requester)
         parts = assemble(client, identity, policies(generation), stop, stop.wake, equipment)
         down = downtime(beat, clocks) if beat else None
         runner = Runner(parts, stop, reload=reload, last_poll=last_poll, down_seconds=down)

@@ -295,3 +295,14 @@ def test_another_process_of_the_same_number_is_left_alone() -> None:
     finally:
         process.kill()
         process.wait(PATIENCE_SECONDS)
+
+
+def test_a_leftover_that_nobody_has_waited_for_is_not_waited_for_either() -> None:
+    """Its parent is gone, and whoever took it on may take seconds: recovery after a restart is not to wait for that."""
+    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+    found = identity(process.pid)
+    assert found is not None
+    begin = time.monotonic()
+    assert end_leftover(process.pid, found.start, 5.0)  # a zombie until this test waits for it
+    assert time.monotonic() - begin < 2
+    process.wait(10)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the runner says to the service and hears from it: a document, who this VM is, an approval.
 
-One request follows another, and the main thread waits for none. An approval is the first request after the document that
-the decision rests on; while it is under way no other document is asked for.
+One request follows another, and the main thread waits for none. An approval is the first request after the document
+that the decision rests on; while it is under way no other document is asked for.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Exchange:
     """For the main thread alone. ``process`` decides about a document and returns the events to approve, grouped by
     request; ``polled`` hears of each poll why it failed, or None.
 
-    ``ended`` is set whenever nothing more is to be asked until the next poll, and ``hurried`` if that should come as soon
-    as the request budget lets it.
+    ``ended`` is set whenever nothing more is to be asked until the next poll, and ``hurried`` if that should come as
+    soon as the request budget lets it.
     """
 
     def __init__(

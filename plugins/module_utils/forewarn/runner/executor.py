@@ -17,7 +17,17 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from .hooks import Command
-from .processes import CAN_POLL, Output, Streams, exit_descriptor, identity, signal_group, spawn, why_not_started
+from .processes import (
+    CAN_POLL,
+    Output,
+    Streams,
+    exit_descriptor,
+    group_lives,
+    identity,
+    signal_group,
+    spawn,
+    why_not_started,
+)
 
 if TYPE_CHECKING:
     import subprocess
@@ -136,7 +146,7 @@ def end_leftover(pid: int, pid_started: int | None, grace_seconds: float = _LEFT
     for number in (signal.SIGTERM, signal.SIGKILL):
         signal_group(pid, number)
         deadline = time.monotonic() + grace_seconds
-        while _is_leader(pid, pid_started) or (number == signal.SIGTERM and signal_group(pid, 0)):
+        while _is_leader(pid, pid_started) or (number == signal.SIGTERM and group_lives(pid)):
             if time.monotonic() >= deadline:
                 break
             time.sleep(_LOOK_SECONDS)  # it is no child of ours: nothing tells when it ends

@@ -126,7 +126,7 @@ def write_all(descriptor: int, data: bytes) -> None:
     while data:
         try:
             data = data[os.write(descriptor, data) :]
-        except BlockingIOError:  # somebody else has made it one that does not wait
+        except BlockingIOError:  # noqa: PERF203 - somebody else has made it one that does not wait
             select.select([], [descriptor], [])
 
 

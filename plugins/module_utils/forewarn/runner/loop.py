@@ -187,8 +187,9 @@ class Runner:
     def _stopped(self) -> None:
         parts = self._parts
         parts.housekeeping.stopping()
+        until = parts.clocks.monotonic() + STOP_PATIENCE_SECONDS
         parts.executor.close()  # what it ends runs again: the journal says that it was running
-        self._exchange.abandon(STOP_PATIENCE_SECONDS)
+        self._exchange.abandon(max(0.0, until - parts.clocks.monotonic()))
         parts.log.info("stopped", signal=self._stop.received)
         parts.journal.note("runner-stopped", None, signal=self._stop.received)
         parts.journal.commit()

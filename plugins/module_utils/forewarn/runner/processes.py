@@ -120,6 +120,20 @@ def signal_group(process_group: int, number: int) -> bool:
     return True
 
 
+def group_lives(process_group: int) -> bool:
+    """Tell whether a process of a group is left that runs: one that has ended stays in it until it is waited for."""
+    if not signal_group(process_group, 0):
+        return False
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+    except OSError:
+        return True
+    found = [identity(number) for number in numbers]
+    if all(each is None for each in found):  # it is another kind of /proc
+        return True
+    return any(each is not None and each.group == process_group and each.state not in "ZX" for each in found)
+
+
 def exit_descriptor(pid: int) -> int | None:
     """Return what can be polled for the end of a child; None where the system cannot do that (before Linux 5.3)."""
     try:

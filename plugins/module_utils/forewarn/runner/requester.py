@@ -85,8 +85,8 @@ class InlineRequester:
             raise ValueError("there is no answer")
         return answer
 
-    def wait(self, seconds: float) -> bool:
-        """Return whether there is an answer; nothing has to be waited for."""
+    def wait(self, seconds: float) -> bool:  # noqa: ARG002 - nothing has to be waited for
+        """Return whether there is an answer."""
         return self._answer is not None
 
 
@@ -100,6 +100,7 @@ class ThreadRequester:
         self._wake = wake
         self._clock = clock
         self._thread: threading.Thread | None = None
+        self._news: threading.Condition  # with the thread
         self._begun = False
         self._request: Callable[[], object] | None = None
         self._answer: tuple[Answer | None, BaseException | None] | None = None

@@ -1,0 +1,121 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from forewarn.imds.errors import PassingFault
+from forewarn.imds.limiter import Limiter
+from forewarn.runner.requester import APPROVAL, DOCUMENT, InlineRequester, Requester, ThreadRequester
+
+
+@pytest.fixture(params=["inline", "thread"])
+def requester(request: pytest.FixtureRequest) -> Requester:
+    return InlineRequester() if request.param == "inline" else ThreadRequester(lambda: None)
+
+
+def fail() -> None:
+    raise PassingFault("no answer", kind="timeout")
+
+
+def test_an_answer_is_there_once_and_with_its_time(requester: Requester) -> None:
+    assert not requester.busy
+    before = time.monotonic()
+    requester.begin(DOCUMENT, lambda: 42)
+    assert requester.busy
+    assert requester.wait(10)
+    answer = requester.take()
+    assert (answer.value, answer.fault) == (42, None)
+    assert before <= answer.at <= time.monotonic()
+    assert not requester.busy
+    assert not requester.answered
+    with pytest.raises(ValueError, match="no answer"):
+        requester.take()
+
+
+def test_a_fault_is_an_answer_and_a_defect_is_raised_where_it_is_taken() -> None:
+    requester = ThreadRequester(lambda: None)
+    requester.begin(DOCUMENT, fail)
+    assert requester.wait(10)
+    fault = requester.take().fault
+    assert fault is not None
+    assert fault.kind == "timeout"
+    requester.begin(DOCUMENT, lambda: [][1])
+    assert requester.wait(10)
+    with pytest.raises(IndexError):
+        requester.take()
+    requester.begin(DOCUMENT, lambda: 1)
+    assert requester.wait(10), "the thread lives on"
+
+
+def test_there_is_one_request_at_a_time(requester: Requester) -> None:
+    requester.begin(DOCUMENT, lambda: 1)
+    with pytest.raises(ValueError, match="approval"):
+        requester.begin(APPROVAL, lambda: 2)
+
+
+def test_whoever_waits_is_woken_when_the_answer_is_there() -> None:
+    woken = threading.Event()
+    go = threading.Event()
+    requester = ThreadRequester(woken.set)
+    begin = time.monotonic()
+    requester.begin(DOCUMENT, lambda: go.wait(20))
+    assert time.monotonic() - begin < 5, "the main thread goes on"
+    assert not requester.wait(0.05)
+    assert not woken.is_set()
+    go.set()
+    assert woken.wait(10)
+    assert requester.answered
+
+
+def test_where_no_thread_can_be_started_that_is_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    requester = ThreadRequester(lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        requester.begin(DOCUMENT, lambda: 1)
+        fault = requester.take().fault
+        assert fault is not None
+        assert "can't start new thread" in fault.message
+    requester.begin(DOCUMENT, lambda: 2)
+    assert requester.wait(10)
+    assert requester.take().value == 2
+
+
+def test_the_end_of_the_process_does_not_wait_for_a_request() -> None:
+    program = (
+        "import time\n"
+        "from forewarn.runner.requester import ThreadRequester\n"
+        "requester = ThreadRequester(lambda: None)\n"
+        "requester.begin('document', lambda: time.sleep(60))\n"
+    )
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+    assert time.monotonic() - begin < 20
+
+
+def test_the_budget_is_kept_by_several_threads_together() -> None:
+    limiter = Limiter(capacity=1000.0, refill_per_second=1e-9)
+    taken: list[int] = []
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+
+        def work() -> None:
+            taken.append(sum(limiter.take() for _ in range(2000)))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switching)
+    assert sum(taken) == 1000
