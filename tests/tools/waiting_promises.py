@@ -21,8 +21,8 @@ CAUSES = frozenset({"document", "driven", "end", "exit", "leftover", "rehearse",
 _AT_AN_AGE = frozenset(
     name
     for profile in PROFILES.values()
-    if profile.after
     for stage in profile.stages
+    if profile.after or stage.within is not None
     for name in (*stage.prepare, *stage.recover)
 )
 
