@@ -21,6 +21,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from tools.runner_process import Process, Start
+from tools.waiting import wait_until
 
 POLICY = """
 name: drains
@@ -236,6 +237,7 @@ def test_killed_in_the_middle_it_goes_on_and_recovers_nothing(
     runner = start("--artifact", str(artifact), "--dry-run")
     event = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
     runner.wait_for("would-run", event_id=event)
+    wait_until(lambda: forewarn("history", "--event", event).returncode == 0)
     stop(runner, signal.SIGKILL)
     runner = start("--artifact", str(artifact), "--dry-run")
     assert runner.wait_for("resumed")["event_id"] == event

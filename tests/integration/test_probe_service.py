@@ -158,6 +158,7 @@ def test_a_restart_in_the_middle_does_not_open_the_door(
     second.runner.wait_for("resumed")
     second.runner.wait_for("document")
     assert second() == 503
+    second.runner.wait_for("decision", status="Started")
     emulator.finish(event)
     wait_until(lambda: second() == 200)
 

@@ -158,6 +158,18 @@ def live_through_a_reboot(lab: Lab, host: Host) -> None:
     host.wait_for(lambda: not status(host)["events"])
 
 
+def test_hooks_share_the_units_memory_and_die_alone(lab: Lab) -> None:
+    for host in lab.hosts:
+        shown = host.properties("forewarn", "MemoryMax", "TasksMax", "OOMPolicy", "OOMScoreAdjust")
+        assert shown == {
+            "MemoryMax": str(512 * 2**20),
+            "TasksMax": "512",
+            "OOMPolicy": "continue",
+            "OOMScoreAdjust": "-500",
+        }
+        assert "time-sync.target" in host.properties("forewarn", "After")["After"].split()
+
+
 def test_an_event_is_decided_drained_approved_and_recovered(lab: Lab, playbooks: Playbooks) -> None:
     for host in lab.hosts:
         live_through_a_reboot(lab, host)
@@ -257,6 +269,50 @@ def test_the_fleet_is_shown_in_the_terminal_and_on_a_page(lab: Lab, playbooks: P
     assert "Reboot finished" in content
     assert not re.search(r"(?:src|href)=|https?://|<script", content)
     lab.emulator.cancel(event_id)
+
+
+def test_a_dry_run_is_healthy_shown_probed_and_made_live_again(lab: Lab, playbooks: Playbooks) -> None:
+    host = lab.host("web_1")
+    probed = {**VARIABLES, "runner_probe_listen": "0.0.0.0:9780"}
+
+    def ask(path: str) -> str:
+        """Return the status that is answered at the address that other machines use."""
+        url = f"http://{host.address}:9780/{path}"
+        script = f"""
+import urllib.error, urllib.request
+try: print(urllib.request.urlopen("{url}", timeout=10).status)
+except urllib.error.HTTPError as error: print(error.code)
+"""
+        return host.ssh(f"python3 -c '{script}'").stdout.strip()
+
+    live = len(json.loads(host.ssh("forewarn history --json").stdout)["events"])
+    played = playbooks.play(ROLLOUT, {**probed, "runner_dry_run": True}, "--limit", "web_1")
+    assert played.changed()["web_1"] > 0
+    assert "It is a dry run: nothing is approved and no hook runs." in played.text
+    assert playbooks.play(ROLLOUT, {**probed, "runner_dry_run": True}, "--limit", "web_1").changed() == {"web_1": 0}
+    found = status(host)
+    assert (found["runner"]["dry_run"], found["problems"]) == (True, [])
+    assert found["state_directory"] == "/var/lib/forewarn/dry-run"
+    assert (ask("healthz"), ask("readyz")) == ("200", "200")
+
+    calls = host.ssh("touch /var/log/hooks/calls; cat /var/log/hooks/calls").stdout
+    event_id = lab.emulator.schedule("Reboot", ["web_1"])
+    host.wait_for(lambda: status(host)["events"] and status(host)["events"][0]["would"])
+    assert "run prepare hook run /usr/local/bin/hook" in status(host)["events"][0]["would"]
+    shown = playbooks.play("forewarn.azure.status", {"forewarn_hosts": "web_1"})
+    assert re.search(r"web_1 +running, dry run +ok", shown.text), shown.text
+    lab.emulator.start(event_id)
+    host.wait_for(lambda: ask("readyz") == "503")
+    lab.emulator.finish(event_id)
+    host.wait_for(lambda: ask("readyz") == "200")
+    assert host.read("/var/log/hooks/calls") == calls
+
+    assert playbooks.play(ROLLOUT, VARIABLES, "--limit", "web_1").changed()["web_1"] > 0
+    found = status(host)
+    assert (found["runner"]["dry_run"], found["state_directory"]) == (False, "/var/lib/forewarn")
+    assert len(json.loads(host.ssh("forewarn history --json").stdout)["events"]) == live
+    (past,) = json.loads(host.ssh("forewarn history --dry-run --json").stdout)["events"]
+    assert (past["event_id"], past["approvals"]) == (event_id, 0)
 
 
 def test_nothing_is_left_but_the_journal(lab: Lab, playbooks: Playbooks) -> None:

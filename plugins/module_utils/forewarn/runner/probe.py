@@ -137,7 +137,7 @@ class ProbeServer:
             self._drop(connection, selector)
 
     def _accept(self, listener: socket.socket, selector: selectors.BaseSelector) -> None:
-        for _ in range(_AT_ONCE):
+        for _number in range(_AT_ONCE):
             try:
                 connected = listener.accept()[0]
             except (BlockingIOError, ConnectionError):

@@ -1,0 +1,191 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The state directory of a dry run, and when it says which hooks it would run."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from forewarn.cli import main as cli
+from forewarn.errors import InputError
+from forewarn.events import Event
+from forewarn.runner import dryrun
+from forewarn.runner.life import Life
+from forewarn.runner.log import Log
+from forewarn.runner.nojournal import NoJournal
+from forewarn.runner.pretence import Pretence
+from tools.recorded_state import DRAIN, UNDRAIN, HandClocks, Recorded, decided, planned
+
+
+class Asks(NamedTuple):
+    """What is read of a verdict."""
+
+    policy: str = "web-tier"
+    rule: str = "drain"
+    prepare: tuple[dict[str, Any], ...] = (DRAIN,)
+    recover: tuple[dict[str, Any], ...] = (UNDRAIN,)
+    prepare_within_seconds: float | None = None
+
+
+class Said:
+    """A pretence, and what it said."""
+
+    def __init__(self) -> None:
+        self._stream = io.StringIO()
+        self._pretence = Pretence(NoJournal(), Log(self._stream, "json"))
+        self._life = Life(1, Event("A"), HandClocks().stamp())
+
+    def prepare(self, *verdicts: Asks, notice: float | None = 900.0) -> list[tuple[str, list[str]]]:
+        self._pretence.prepare(self._life, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read
+        return self._said()
+
+    def gone(self) -> list[tuple[str, list[str]]]:
+        self._pretence.gone(self._life)
+        return self._said()
+
+    def _said(self) -> list[tuple[str, list[str]]]:
+        lines = [json.loads(line) for line in self._stream.getvalue().splitlines()]
+        self._stream.truncate(0)
+        self._stream.seek(0)
+        return [(line["phase"], line["hooks"]) for line in lines]
+
+
+def test_hooks_are_said_once_and_recoveries_when_the_event_has_gone() -> None:
+    said = Said()
+    assert said.prepare(Asks()) == [("prepare", ["run /usr/local/bin/drain --wait"])]
+    assert said.prepare(Asks()) == []
+    assert said.prepare(Asks(), Asks(rule="other", prepare=(UNDRAIN,), recover=())) == [
+        ("prepare", ["run /usr/local/bin/undrain"])
+    ]
+    assert said.gone() == [("recover", ["run /usr/local/bin/undrain"])]
+    assert said.gone() == []
+
+
+def test_what_never_was_due_is_not_recovered() -> None:
+    said = Said()
+    later = Asks(prepare_within_seconds=600.0)
+    assert said.prepare(later, notice=601.0) == []
+    assert said.gone() == []
+    assert said.prepare(later, notice=600.0) == [("prepare", ["run /usr/local/bin/drain --wait"])]
+    assert said.gone() == [("recover", ["run /usr/local/bin/undrain"])]
+
+
+def test_without_a_not_before_it_is_due_at_once() -> None:
+    assert Said().prepare(Asks(prepare_within_seconds=600.0), notice=None) != []
+
+
+def test_a_directory_is_marked_once_and_for_good(tmp_path: Path) -> None:
+    assert not dryrun.is_marked(str(tmp_path))
+    for _ in range(2):
+        dryrun.claim(str(tmp_path), dry_run=True)
+        assert (tmp_path / "mode").read_text() == "dry-run\n"
+        assert (tmp_path / "mode").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="is that of a dry run: what is kept there was never done"):
+        dryrun.claim(str(tmp_path), dry_run=False)
+
+
+@pytest.mark.parametrize("kept", ["journal.db", "heartbeat"])
+def test_what_a_live_runner_has_kept_is_not_marked(tmp_path: Path, kept: str) -> None:
+    (tmp_path / kept).touch()
+    dryrun.claim(str(tmp_path), dry_run=False)
+    with pytest.raises(InputError, match="is that of a live runner"):
+        dryrun.claim(str(tmp_path), dry_run=True)
+    assert not dryrun.is_marked(str(tmp_path))
+
+
+def test_one_that_cannot_be_marked_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be marked as that of a dry run"):
+        dryrun.claim(str(tmp_path / "missing"), dry_run=True)
+
+
+def test_a_link_in_the_place_of_the_mark_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "mode").symlink_to(tmp_path / "elsewhere")
+    dryrun.claim(str(tmp_path), dry_run=True)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+# Comparing
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> tuple[Recorded, Recorded]:
+    """Return the state of a live runner and of its dry run."""
+    live, dry = tmp_path / "live", tmp_path / "live" / "dry-run"
+    dry.mkdir(parents=True)
+    dryrun.claim(str(dry), dry_run=True)
+    return Recorded(live), Recorded(dry)
+
+
+def compare(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str]:
+    code = cli.main(["history", "--state", both[0].directory, "--since", "2020-01-01", "--compare", *more])
+    return code, capsys.readouterr().out
+
+
+def decision(state: Recorded, event_id: str, status: str = "Scheduled", **fields: Any) -> None:
+    life = state.life(event_id, plan=[planned("prepare", DRAIN)] if fields.pop("drains", False) else [])
+    state.note("decision", life, status=status, **decided("approve", **fields))
+
+
+def test_the_same_words_are_the_same(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]) -> None:
+    for state in both:
+        decision(state, "A1")
+    code, out = compare(both, capsys)
+    assert (code, out.splitlines()[-1]) == (0, "1 event: 1 the same, 0 different, 0 decided by one alone.")
+    assert out.startswith("Reboot  A1  same\n")
+
+
+@pytest.mark.parametrize("other", [{"output": "hold"}, {"rule": "late"}, {"policy": "db"}, {"drains": True}])
+def test_other_words_are_a_difference(
+    both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str], other: dict[str, Any]
+) -> None:
+    decision(both[0], "A1", **other)
+    decision(both[1], "A1")
+    code, out = compare(both, capsys)
+    assert (code, "1 different" in out) == (1, True)
+
+
+def test_the_last_decision_before_the_start_counts(
+    both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for state, first in zip(both, ("hold", "approve")):
+        life = state.life("A1")
+        for status, output in (("Scheduled", first), ("Scheduled", "approve"), ("Started", first)):
+            state.note("decision", life, status=status, **decided("approve", output=output))
+    assert compare(both, capsys)[0] == 0
+
+
+def test_an_event_of_one_alone_is_no_difference_and_drills_are_left_out(
+    both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]
+) -> None:
+    decision(both[0], "A1")
+    both[0].life("drill-1", drill=True)
+    code, out = compare(both, capsys)
+    assert (code, out.splitlines()[-1]) == (0, "1 event: 0 the same, 0 different, 1 decided by one alone.")
+    assert "  dry run  did not see it" in out
+
+
+def test_two_of_a_kind_are_called_by_their_directories(
+    both: tuple[Recorded, Recorded], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    decision(Recorded(other), "A1")
+    decision(both[0], "A1")
+    code, out = compare(both, capsys, str(other), "--json")
+    (row,) = json.loads(out)["events"]
+    assert (code, [side["name"] for side in row["sides"]]) == (0, [both[0].directory, str(other)])
+
+
+def test_documents_are_of_one_runner(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]) -> None:
+    assert compare(both, capsys, "--documents")[0] == 2
+
+
+def test_without_a_dry_run_there_is_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = Recorded(tmp_path)
+    assert cli.main(["history", "--state", state.directory, "--compare"]) == 2
+    assert f"{tmp_path}/dry-run" in capsys.readouterr().err
