@@ -35,14 +35,19 @@ ALL_CALLS = list(calls())
 # Google's engine fails where a text is cut from before its end up to its end; by the extension's definition (and in
 # cel-go) only an end beyond the text is an error.
 GOOGLE_DEFECT = "<start> or <end> is greater than <string>.size()"
+# And it gives up the whole evaluation for a key given twice, an error that && and its like absorb as any other.
+DUPLICATE = "ALREADY_EXISTS: duplicate key in map"
 
 
 def _explained(ours: Outcome, theirs: Outcome, errors: set[str]) -> str | None:
     """Return why outcomes may differ, None if they may not."""
     if strict(ours, theirs, errors):
         return "stricter on purpose"
-    if theirs.kind == "error" and GOOGLE_DEFECT in theirs.detail and ours.kind == "value":
-        return "defect of the other engine"
+    if theirs.kind == "error" and ours.kind == "value":
+        if GOOGLE_DEFECT in theirs.detail:
+            return "defect of the other engine"
+        if DUPLICATE in theirs.detail and any("is given more than once" in error for error in errors):
+            return "defect of the other engine"
     return None
 
 
