@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 from forewarn.compiler import types as t
 from forewarn.compiler.types import Declarations
-from tools.cel_calls import calls, sample
+from tools.cel_calls import Composer, calls, sample
 from tools.cel_expressions import DECLARATIONS, Generator, values
 from tools.cel_oracles import MISSING, CelPython, Google, Ours, Outcome, strict
 
 DEFAULT_EVALUATIONS = 24_000
 EVALUATIONS = int(os.environ.get("FOREWARN_EVALUATIONS", DEFAULT_EVALUATIONS))
-# The shares of random expressions, evaluated by each engine, and of single calls. The rest is at the edges below.
-EXPRESSIONS, PLAIN_EXPRESSIONS, CALLS = (EVALUATIONS * share // 100 for share in (48, 4, 48))
+# The shares of expressions over events, evaluated by each engine, of calls of calls, and of calls by themselves.
+EXPRESSIONS, PLAIN_EXPRESSIONS, COMPOSED, CALLS = (EVALUATIONS * share // 100 for share in (12, 3, 45, 40))
 CHUNK = 6_000  # evaluations of one test
 SHOWN = 5  # disagreements told of one test
 
@@ -142,6 +142,28 @@ def test_every_call_with_every_kind_of_argument(seed: int) -> None:
     evaluations = each * len(ALL_CALLS)
     assert count["same value"] > 0.7 * evaluations, count
     assert count["same error"] > 0.05 * evaluations, count
+
+
+@pytest.mark.parametrize("seed", _chunks(COMPOSED))
+def test_calls_of_calls(seed: int) -> None:
+    """Any call in the place of another's argument, over variables of all types; each on twelve sets of values."""
+    random, comparison, evaluations = Random(20260131 + seed), Comparison(), min(CHUNK, COMPOSED)
+    results = {call: Ours(call.source, Declarations(call.variables)).type for call in ALL_CALLS}
+    composer = Composer({call: type_ for call, type_ in results.items() if type_ is not None})
+    while comparison.count["evaluations"] < evaluations:
+        call = composer.compose(random, random.randint(2, 4))
+        declarations = Declarations(call.variables)
+        ours = Ours(call.source, declarations)
+        if ours.type is None:
+            comparison.count["refused"] += 1
+            continue
+        google = Google(declarations)
+        for _ in range(12):
+            comparison.compare(ours, google, {k: sample(random, type_, False) for k, type_ in call.variables.items()})
+    count = comparison.end("calls of calls")
+    assert count["same value"] > 0.3 * evaluations, count
+    assert count["same error"] > 0.1 * evaluations, count
+    assert count["refused"] < 0.1 * evaluations, count
 
 
 OPERATORS = ("+", "-", "*", "/", "==", "!=", "<", "<=", ">", ">=")
