@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
@@ -38,6 +39,12 @@ class Call(NamedTuple):
 
 def calls() -> Iterator[Call]:
     """Yield every overload of every function and operator, and each macro over each kind of container."""
+    yield from overload_calls()
+    yield from _containers()
+
+
+def overload_calls() -> Iterator[Call]:
+    """Yield every overload of every function and operator."""
     for name, overloads in METHODS.items():
         for overload in overloads:
             rest = ", ".join(f"x{number}" for number in range(1, len(overload.kinds)))
@@ -50,7 +57,6 @@ def calls() -> Iterator[Call]:
         for type_ in _COMPARED:
             if symbol in ("==", "!=") or type_.kind in t.ORDERED:
                 yield Call(f"x0 {symbol} x1", (type_, type_))
-    yield from _containers()
 
 
 def _types(kinds: Sequence[str]) -> tuple[Type, ...]:
@@ -105,7 +111,8 @@ _DOUBLES = (0.0, -0.0, 1.0, -1.0, 0.5, -1.5, 2.5, 1e308, -1e308, 5e-324, float("
             2.0**53, 2.0**63, -(2.0**63), 2.0**64, 9223372036854774784.0, 18446744073709549568.0)  # fmt: skip
 ZONES = ("UTC", "GMT", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Etc/GMT+5",
          "+02:00", "-08:30", "05:45", "-00:00", "+14:00", "", "Nowhere/Land", "europe/berlin", "Europe", "+25:00",
-         "+24:00", "-24:00", "2:00", "+2", "Z", "utc", "Local", "é", " UTC", "../UTC", "+02:00 ", "No\nZone")  # fmt: skip
+         "+24:00", "-24:00", "2:00", "+2", "Z", "utc", "Local", "é", " UTC", "../UTC", "+02:00 ",
+         "No\nZone")  # fmt: skip
 _WORDS = ("", "a", "b", "ab", "aba", "web_0", "WEB_1", "role", "é", "e\u0301", "日本", "\U0001f600", "a,b,c", " x ",
           "ß", "\x00", "\u2028", "a\nb", "İ", "A" * 300, *ZONES)  # fmt: skip
 _READABLE = ("0", "-7", "+5", "007", "1.5", ".5", "5.", "1e3", "9223372036854775807", "9223372036854775808",
@@ -182,3 +189,32 @@ _SCALARS: Mapping[str, Callable[[Random], Any]] = {
     "timestamp": _timestamp,
     "duration": _duration,
 }
+
+
+class Composer:
+    """Writes expressions by putting calls into the places of other calls' variables."""
+
+    def __init__(self, results: Mapping[Call, Type]) -> None:
+        self._results = results
+        self._by_type: dict[str, list[Call]] = {}
+        for call, type_ in results.items():
+            self._by_type.setdefault(str(type_), []).append(call)
+
+    def compose(self, random: Random, depth: int) -> Call:
+        """Return a call of calls, at most ``depth`` of them within each other."""
+        types: list[Type] = []
+        source = self._write(random, random.choice(list(self._results)), depth, types)
+        return Call(source, tuple(types))
+
+    def _write(self, random: Random, call: Call, depth: int, types: list[Type]) -> str:
+        parts: dict[str, str] = {}
+        for name, type_ in call.variables.items():
+            inner = self._by_type.get(str(type_), [])
+            if depth > 1 and inner and random.random() < 0.6:
+                parts[name] = f"({self._write(random, random.choice(inner), depth - 1, types)})"
+            elif type_ in types and random.random() < 0.3:
+                parts[name] = f"x{types.index(type_)}"  # one value in two places
+            else:
+                parts[name] = f"x{len(types)}"
+                types.append(type_)
+        return re.sub(r"\bx[0-9]+\b", lambda found: parts[found[0]], call.source)

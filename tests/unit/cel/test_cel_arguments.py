@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from forewarn.compiler import types as t
 from forewarn.compiler.expression import compile_expression
-from forewarn.compiler.overloads import COMPARISONS, FUNCTIONS, METHODS, OPERATORS
+from forewarn.compiler.overloads import METHODS
 from forewarn.compiler.types import Type
 from forewarn.policy.functions import EvaluationError
 from forewarn.policy.timevalues import SECOND
+from tools.cel_calls import Call, overload_calls
 
 TEXTS = ["aba", "a", "b", "", "1", "true", "Europe/Berlin", "+05:45", "No/Zone", "2026-01-31T12:00:00Z", "9s"]
+LIST, TABLE = t.list_of(t.STRING), t.map_of(t.STRING, t.INT)
 SAMPLES: Mapping[Type, Sequence[Any]] = {
     t.BOOL: [True, False],
     t.INT: [0, 1, 2, -1, 2**63 - 1],
@@ -27,64 +29,46 @@ SAMPLES: Mapping[Type, Sequence[Any]] = {
     t.BYTES: [b"", b"a", b"\xff"],
     t.TIMESTAMP: [0, 1_769_860_800 * SECOND + 123_456_789, -1, 1_782_900_000 * SECOND],
     t.DURATION: [0, 5400 * SECOND, -1, 2**63 - 1],
-    t.list_of(t.STRING): [[], ["a"], ["a", "b"]],
-    t.map_of(t.STRING, t.INT): [{}, {"a": 1}, {"a": 2, "b": 1}],
+    LIST: [[], ["a"], ["a", "b"]],
+    TABLE: [{}, {"a": 1}, {"a": 2, "b": 1}],
 }
-BY_KIND = {type_.kind: type_ for type_ in SAMPLES}
-
-
-def _calls() -> Iterator[tuple[str, tuple[Type, ...]]]:
-    """Yield each call that an expression can make, over variables ``x0``, ``x1``, …, and their types."""
-    for name, overloads in METHODS.items():
-        for overload in overloads:
-            rest = ", ".join(f"x{number}" for number in range(1, len(overload.kinds)))
-            yield f"x0.{name}({rest})", tuple(BY_KIND[kind] for kind in overload.kinds)
-    for name, overloads in FUNCTIONS.items():
-        for overload in overloads:
-            yield f"{name}(x0)", tuple(BY_KIND[kind] for kind in overload.kinds)
-    for name, overloads in OPERATORS.items():
-        for overload in overloads:
-            kinds = tuple(BY_KIND[kind] for kind in overload.kinds)
-            symbol = "-" if name == "negate" else name
-            yield (f"x0 {symbol} x1" if len(kinds) == 2 else f"{symbol}x0"), kinds
-    for symbol in COMPARISONS:
-        for type_ in SAMPLES:
-            if symbol in ("==", "!=") or type_.kind in t.ORDERED:
-                yield f"x0 {symbol} x1", (type_, type_)
-    texts, table = t.list_of(t.STRING), t.map_of(t.STRING, t.INT)
-    yield "x0 in x1", (t.STRING, texts)
-    yield "x0 in x1", (texts, t.list_of(texts))
-    yield "x0 in x1", (t.STRING, table)
-    yield "x0[x1]", (texts, t.INT)
-    yield "x0[x1]", (table, t.STRING)
-    yield "x0 + x1", (texts, texts)
-    yield "x0.join(x1)", (texts, t.STRING)
-    yield "x0.join()", (texts,)
-    yield "x0 ? x1 : x2", (t.BOOL, t.INT, t.INT)
+MORE_CALLS = [
+    Call("x0 in x1", (t.STRING, LIST)),
+    Call("x0 in x1", (LIST, t.list_of(LIST))),
+    Call("x0 in x1", (t.STRING, TABLE)),
+    Call("x0[x1]", (LIST, t.INT)),
+    Call("x0[x1]", (TABLE, t.STRING)),
+    Call("x0 + x1", (LIST, LIST)),
+    Call("x0.join(x1)", (LIST, t.STRING)),
+    Call("x0.join()", (LIST,)),
+    Call("x0 ? x1 : x2", (t.BOOL, t.INT, t.INT)),
+]
 
 
 def _samples(type_: Type) -> Sequence[Any]:
     if type_ in SAMPLES:
         return SAMPLES[type_]
-    return [[], *([item] for item in SAMPLES[type_.of[0]])]
+    inner = _samples(type_.of[-1])
+    return [[], *([item] for item in inner)] if type_.kind == "list" else [{}, *({"a": item} for item in inner)]
 
 
-@pytest.mark.parametrize(("source", "types"), list(_calls()), ids=lambda one: one if isinstance(one, str) else "")
-def test_no_argument_is_ignored(source: str, types: tuple[Type, ...]) -> None:
-    names = {f"x{number}": type_ for number, type_ in enumerate(types)}
-    expression = compile_expression(source, names)
+@pytest.mark.parametrize(
+    "call", [*overload_calls(), *MORE_CALLS], ids=lambda call: f"{call.source}-{'-'.join(map(str, call.types))}"
+)
+def test_no_argument_is_ignored(call: Call) -> None:
+    expression = compile_expression(call.source, call.variables)
     answers: dict[tuple[int, ...], str] = {}
-    for places in itertools.product(*(range(len(_samples(type_))) for type_ in types)):
-        values = {name: _samples(type_)[place] for (name, type_), place in zip(names.items(), places)}
+    for places in itertools.product(*(range(len(_samples(type_))) for type_ in call.types)):
+        values = {name: _samples(type_)[place] for (name, type_), place in zip(call.variables.items(), places)}
         try:
             answers[places] = repr(expression(values))
         except EvaluationError:
             answers[places] = "error"
-    for argument in range(len(types)):
+    for argument in range(len(call.types)):
         others: dict[tuple[int, ...], set[str]] = {}
         for places, answer in answers.items():
             others.setdefault(places[:argument] + places[argument + 1 :], set()).add(answer)
-        assert any(len(found) > 1 for found in others.values()), f"argument {argument} of {source} changes nothing"
+        assert any(len(found) > 1 for found in others.values()), f"argument {argument} of {call.source} changes nothing"
 
 
 @pytest.mark.parametrize("accessor", [name for name in METHODS if name.startswith("get")])

@@ -332,6 +332,26 @@ def test_load_policies_lists_every_finding(tmp_path: Path) -> None:
     assert load_policies([path]).api_version == "2020-07-01"
 
 
+def test_a_rule_for_what_the_api_version_never_sends_is_warned_of(tmp_path: Path) -> None:
+    text = """\
+name: old
+rule:
+  match:
+    - {id: evicted, condition: event.EventType == "Preempt", output: approve}
+    - {id: listed, condition: 'event.EventType in ["Reboot", "Terminate"]', output: approve}
+"""
+    compilation = compiled(tmp_path, text, api_version="2017-08-01")
+    assert compilation.artifact is not None
+    assert [(one.severity, one.code, one.line) for one in compilation.findings] == [
+        ("warning", "value-not-in-api-version", 4),
+        ("warning", "value-not-in-api-version", 5),
+    ]
+    declared = "extra_values: {EventType: [Preempt, Terminate]}\n" + text
+    again = compiled(tmp_path, declared, api_version="2017-08-01")
+    assert again.artifact is not None
+    assert again.findings == []
+
+
 def test_an_old_api_version_lacks_fields(tmp_path: Path) -> None:
     text = HEAD + "    - {condition: event.DurationInSeconds < 9, output: hold}\n"
     assert [finding.code for finding in compiled(tmp_path, text, api_version="2019-08-01").findings] == [

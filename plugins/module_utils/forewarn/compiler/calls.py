@@ -49,7 +49,9 @@ class CallChecking(Checking):
                 return self._unknown(node)[0], t.STRING
             takes = " or ".join(dict.fromkeys(f"({', '.join(one.kinds)})" for one in overloads))
             given = ", ".join(map(str, types))
-            hint = "ask with 'value in list'" if node.value == "contains" and types[0].kind == "list" else ""
+            hint = ""
+            if node.value == "contains" and types[0].kind in ("list", "map"):
+                hint = "ask with in, as in 'value' in " + self.written(node.children[0])
             self.report(node, "type-mismatch", f"{node.value}() takes {takes}; here it gets ({given})", hint)
             return self._unknown(node)
         return self._literal_call(node, overload, [form for form, _type in checked])

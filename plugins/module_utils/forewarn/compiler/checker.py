@@ -14,11 +14,13 @@ from typing import Any
 from . import types as t
 from .calls import CallChecking
 from .checking import Present, Typed
+from .environment import EXTENSIBLE, RESOURCES, VM_NAME
 from .guards import access_path, when_false, when_true
+from .hints import Operand, comparison_hint, membership_hint, operator_hint
 from .overloads import COMPARISONS, FUNCTIONS, LOOPS, METHODS, OPERATORS, find
 from .syntax import Node
 from .types import Type
-from .wording import conversion_hint, did_you_mean, with_article
+from .wording import did_you_mean, with_article
 
 
 class Checker(CallChecking):
@@ -93,7 +95,12 @@ class Checker(CallChecking):
             return self._unknown(node)
         if field.lacking and access_path(node) not in present:
             path = access_path(node) or node.value
-            self.report(node, "field-not-in-api-version", field.lacking, f"guard it: has({path}) && …")
+            self.report(
+                node,
+                "field-not-in-api-version",
+                field.lacking,
+                f"guard it: has({path}) && …; in a rule that holds, !has({path}) || …",
+            )
         return self._made("field", field.type, node, form, node.value)
 
     def _declared_field(self, node: Node, record: Type) -> t.Field | None:
@@ -126,11 +133,18 @@ class Checker(CallChecking):
                 operand,
                 "engines-disagree",
                 "where this has no value, some CEL engines make has() false and others fail",
-                f"ask for it first: has({access_path(operand)}) && …"
-                if access_path(operand)
-                else "name it by all(x, …)",
+                self._asking(operand, type_, select.value),
             )
         return self._made("has", t.BOOL, node, form, select.value)
+
+    def _asking(self, operand: Node, type_: Type, name: str) -> str:
+        """Return how to ask for what ``has()`` may not be asked for."""
+        if type_.kind == "map":
+            return f"write '{name}' in {self.written(operand)}"
+        path = access_path(operand)
+        if path is None or path.startswith("variables."):
+            return f"write [{self.written(operand)}].all(x, has(x.{name}))"
+        return f"ask for it first: has({path}) && …"
 
     def _sure(self, node: Node, present: Present) -> bool:
         """Tell whether a node always has a value."""
@@ -145,7 +159,7 @@ class Checker(CallChecking):
         operand = node.children[0]
         if operand.kind == "name" and operand.value == "variables" and not self._is_variable("variables"):
             return False
-        quiet = Checker(self.declarations)
+        quiet = Checker(self.declarations, self.source)
         quiet.locals = self.locals
         _form, record = quiet.check(operand, present)
         field = self.declarations.records.get(record.name, {}).get(node.value)
@@ -200,7 +214,8 @@ class Checker(CallChecking):
         overload = find(OPERATORS[node.value], types)
         if overload is None:
             symbol = "-" if node.value == "negate" else node.value
-            return self._mismatch(node, f"{symbol} cannot be applied to", types)
+            hint = operator_hint(node.value, self._operands(node.children, types))
+            return self._mismatch(node, f"{symbol} cannot be applied to", types, hint)
         right = node.children[-1]
         if node.value in "/%" and types[1].kind in ("int", "uint") and right.kind == "literal" and right.value == 0:
             self.report(node, "bad-literal", "this divides by zero")
@@ -210,10 +225,10 @@ class Checker(CallChecking):
         form, _type = self._unknown(node)
         return form, (t.BOOL if node.value in COMPARISONS or node.value in ("in", "!") else t.UNKNOWN)
 
-    def _mismatch(self, node: Node, verb: str, types: list[Type]) -> Typed:
-        hint = conversion_hint(types)
-        if t.TIMESTAMP in types and any(child.kind == "literal" and child.value == "" for child in node.children):
-            hint = "no time is ever blank; has(…) tells whether there is one"
+    def _operands(self, nodes: list[Node], types: list[Type]) -> list[Operand]:
+        return [self.operand(node, type_) for node, type_ in zip(nodes, types, strict=True)]
+
+    def _mismatch(self, node: Node, verb: str, types: list[Type], hint: str) -> Typed:
         self.report(node, "type-mismatch", f"{verb} {' and '.join(map(str, types))}", hint)
         return self._unknown_of(node)
 
@@ -222,21 +237,27 @@ class Checker(CallChecking):
         joined = t.join(types[0], types[1])
         equality = name in ("eq", "ne")
         if joined is None or t.contains_kind(joined, "record") or not (equality or joined.kind in t.ORDERED):
-            return self._mismatch(node, f"{node.value} does not compare", types)
+            hint = comparison_hint(node.value, *self._operands(node.children, types))
+            return self._mismatch(node, f"{node.value} does not compare", types, hint)
         if equality:
             for child, other in ((0, types[1]), (1, types[0])):
                 self._expect_value(node.children[child], other)
+            self._expect_no_case(node, types)
             if joined.of and t.contains_kind(joined, "double"):
                 name += "_deep"
         return self._made("call", t.BOOL, node, name, *forms)
 
     def _membership(self, node: Node, forms: list[Any], types: list[Type]) -> Typed:
         element, container = types
-        if container.kind not in ("list", "map"):
-            return self._mismatch(node, "in does not look for", types)
-        joined = t.join(element, container.of[0])
-        if joined is None or t.contains_kind(joined, "record") or (container.kind == "map" and not _is_key(element)):
-            return self._mismatch(node, "in does not look for", types)
+        joined = t.join(element, container.of[0]) if container.kind in ("list", "map") else None
+        no_key = container.kind == "map" and not _is_key(element)
+        if joined is None or t.contains_kind(joined, "record") or no_key:
+            items = node.children[1].children if node.children[1].kind == "list" else []
+            of = container.of[0] if container.of else t.UNKNOWN
+            looked_for, looked_in = self._operands(node.children, types)
+            hint = membership_hint(looked_for, looked_in, [self.operand(item, of) for item in items])
+            return self._mismatch(node, "in does not look for", types, hint)
+        self._expect_no_case(node, types)
         if node.children[1].kind == "list":
             for item in node.children[1].children:
                 self._expect_value(item, element)
@@ -246,15 +267,45 @@ class Checker(CallChecking):
 
     def _expect_value(self, node: Node, other: Type) -> None:
         """Report a literal text that the other side can never be."""
-        if node.kind != "literal" or other.values is None or node.value in other.values:
+        if node.kind != "literal" or other.values is None:
+            return
+        since = dict(other.later).get(node.value)
+        if since is not None:
+            message = f'no event is of {other.label} "{node.value}" in this api-version: it came with {since}'
+            hint = f"compile for {since} or later, or declare it in extra_values"
+            self.report(node, "value-not-in-api-version", message, hint, "warning")
+        if node.value in other.values:
             return
         known = ", ".join(f'"{value}"' for value in other.values)
+        declare = "declare it in extra_values if the service has it" if other.label in EXTENSIBLE else ""
         self.report(
             node,
             "unknown-value",
             f'"{node.value}" is not among the values of {other.label or "this"}: {known}',
-            did_you_mean(node.value, other.values) or "declare it in extra_values if the service has it",
+            did_you_mean(node.value, other.values) or declare,
         )
+
+    def _expect_no_case(self, node: Node, types: list[Type]) -> None:
+        """Warn where the VM's name is looked for in Resources: their case may differ, which affects_me knows."""
+        nodes = {_label(type_): child for type_, child in zip(types, node.children, strict=True)}
+        if nodes.keys() != {RESOURCES, VM_NAME}:
+            return
+        names = nodes[RESOURCES]
+        place = access_path(names.children[0] if names.kind == "index" else names)
+        own = place == "event.Resources" and not any(local == "event" for local, _type, _number in self.locals)
+        negated = "!" if node.value == "!=" else ""
+        if own and node.value == "in":
+            hint = "write affects_me"
+        elif own and names.kind == "index" and names.children[1].value == 0:
+            hint = f"write {negated}leader"
+        elif own and types[0].kind == "list":
+            hint = f"write {negated}(affects_me && size(event.Resources) == 1)"
+        elif node.value == "in":
+            hint = f"write {self.written(names)}.exists(r, r.lowerAscii() == vm.name.lowerAscii())"
+        else:
+            hint = "write lowerAscii() behind both"
+        message = "Resources may spell this VM's name in another case, and then this does not find it"
+        self.report(node, "case-sensitive", message, hint, "warning")
 
     def _index(self, node: Node, present: Present) -> Typed:
         (operand_form, operand), (key_form, key) = (self.check(child, present) for child in node.children)
@@ -321,3 +372,8 @@ class Checker(CallChecking):
 def _is_key(type_: Type) -> bool:
     """Tell whether a map can have keys of a type; ``{}`` alone does not say of which."""
     return type_.kind in (*t.KEYS, "nothing", "unknown")
+
+
+def _label(type_: Type) -> str:
+    """Return of what the texts are that a value is, or is made of."""
+    return type_.label or (_label(type_.of[0]) if type_.kind == "list" else "")

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from . import types as t
+from .hints import Operand, bool_hint
 from .syntax import Node
-from .types import Declarations, ExpressionFinding, Type
-from .wording import bool_hint, with_article
+from .types import Declarations, ExpressionFinding, ExpressionSeverity, Type
+from .wording import with_article
 
 Typed = tuple[list[Any], Type]
 Present = frozenset[str]  # the access paths that are known to be there, as ``event.NotBefore``
@@ -22,16 +23,27 @@ ASSUMED_ELEMENTS = 100
 class Checking:
     """Checks one expression. ``findings`` grows; the form is worth something only if it stays empty of errors."""
 
-    def __init__(self, declarations: Declarations) -> None:
+    def __init__(self, declarations: Declarations, source: str = "") -> None:
         self.declarations = declarations
+        self.source = source
         self.findings: list[ExpressionFinding] = []
         self.locals: list[tuple[str, Type, int]] = []
         self.cost = 0
         self.turns = 1
 
-    def report(self, node: Node, code: str, message: str, suggestion: str = "") -> None:
+    def report(
+        self, node: Node, code: str, message: str, suggestion: str = "", severity: ExpressionSeverity = "error"
+    ) -> None:
         """Add a finding at a node."""
-        self.findings.append(ExpressionFinding(code, message, node.start, node.end, suggestion))
+        self.findings.append(ExpressionFinding(code, message, node.start, node.end, suggestion, severity))
+
+    def written(self, node: Node) -> str:
+        """Return a part of the expression as it is written."""
+        return " ".join(self.source[node.start : node.end].split())
+
+    def operand(self, node: Node, type_: Type) -> Operand:
+        """Return what hints are made of."""
+        return Operand(node, type_, self.written(node))
 
     def check(self, node: Node, present: Present = frozenset()) -> Typed:
         """Return the form and the type of a node."""
@@ -48,4 +60,4 @@ class Checking:
     def _expect_bool(self, node: Node, type_: Type, where: str) -> None:
         if type_ not in (t.BOOL, t.UNKNOWN):
             message = f"{where} takes bool, and this is {with_article(type_)}"
-            self.report(node, "type-mismatch", message, bool_hint(type_))
+            self.report(node, "type-mismatch", message, bool_hint(self.operand(node, type_)))

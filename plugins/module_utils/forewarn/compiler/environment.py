@@ -14,18 +14,20 @@ from .types import Declarations, Field, Type
 EVENT = Type("record", name="event")
 VM = Type("record", name="vm")
 PARAMS = Type("record", name="params")
+# Labels of types, whose texts differ in case though they mean one VM.
+RESOURCES, VM_NAME = "Resources", "vm.name"
 
 _EVENT_FIELDS = {
     "EventId": t.STRING,
     "ResourceType": Type("string", values=RESOURCE_TYPES, label="ResourceType"),
-    "Resources": t.list_of(t.STRING),
+    "Resources": t.list_of(Type("string", label=RESOURCES)),
     "NotBefore": t.TIMESTAMP,
     "Description": t.STRING,
     "EventSource": Type("string", values=EVENT_SOURCES, label="EventSource"),
     "DurationInSeconds": t.INT,
 }
 _VM_FIELDS = {
-    "name": t.STRING,
+    "name": Type("string", label=VM_NAME),
     "location": t.STRING,
     "zone": t.STRING,
     "size": t.STRING,
@@ -50,7 +52,8 @@ def policy_declarations(
     """
     event_types = dict(_EVENT_FIELDS)
     for name, known in EXTENSIBLE.items():
-        event_types[name] = Type("string", values=(*known, *extra_values.get(name, ())), label=name)
+        extra = extra_values.get(name, ())
+        event_types[name] = Type("string", values=(*known, *extra), label=name, later=_later(name, api_version, extra))
     event = {
         name: Field(event_types[name], sure=name in ("EventId", "EventType", "EventStatus", "Resources"), lacking=None)
         if has_field(api_version, name)
@@ -78,6 +81,15 @@ def policy_declarations(
             "params": {name: Field(type_, sure=True) for name, type_ in params.items()},
         },
         policy_variables=variables,
+    )
+
+
+def _later(field: str, api_version: str, extra: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the values that came later than an api-version, but for those that the policy declares."""
+    if field != "EventType":
+        return ()
+    return tuple(
+        (value, since) for value, since in EVENT_TYPE_SINCE.items() if since > api_version and value not in extra
     )
 
 

@@ -13,9 +13,9 @@ from ..errors import InputError
 from ..policy.evaluate import Builder, Scope, guarded
 from .checker import Checker
 from .checking import ASSUMED_ELEMENTS, MAX_COST
+from .hints import bool_hint, text_hint, unquoted
 from .syntax import parse
-from .types import BOOL, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Type, join, sorted_findings
-from .wording import bool_hint, conversion_hint
+from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Type, join, sorted_findings
 
 # Every code that an expression can be reported with, and what it means.
 CODES = {
@@ -33,6 +33,10 @@ CODES = {
     "unknown-field": "A field that the record does not have.",
     "unknown-value": "A text that the field can never be.",
     "unknown-function": "A function that does not exist, or is called the wrong way round.",
+    "value-not-in-api-version": "A value that the service never sends in the configured api-version. A warning: "
+    "the comparison has one answer only.",
+    "case-sensitive": "The VM's name compared with Resources by case, which affects_me and leader do not look at. "
+    "A warning.",
     "field-not-in-api-version": "A field that the configured api-version lacks, read without has().",
     "type-mismatch": "An operator or function applied to types it does not take.",
     "mixed-types": "A list or map of several types.",
@@ -52,7 +56,7 @@ class Checked:
 
 
 class ExpressionError(InputError):
-    """An expression has mistakes; ``findings`` has them all."""
+    """An expression has mistakes; ``findings`` has them all, and the warnings."""
 
     def __init__(self, source: str, findings: tuple[ExpressionFinding, ...]) -> None:
         lines = [f"character {finding.start + 1}: {finding.message} [{finding.code}]" for finding in findings]
@@ -66,20 +70,25 @@ def check(source: str, declarations: Declarations, expect: Type | None = None) -
         node = parse(source)
     except CelSyntaxError as error:
         return Checked(None, None, (error.finding,))
-    checker = Checker(declarations)
+    checker = Checker(declarations, source)
     form, type_ = checker.check(node)
     findings = checker.findings
     if expect is not None and type_ != UNKNOWN and join(type_, expect) is None:
         message = f"this must be {expect}, and it is {type_}"
-        hint = bool_hint(type_) if expect == BOOL else conversion_hint([type_, expect])
+        operand = checker.operand(node, type_)
+        if expect in (BOOL, STRING):
+            hint = bool_hint(operand) if expect == BOOL else text_hint(operand)
+        else:
+            hint = "" if operand.words is None else unquoted(operand.words, expect)
         findings.append(ExpressionFinding("wrong-result-type", message, node.start, node.end, hint))
     if checker.cost > MAX_COST:
         message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
         hint = "nest fewer loops, or compute the inner one in a variable"
         findings.append(ExpressionFinding("too-costly", message, node.start, node.end, hint))
-    if findings:
-        return Checked(None, None, tuple(sorted_findings(findings)))
-    return Checked(form, type_, ())
+    told = tuple(sorted_findings(findings))
+    if any(finding.severity == "error" for finding in told):
+        return Checked(None, None, told)
+    return Checked(form, type_, told)
 
 
 @dataclass(frozen=True)

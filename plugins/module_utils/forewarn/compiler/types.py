@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,8 @@ class Type:
     """A CEL type. ``of`` holds the element type of a list, key and value of a map; ``name`` the record's.
 
     ``values`` are the texts that a string of a closed set may be, and ``label`` says what they are values of (say,
-    EventType); neither makes it another type.
+    EventType); ``later`` are those that came with a later api-version than the one compiled for, each with its version.
+    None of them makes it another type.
     """
 
     kind: str
@@ -22,6 +24,7 @@ class Type:
     name: str = ""
     values: tuple[str, ...] | None = field(default=None, compare=False)
     label: str = field(default="", compare=False)
+    later: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         if self.kind == "record":
@@ -77,7 +80,8 @@ def join(a: Type, b: Type) -> Type | None:
     if any(part is None for part in parts):
         return None
     values = a.values + b.values if a.values is not None and b.values is not None else None
-    return Type(a.kind, tuple(part for part in parts if part is not None), a.name, values, a.label)
+    later = a.later if a.later == b.later else ()
+    return Type(a.kind, tuple(part for part in parts if part is not None), a.name, values, a.label or b.label, later)
 
 
 def contains_kind(type_: Type, kind: str) -> bool:
@@ -103,6 +107,9 @@ class Declarations:
     policy_variables: Mapping[str, Type] = field(default_factory=dict)
 
 
+ExpressionSeverity = Literal["error", "warning"]
+
+
 @dataclass(frozen=True)
 class ExpressionFinding:
     """A mistake in an expression: a stable code, what is wrong, where (character offsets), and what to do."""
@@ -112,7 +119,7 @@ class ExpressionFinding:
     start: int
     end: int
     suggestion: str = ""
-    severity: str = "error"
+    severity: ExpressionSeverity = "error"
 
 
 class CelSyntaxError(Exception):

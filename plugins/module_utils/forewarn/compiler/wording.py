@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Words that findings share: articles, likely spellings, conversions."""
+"""Words that findings share: articles, likely spellings."""
 
 from __future__ import annotations
 
@@ -31,17 +31,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {meant}?" if meant else ""
 
 
-def bool_hint(type_: Type) -> str:
-    """Return how to make a condition of a value of this type."""
-    return f"compare it, as in … {'!= 0' if type_.kind == 'int' else '== …'}"
-
-
 def duration_hint(text: str) -> str:
     """Return how to write what somebody meant by a duration that is none."""
     days = re.fullmatch(r"([0-9]{1,5})d", text.strip())
     if days:
         return f"there are no days in CEL: write {int(days.group(1)) * 24}h"
-    return f"say in which unit: {text.strip()}s" if re.fullmatch(r"[0-9]{1,18}", text.strip()) else ""
+    return f"say in which unit, as in {text.strip()}s" if re.fullmatch(r"[0-9]{1,18}", text.strip()) else ""
 
 
 # What functions are called elsewhere, where no spelling leads to their names here.
@@ -50,30 +45,14 @@ _ELSEWHERE = {
     **dict.fromkeys(("any", "some"), "exists"),
     **dict.fromkeys(("every", "foreach"), "all"),
     **dict.fromkeys(("match", "search", "regex", "test"), "matches"),
-    **dict.fromkeys(("includes", "has_key"), "contains"),
+    "includes": "contains",
     "strip": "trim",
 }
 
 
 def function_hint(name: str, known: Iterable[str]) -> str:
     """Return a suggestion for a function that does not exist, or nothing."""
+    if name.lower() in ("has_key", "haskey", "containskey", "contains_key"):
+        return "ask with in, as in 'role' in vm.tags"
     elsewhere = _ELSEWHERE.get(name.lower())
     return f"did you mean {elsewhere}?" if elsewhere else did_you_mean(name, known)
-
-
-def conversion_hint(types: list[Type]) -> str:
-    """Return how to bring operands of these types together, as far as that can be told."""
-    kinds = {type_.kind for type_ in types}
-    if "null" in kinds:
-        return "nothing here is null; ask has(…) whether it is there"
-    if kinds == {"int", "double"}:
-        return "CEL engines do not agree on this; write a whole number, or convert with double(…)"
-    if kinds == {"int", "uint"}:
-        return "leave out the u, or convert with int(…)"
-    if kinds == {"duration", "int"}:
-        return "write the duration as duration('9s')"
-    if "timestamp" in kinds and "string" in kinds:
-        return "convert with timestamp(…)"
-    if "string" in kinds and kinds & {"int", "double", "bool", "uint"}:
-        return "convert with string(…), or compare with a value of the same type"
-    return ""
