@@ -82,8 +82,8 @@ class Machine:
         life = self.conductor.born(Event(name, "Reboot", "VirtualMachine", ("web_0",), "Scheduled", moment), False)
         life.confirmed = True
         verdict = Verdict("web", APPROVE, "drain", "because", "web.yml:1:1")
-        hooks = {"prepare": (hook("drain"),), "recover": tuple(map(hook, recover.split()))}
-        self.conductor.plan(life, [verdict._replace(**hooks)])
+        verdict = verdict._replace(prepare=(hook("drain"),), recover=tuple(map(hook, recover.split())))
+        self.conductor.plan(life, [verdict])
         self.work()
         self.end("drain")
         self.conductor.gone(life, states.FINISHED)
