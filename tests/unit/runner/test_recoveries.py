@@ -22,11 +22,14 @@ from forewarn.runner import recoveries
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.conductor import Conductor
 from forewarn.runner.hooks import HookSettings
+from forewarn.runner.housekeeping import Housekeeping
 from forewarn.runner.journal import Journal
 from forewarn.runner.journal_reader import JournalEntry, JournalReader
 from forewarn.runner.life import Life
 from forewarn.runner.metrics import Metrics
+from forewarn.runner.readiness import Readiness
 from forewarn.runner.recoveries import AGAIN, DEALT_WITH, Recoveries, Request, hand_over, waits
+from forewarn.runner.systemd import Notifier
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.runner_profiles import hook
@@ -46,19 +49,34 @@ class Machine:
     def begin(self) -> None:
         executor: Any = WorldExecutor(self.world)
         self.log = Lines()
+        self.metrics = Metrics()
+        self.readiness = Readiness(self.world.clocks(), 60.0, "web_0")
         self.journal = Journal(str(self.state), self.world.clocks())
         self.conductor = Conductor(
             executor,
             self.journal,
             self.log,
-            Metrics(),
+            self.metrics,
             self.world.clocks(),
             HookSettings(),
-            lambda: datetime.fromtimestamp(self.world.wall, timezone.utc),
+            self.now,
+        )
+        self.housekeeping = Housekeeping(
+            self.conductor,
+            self.journal,
+            self.log,
+            self.metrics,
+            self.world.clocks(),
+            self.now,
+            notifier=Notifier({}, self.world.clocks()),
+            readiness=self.readiness,
         )
         with leftovers_in(self.world):
             self.conductor.resume()
         self.recoveries = Recoveries(str(self.state), self.conductor, self.journal, self.log)
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.world.wall, timezone.utc)
 
     def kill(self) -> None:
         """Kill the runner, and begin another."""
@@ -75,6 +93,14 @@ class Machine:
         self.conductor.advance()
         if self.journal.commit():
             self.recoveries.kept()
+        self.housekeeping.keep()
+        self.housekeeping.turning(1.0)
+
+    def gauge(self, drill: bool = False) -> float:
+        """Return how many recoveries fail, as Prometheus reads it."""
+        wanted = f'forewarn_recoveries_failing{{drill="{"true" if drill else "false"}"}} '
+        (line,) = (line for line in self.metrics.render().splitlines() if line.startswith(wanted))
+        return float(line[len(wanted) :])
 
     def recovering(self, recover: str = "undrain", name: str = "A") -> Life:
         """Return the life of an event that is over, and whose first recover hook runs."""
@@ -313,6 +339,49 @@ def test_a_request_that_is_withdrawn_is_forgotten(machine: Machine) -> None:
     shutil.rmtree(machine.state / "recoveries")
     machine.end("undrain")
     assert machine.answers() == []
+
+
+# What is told of it meanwhile
+
+
+def test_a_recovery_that_fails_is_counted_until_it_is_over(machine: Machine) -> None:
+    life = machine.recovering()
+    assert (machine.gauge(), machine.gauge(drill=True)) == (0, 0)
+    for pause in (10.0, 60.0):
+        machine.end("undrain", "failed")
+        machine.work(pause)
+    assert machine.gauge() == 0, "it may yet succeed by itself"
+    machine.end("undrain", "failed")
+    assert (machine.gauge(), machine.gauge(drill=True)) == (1, 0)
+    assert "1 recovery fails: forewarn recover" in machine.housekeeping.status(machine.conductor.lives)
+    machine.work(86400.0)
+    assert machine.running() == ["undrain"]
+    assert machine.gauge() == 1, "also while it is tried again"
+    machine.end("undrain", "failed")
+    machine.ask(life, "put back by hand")
+    machine.work()
+    assert machine.gauge() == 0
+    assert "fails" not in machine.housekeeping.status(machine.conductor.lives)
+
+
+def test_a_drill_whose_recovery_fails_is_counted_apart(machine: Machine) -> None:
+    life = machine.failing()
+    life.drill = True
+    machine.work(20.0)
+    assert (machine.gauge(), machine.gauge(drill=True)) == (0, 1)
+
+
+def test_this_vm_is_not_ready_until_the_recovery_is_over(machine: Machine) -> None:
+    life = machine.failing()
+    assert not machine.readiness.ready()
+    machine.kill()
+    machine.work()
+    assert not machine.readiness.ready(), "nor after a restart"
+    machine.end("undrain", "failed")
+    machine.ask(life, "put back by hand")
+    machine.work()
+    machine.work()
+    assert machine.readiness.ready()
 
 
 GOOD: dict[str, Any] = {
