@@ -459,7 +459,7 @@ def test_json(recorded: Recorded, status: Status) -> None:
 def test_what_the_runner_keeps_is_understood(recorded: Recorded, status: Status) -> None:
     event = Event("A1", "Redeploy", "VirtualMachine", ("web_0",), "Scheduled", parse_time("2026-11-21T14:15:11Z"))
     life = Life(7, event, recorded.clocks.stamp(), drill=True)
-    run = Run("prepare", 0, "web-tier", "drain", DRAIN)
+    run = Run("prepare", "web-tier", "drain", DRAIN)
     run.status, run.attempts = "running", 1
     life.plan.runs.append(run)
     life.step("begin")

@@ -27,6 +27,7 @@ CONTENTS = (
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_service"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
+    *("cli.recover", "cli.failing"),
 )
 OLDEST_PYTHON = (3, 9)
 # Every Python has to get as far as the sentence, Python 2 included: no newer syntax here, and ASCII alone.

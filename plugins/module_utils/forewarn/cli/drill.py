@@ -18,7 +18,7 @@ from ..runner.clocks import Clocks
 from ..runner.life import LISTED
 from ..runner.spool import Request, check
 from .console import Console, one_line
-from .state import State, add_state_argument, duration_text, list_of, object_of, open_state, text_of
+from .state import State, add_state_argument, command_text, duration_text, list_of, object_of, open_state, text_of
 
 # What the service announces at least. Of a Terminate it is 5 to 15 minutes, as configured.
 _NOTICES = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     event_id = drill.hand_over(state.directory, request, clocks)
     for text in _doubts(request, state):
         _warn(text)
-    watch = [_command("status", args), _command(f"history --event {event_id}", args)]
+    watch = [command_text("status", args), command_text(f"history --event {event_id}", args)]
     if args.json:
         _write({"id": event_id, "state": state.directory, "request": request._asdict(), "watch": watch})
         return 0
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     console.line(f"It {when}, {lasts}, and is decided, prepared and recovered like a real one. Nothing is sent.")
     console.line(f"Watch it:  {one_line(watch[0])}")
     console.line(f"           {one_line(watch[1])}")
-    console.line(f"End it:    {one_line(_command(f'drill --cancel {event_id}', args))}")
+    console.line(f"End it:    {one_line(command_text(f'drill --cancel {event_id}', args))}")
     return 0
 
 
@@ -145,14 +145,6 @@ def _doubts(request: Request, state: State) -> list[str]:
 def _warn(text: str) -> None:
     problems = Console(sys.stderr)
     problems.line(problems.style("warning:", "bold", "yellow") + " " + one_line(text))
-
-
-def _command(text: str, args: argparse.Namespace) -> str:
-    """Return a command for people to copy."""
-    from shlex import quote
-
-    which = f" --state {quote(args.state)}" if args.state else " --dry-run" if args.dry_run else ""
-    return f"forewarn {text}{which}"
 
 
 def _write(content: dict[str, Any]) -> None:

@@ -35,6 +35,7 @@ COMMANDS = {
     "history": ("history", "show what happened to events, and why"),
     "approve": ("approve", "approve events by id"),
     "drill": ("drill", "rehearse an event through the running service"),
+    "recover": ("recover", "run a recovery that fails again, or end it"),
     "emulate": ("emulate", "serve an emulated Scheduled Events service"),
     "policy": ("policy_common", "check, test, explain and compile policies"),
     "bundle": ("bundle", "write forewarn.pyz, the runner as one file for VMs"),

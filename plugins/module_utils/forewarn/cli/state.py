@@ -61,6 +61,18 @@ def add_state_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def which_state(args: argparse.Namespace) -> str:
+    """Return the end of a command for people to copy, which names the same runner as ``args`` do."""
+    from shlex import quote
+
+    return f" --state {quote(args.state)}" if args.state else " --dry-run" if args.dry_run else ""
+
+
+def command_text(text: str, args: argparse.Namespace) -> str:
+    """Return a command for people to copy."""
+    return f"forewarn {text}{which_state(args)}"
+
+
 def open_state(given: str | None, dry_run: bool = False) -> State:
     """Open what a runner has left in the directory; without one, what the live runner has, or the dry run.
 

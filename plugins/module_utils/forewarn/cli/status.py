@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..runner import dryrun, heartbeat
 from ..runner.clocks import Clocks
+from . import failing
 from .console import Console, one_line
 from .state import (
     Page,
@@ -33,6 +34,7 @@ from .state import (
     resources_text,
     stamp_of,
     text_of,
+    which_state,
 )
 from .waiting import Waiting, failure
 
@@ -44,7 +46,7 @@ RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running
 
 # A poll may take its timeout of some seconds, and the beat comes after it.
 _LATE_INTERVALS, _LATE_SECONDS = 3, 15.0
-# For how long a recovery that failed is told: until then somebody has seen it, or nobody will.
+# For how long a recovery is told that failed under an earlier version, which ended it then.
 _REMEMBERED_SECONDS = 86400.0
 
 _WIDEST = 28  # of columns with words of the service, which might be anything
@@ -72,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the status; return 1 if there is something to see to."""
-    report = examine(open_state(args.state, args.dry_run), Clocks())
+    report = examine(open_state(args.state, args.dry_run), Clocks(), which_state(args))
     if args.json:
         json.dump(report, sys.stdout, indent=2)
         sys.stdout.write("\n")
@@ -81,24 +83,32 @@ def run(args: argparse.Namespace) -> int:
     return 1 if report["problems"] else 0
 
 
-def examine(state: State, clocks: Clocks) -> dict[str, Any]:
-    """Return what ``--json`` writes. ``problems`` are sentences on what somebody ought to see to."""
+def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
+    """Return what ``--json`` writes. ``problems`` are sentences on what somebody ought to see to.
+
+    ``which`` ends commands for people to copy, and names the state if need be.
+    """
     fields = state.beat.fields if state.beat else {}
     reported = text_of(fields, "journal_trouble")
     trouble = state.trouble or (f"nothing can be kept: {reported}" if reported else "")
     events: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
+    fails: list[dict[str, Any]] = []
+    runner = _runner(state, clocks)
     if state.journal is not None:
         try:
-            waiting = Waiting(state.journal, clocks, fields.get("dry_run") is True)
-            events = [_event(life, waiting, clocks) for life in state.journal.lives(open_only=True)]
+            known = failing.Recoveries(state.journal, clocks, works=runner["condition"] != NOT_RUNNING, which=which)
+            waiting = Waiting(state.journal, clocks, fields.get("dry_run") is True, known)
+            lives = state.journal.lives(open_only=True)
+            events = [_event(life, waiting, clocks) for life in lives]
+            fails = [recovery for life in lives for recovery in known.failing(life)]
             failed = _failed_recoveries(state.journal, clocks)
         except InputError as error:
             if state.beat is None:
                 raise
             trouble = trouble or str(error)
             state = state._replace(journal=None)
-    runner, service = _runner(state, clocks), _service(fields, clocks)
+    service = _service(fields, clocks)
     problems = []
     if runner["condition"] != RUNNING:
         problems.append(f"the runner is {runner['text']}")
@@ -108,7 +118,10 @@ def examine(state: State, clocks: Clocks) -> dict[str, Any]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
     if trouble:
         problems.append(f"the journal: {trouble}")
-    problems += [f"{_name(event)}: {event['failure']}" for event in (*events, *failed) if event["failure"]]
+    told = {recovery["life_id"] for recovery in fails}
+    others = [event for event in (*events, *failed) if event["life_id"] not in told]
+    problems += [f"{_name(event)}: {event['failure']}" for event in others if event["failure"]]
+    problems += [failing.sentence(recovery) for recovery in fails]
     return {
         "forewarn": {"schema": "status", "version": 1},
         "at": iso(clocks.wall(), "milliseconds"),
@@ -117,6 +130,7 @@ def examine(state: State, clocks: Clocks) -> dict[str, Any]:
         "service": service,
         "journal": {"trouble": trouble or None},
         "events": events,
+        "failing_recoveries": fails,
         "failed_recoveries": failed,
         "problems": problems,
     }
@@ -233,7 +247,10 @@ def _starts(life: LifeRow, not_before: float | None, clocks: Clocks) -> str:
 
 
 def _failed_recoveries(journal: JournalReader, clocks: Clocks) -> list[dict[str, Any]]:
-    """Return the events that ended lately without having been recovered, unless a later one has run the same hook."""
+    """Return the events that ended lately without having been recovered, unless a later one has run the same hook.
+
+    Only an earlier version ended them so: now they stay open.
+    """
     recovered: list[object] = []
     found = []
     for life in reversed(journal.lives(since_wall=clocks.wall() - _REMEMBERED_SECONDS)):
@@ -264,6 +281,10 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         if report["runner"]["condition"] != RUNNING:
             page.line("As the runner left it:", "yellow")
         _show_events(page, events)
+    if report["failing_recoveries"]:
+        page.line()
+        page.line("Recoveries that fail:", "bold", "red")
+        failing.show(page, report["failing_recoveries"])
     if report["failed_recoveries"]:
         page.line()
         page.line("Not recovered, in the last 24 hours:", "bold", "red")

@@ -19,7 +19,7 @@ DECISION, DOCUMENT, DRILL = "decision", "document", "drill"
 # What concerns all events that are listed at the time.
 OF_THE_RUNNER = (
     *("runner-started", "runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered"),
-    *("journal-trouble", "journal-recovered", DRILL, "impact"),
+    *("journal-trouble", "journal-recovered", DRILL, "impact", "recovery-refused"),
 )
 
 _FAILED, _WARNED, _GOOD = ("red",), ("yellow",), ("green",)
@@ -186,6 +186,28 @@ def _drill(fields: Mapping[str, Any]) -> Told:
     return Told(f"{name or 'drill'} ended: {result}" + (f": {reason}" if reason else ""))
 
 
+def _asked_by(fields: Mapping[str, Any]) -> str:
+    by = text_of(fields, "by")
+    return f" by {by}" if by else ""
+
+
+def _recovery_again(fields: Mapping[str, Any]) -> Told:
+    names = ", ".join(str(hook) for hook in list_of(fields, "hooks"))
+    return Told(f"recovery asked for again{_asked_by(fields)}{f': {names}' if names else ''}", ("cyan",))
+
+
+def _recovery_dealt_with(fields: Mapping[str, Any]) -> Told:
+    names = ", ".join(str(hook) for hook in list_of(fields, "hooks"))
+    left = f". Not tried any more: {names}" if names else ""
+    return Told(f"recovery dealt with{_asked_by(fields)}: {text_of(fields, 'note')}{left}", ("cyan",))
+
+
+def _recovery_refused(fields: Mapping[str, Any]) -> Told:
+    about = " ".join(text for text in (text_of(fields, "action"), text_of(fields, "event_id")) if text)
+    about = about or text_of(fields, "request")
+    return Told(f"a request to recover was refused ({about}{_asked_by(fields)}): {text_of(fields, 'reason')}", _WARNED)
+
+
 def _runner_started(fields: Mapping[str, Any]) -> Told:
     version, policy = text_of(fields, "version"), text_of(fields, "policy")
     text = (
@@ -260,6 +282,9 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Told | None]] = {
     "impact": _impact,
     "shadow": _shadow,
     DRILL: _drill,
+    "recovery-again": _recovery_again,
+    "recovery-dealt-with": _recovery_dealt_with,
+    "recovery-refused": _recovery_refused,
     "runner-started": _runner_started,
     "runner-stopped": _runner_stopped,
     "reloaded": _reloaded,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..policy import approval
 from ..runner.clocks import Clocks
+from .failing import Recoveries, tried
 from .state import duration_text, hook_text, list_of, number_of, object_of, plan_of, reason_of, stamp_of, text_of
 
 if TYPE_CHECKING:
@@ -24,15 +25,16 @@ _ENTRIES = 100  # of an event, the newest: what is under way is among them
 class Waiting:
     """Puts it into words. ``journal`` tells since when something has been under way."""
 
-    def __init__(self, journal: JournalReader, clocks: Clocks, dry_run: bool) -> None:
+    def __init__(self, journal: JournalReader, clocks: Clocks, dry_run: bool, recoveries: Recoveries) -> None:
         self._journal = journal
         self._clocks = clocks
         self._dry_run = dry_run
+        self._recoveries = recoveries
 
     def for_what(self, life: LifeRow) -> str:
         """Return what an open event waits for."""
         if life.state == "recovering":
-            return self._hooks(life, "prepare", running_only=True) or self._hooks(life, "recover") or "the runner"
+            return self._hooks(life, "prepare", running_only=True) or self._recovery(life)
         if life.state == "started":
             return "the event to end"
         if life.state == "approved":
@@ -113,6 +115,20 @@ class Waiting:
             return f"{text} to be started"
         why = text_of(following, "reason")  # none where the runner ended while it ran
         return f"{text} to be tried again; attempt {attempts} {f'failed: {why}' if why else 'was interrupted'}"
+
+    def _recovery(self, life: LifeRow) -> str:
+        """Say how the recover hooks are: those that run, else those that failed, else the next one."""
+        running = self._hooks(life, "recover", running_only=True)
+        failed = next((run for run in tried(life) if run.failures), None)
+        if running or failed is None:
+            return running or self._hooks(life, "recover") or "the runner"
+        text = f"recover hook {hook_text({'hook': failed.hook})}"
+        if failed.exhausted:
+            return f"a person: {text} failed, and is not tried again: {failed.reason}"
+        _when, seconds = self._recoveries.next_attempt(life, failed)
+        when = f" in {duration_text(math.ceil(seconds))}" if seconds else ""
+        attempt = f"attempt {failed.attempts}" if failed.attempts else "the last attempt"
+        return f"{text} to be tried again{when}; {attempt} failed: {failed.reason}"
 
     def _running(self, run: Mapping[str, Any], started: Mapping[tuple[object, ...], JournalEntry]) -> str:
         phase, hook, attempt = text_of(run, "phase"), hook_text(run), number_of(run, "attempts")

@@ -445,7 +445,7 @@ class Conductor:
         """Leave out what an event still has to recover, since a person has seen to it; return it."""
         runs = [run for run in life.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED)]
         for run in runs:
-            run.end(plans.SKIPPED, f"dealt with by a person: {note}")
+            run.end(plans.SKIPPED, f"{plans.BY_A_PERSON}: {note}")
         self._journal.save(life.as_row())
         return runs
 

@@ -150,6 +150,9 @@ class Housekeeping:
             parts.append(f"the service does not answer: {self.fault}")
         if self._journal.trouble is not None:
             parts.append(f"nothing can be kept: {self._journal.trouble}")
+        failing = sum(len(life.plan.failing()) for life in lives if life.state == states.RECOVERING)
+        if failing:
+            parts.append(f"{failing} {'recovery fails' if failing == 1 else 'recoveries fail'}: forewarn recover")
         ours = [life for life in lives if not life.drill]
         if ours:
             parts.append("; ".join(self._line(life) for life in ours[:3]))
@@ -217,7 +220,11 @@ class Housekeeping:
             self._log.error("journal-trouble", reason=trouble, hint=hint)
 
     def _count(self, lives: Sequence[Life]) -> None:
-        snapshot = [(life.identifier, life.state, life.event.not_before, len(life.plan.running())) for life in lives]
+        failing = {life.identifier: len(life.plan.failing()) for life in lives if life.state == states.RECOVERING}
+        snapshot = [
+            (life.identifier, life.state, life.event.not_before, len(life.plan.running()), failing.get(life.identifier))
+            for life in lives
+        ]
         now = self._clocks.monotonic()
         if snapshot == self._counted and now - self._counted_at < TEXTFILE_SECONDS:
             return
@@ -225,6 +232,9 @@ class Housekeeping:
         self._metrics.set("forewarn_journal_up", 0.0 if self._journal.trouble else 1.0)
         self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
         self._metrics.set("forewarn_hooks_running", float(sum(len(life.plan.running()) for life in lives)))
+        for drill in (False, True):
+            number = sum(failing.get(life.identifier, 0) for life in lives if life.drill == drill)
+            self._metrics.set("forewarn_recoveries_failing", float(number), drill=drill)
         numbers: dict[tuple[object, ...], float] = {}
         notices: dict[tuple[object, ...], Value] = {}
         for life in lives:

@@ -27,6 +27,7 @@ from .journal_schema import (
     explain,
     is_damage,
     life_of,
+    load,
     move_aside,
     read,
     which_files,
@@ -158,6 +159,15 @@ class Journal:
         elif not self._entries and not self._unsaved:
             return True
         return self._try(self._write) is not None
+
+    def fields_of(self, kind: str, life_id: int) -> list[dict[str, Any]]:
+        """Return the fields of each committed entry of a kind of one life, none where that cannot be read now."""
+
+        def fields(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+            query = "SELECT fields FROM entries WHERE life_id = ? AND kind = ? ORDER BY id"
+            return [load(text) for (text,) in connection.execute(query, (life_id, kind))]
+
+        return [] if self.trouble is not None else self._try(fields) or []
 
     def prune(self) -> None:
         """Remove what is too old, then what is too much, the oldest first; never an open life or an entry of one.

@@ -30,6 +30,7 @@ from .log import Logger
 from .metrics import Metrics
 from .observed import Observed
 from .poller import Identity, Poller
+from .recoveries import Recoveries
 from .requester import Requester
 from .signals import Interrupted
 from .ticks import Ticks
@@ -124,7 +125,9 @@ class Runner:
         self._keep_at = 0.0  # monotonic seconds
         self._hurried = False  # a poll should not wait for its tick
         self._drills: Drills | None = None
+        self._recoveries: Recoveries | None = None
         if parts.directory is not None:
+            self._recoveries = Recoveries(parts.directory, parts.conductor, parts.journal, parts.log)
             self._drills = Drills(parts.directory, parts.clocks, parts.docket.policies.api_version)
 
     def resume(self) -> None:
@@ -143,6 +146,7 @@ class Runner:
         parts.journal.commit()
         parts.housekeeping.started()
         self._tick_every(interval_seconds)
+        self._look_for_requests()  # before what they concern is started
         self.work()  # what is to be recovered needs nothing of the service
         while self._stop.received is None:
             self.turn()
@@ -220,16 +224,24 @@ class Runner:
         parts = self._parts
         self._keep_at = parts.clocks.monotonic() + self._interval
         self._rehearse()
+        self._look_for_requests()
         self.work()
         parts.housekeeping.keep()
+
+    def _look_for_requests(self) -> None:
+        if self._recoveries is not None:
+            self._recoveries.look()
 
     def work(self) -> None:
         """See to the hooks: take in what has ended, start what is due."""
         parts = self._parts
         if parts.conductor.collect():
             self._hurried = True  # what is prepared may be approved, and for that the document has to be fresh
+        if self._recoveries is not None:
+            self._recoveries.settle()
         parts.conductor.advance()
-        parts.journal.commit()
+        if parts.journal.commit() and self._recoveries is not None:
+            self._recoveries.kept()
         if parts.journal.late:
             self._take_up_late()
 

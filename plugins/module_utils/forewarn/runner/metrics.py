@@ -103,6 +103,12 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             ("phase", "kind"),
             buckets=(0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0),
         ),
+        "forewarn_recoveries_failing": Metric(
+            GAUGE,
+            "Recover hooks that have failed three times, or are not tried again by themselves.",
+            ("drill",),
+            present=(("false",), ("true",)),
+        ),
         "forewarn_hooks_running": Metric(GAUGE, "Hooks that are running now.", present=_ALONE),
         "forewarn_event_impact_seconds": Metric(
             SUMMARY,

@@ -32,6 +32,10 @@ class NoJournal(Journal):
         """Say that all is well."""
         return True
 
+    def fields_of(self, kind: str, life_id: int) -> list[dict[str, Any]]:  # noqa: ARG002 - as the other's
+        """Return nothing."""
+        return []
+
     def prune(self) -> None:
         """Do nothing."""
 

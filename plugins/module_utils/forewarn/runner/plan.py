@@ -33,6 +33,8 @@ RECOVER_PAUSES = (10.0, 60.0, 300.0, 900.0, 3600.0)
 FAILING = 3
 # Pauses before a prepare hook is tried again: doubled each time.
 PREPARE_DELAY_SECONDS, PREPARE_MAX_DELAY_SECONDS = 1.0, 60.0
+# How the reason begins why a recover hook is left out that a person has seen to.
+BY_A_PERSON = "dealt with by a person"
 
 _NOT_WORDS = ("timeout_seconds", "retry")  # how long and how often, not what
 _NOT_KEPT = "retry_at"

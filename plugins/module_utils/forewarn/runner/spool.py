@@ -3,24 +3,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The files of STATE/drills. ID.json is a drill: what was asked for, and how far it is. ID.cancel asks to end it.
 
-The directory is the runner's, with mode 0700: only root and the runner's user can ask. Files are replaced as a whole.
+``inbox`` says how the files are kept safe.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..events import EVENT_SOURCES
-from . import trust
 from .clocks import Stamp
+from .inbox import Inbox
 
 DIRECTORY = "drills"
 ID_PREFIX = "drill-"
@@ -30,14 +28,11 @@ LONGEST_SECONDS = 7 * 86400.0
 # Compiled when they are first needed: that takes longer than the rest of this import.
 _ID = ID_PREFIX + "[0-9a-z]{1,32}"
 _TYPE = "[A-Z][A-Za-z0-9]{0,63}"
-_RECORD, _CANCEL, _REFUSED = ".json", ".cancel", ".refused"
-_MOST_BYTES = 64 * 1024
+_RECORD, _CANCEL = ".json", ".cancel"
 _MOST_RESOURCES = 100
 _LONGEST_NAME = 255
 _LONGEST_DESCRIPTION = 1000
 _SCHEMA = {"schema": "drill", "version": 1}
-_SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # Windows has neither
-_RELATIVE = os.open in os.supports_dir_fd  # not on Windows
 
 
 class Request(NamedTuple):
@@ -76,25 +71,21 @@ class Spool:
     """The directory of drills below a state directory."""
 
     def __init__(self, directory: str) -> None:
-        self._state = directory
-        self.path = os.path.join(directory, DIRECTORY)  # noqa: PTH118 - importing pathlib takes a tenth of the start
-        self._stuck: set[str] = set()  # names of files that are done with, but could not be removed
+        self._inbox = Inbox(directory, DIRECTORY, "drill")
+        self.path = self._inbox.path
 
     def names(self) -> Names | None:
         """Return what is there, None if that cannot be read. Never raises."""
-        try:
-            listing = os.listdir(self.path)  # noqa: PTH208 - as above
-        except FileNotFoundError:  # nobody has asked for a drill yet
-            return NOTHING
-        except OSError:
+        listing = self._inbox.names()
+        if listing is None:
             return None
         if not listing:
             return NOTHING
         found: dict[str, list[str]] = {_RECORD: [], _CANCEL: []}
         strange = []
         for name in listing:
-            stem, suffix = os.path.splitext(name)  # noqa: PTH122 - as above
-            if suffix not in found or name.startswith(".") or name in self._stuck:
+            stem, suffix = os.path.splitext(name)  # noqa: PTH122 - importing pathlib takes a tenth of the start
+            if suffix not in found:
                 continue
             if re.fullmatch(_ID, stem):
                 found[suffix].append(stem)
@@ -104,44 +95,16 @@ class Spool:
 
     def make(self) -> None:
         """Make the directory if there is none, for the runner's user if it is root who asks. Raises InputError."""
-        opened = []
-        try:
-            if not _RELATIVE:
-                with suppress(FileExistsError):
-                    os.mkdir(self.path, 0o700)  # noqa: PTH102 - as above
-                return
-            opened.append(os.open(self._state, os.O_RDONLY | os.O_DIRECTORY))
-            with suppress(FileExistsError):
-                os.mkdir(DIRECTORY, 0o700, dir_fd=opened[0])
-            opened.append(os.open(DIRECTORY, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=opened[0]))
-            if os.fstat(opened[1]).st_uid == os.geteuid():  # just made, or left so by somebody who was interrupted
-                _give(opened[1], opened[0])
-        except OSError as error:
-            raise self._refused(error, self.path) from error
-        finally:
-            for directory in opened:
-                os.close(directory)
+        self._inbox.make()
 
     def read(self, event_id: str) -> Record:
         """Return a drill. Raises InputError if its file is none, or not safe from others."""
-        path = self._file(event_id + _RECORD)
-        trust.check_file(path, "drill")
-        try:
-            file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _SAFELY)
-            try:
-                content = os.read(file, _MOST_BYTES + 1)
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}") from error
-        if len(content) > _MOST_BYTES:
-            raise InputError(f"{path} is longer than {_MOST_BYTES} bytes")
-        return _record(content)
+        return _record(self._inbox.read(event_id + _RECORD))
 
     def write(self, event_id: str, record: Record) -> None:
         """Keep a drill, durably. Raises InputError."""
         data = {"forewarn": _SCHEMA, **record._asdict(), "request": record.request._asdict()}
-        self._put(event_id + _RECORD, json.dumps(data).encode("ascii"))
+        self._inbox.write(event_id + _RECORD, json.dumps(data).encode("ascii"))
 
     def cancel(self, event_id: str) -> None:
         """Ask the runner to end a drill. Raises InputError if there is none of this id."""
@@ -150,61 +113,16 @@ class Spool:
             there = ", ".join(sorted(names.drills)) if names else ""
             known = f"There are: {there}." if there else "None is under way."
             raise InputError(f"there is no drill {event_id}.", known)
-        self._put(event_id + _CANCEL, b"")
+        self._inbox.write(event_id + _CANCEL, b"")
 
     def remove(self, event_id: str) -> None:
         """Remove what there is of a drill. Never raises: what cannot be removed is not seen any more."""
-        for name in (event_id + _RECORD, event_id + _CANCEL):
-            try:
-                os.unlink(self._file(name))  # noqa: PTH108 - as above
-            except FileNotFoundError:  # noqa: PERF203 - two of them
-                pass
-            except OSError:
-                self._stuck.add(name)
+        for suffix in (_RECORD, _CANCEL):
+            self._inbox.remove(event_id + suffix)
 
     def refuse(self, name: str) -> None:
         """Move a file aside, to be looked at. Never raises: what cannot be moved is not seen any more."""
-        try:
-            os.replace(self._file(name), self._file(name + _REFUSED))  # noqa: PTH105 - as above
-        except OSError:
-            self._stuck.add(name)
-
-    def _refused(self, error: OSError, path: str) -> InputError:
-        mine = isinstance(error, PermissionError)
-        hint = f"Only root and the runner's user may write to {self._state}: run this as one of them." if mine else ""
-        return InputError(f"{path}: {error.strerror}.", hint)
-
-    def _file(self, name: str) -> str:
-        return os.path.join(self.path, name)  # noqa: PTH118 - as above
-
-    def _put(self, name: str, content: bytes) -> None:
-        """Write a whole file. What root writes is given to the runner's user, whose directory this is."""
-        directory: int | None = None
-        temporary = f".{name}.{os.urandom(4).hex()}"
-        try:
-            if _RELATIVE:  # so that nobody can put a link in place of the directory meanwhile
-                directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _SAFELY)
-            source, target = (temporary, name) if _RELATIVE else (self._file(temporary), self._file(name))
-            try:
-                file = os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o600, dir_fd=directory)
-                try:
-                    _give(file, directory)
-                    if os.write(file, content) != len(content):
-                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                    os.fsync(file)
-                finally:
-                    os.close(file)
-                os.replace(source, target, src_dir_fd=directory, dst_dir_fd=directory)
-            except OSError:
-                _discard(source, directory)
-                raise
-            if directory is not None:
-                os.fsync(directory)
-        except OSError as error:
-            raise self._refused(error, self._file(name)) from error
-        finally:
-            if directory is not None:
-                os.close(directory)
+        self._inbox.refuse(name)
 
 
 def new_id() -> str:
@@ -296,16 +214,3 @@ def _stamp(value: Any) -> Stamp | None:
         return None
     stamp = Stamp.of(value)
     return Stamp(_number(stamp.wall), _number(stamp.boot), stamp.boot_id)
-
-
-def _give(file: int, directory: int | None) -> None:
-    if directory is None:  # there are no such owners
-        return
-    owner = os.fstat(directory)
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        os.fchown(file, owner.st_uid, owner.st_gid)
-
-
-def _discard(name: str, directory: int | None) -> None:
-    with suppress(OSError):  # it was not even made
-        os.unlink(name, dir_fd=directory)

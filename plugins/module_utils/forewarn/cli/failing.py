@@ -1,0 +1,143 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Recoveries that fail: which there are, why, when they are tried again, and what to type about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..runner import plan as plans
+from ..runner.clocks import Clocks
+from ..runner.life import RECOVERING
+from ..runner.plan import Plan, Run
+from ..runner.recoveries import ANSWERS, unfinished
+from .state import Page, duration_text, hook_text, iso, number_of, object_of, text_of
+
+if TYPE_CHECKING:
+    from ..runner.journal_reader import JournalEntry, JournalReader
+    from ..runner.journal_schema import LifeRow
+
+_ENTRIES = 100  # the newest: what ended last is among them
+
+
+class Recoveries:
+    """Reads them from a journal. ``works``: whether a runner does. ``which`` ends commands: it names the state."""
+
+    def __init__(self, journal: JournalReader, clocks: Clocks, *, works: bool, which: str = "") -> None:
+        self._journal = journal
+        self._clocks = clocks
+        self._works = works
+        self._which = which
+
+    def failing(self, life: LifeRow) -> list[dict[str, Any]]:
+        """Return the recover hooks of an event that a person should look at, as ``status --json`` has them."""
+        runs = [run for run in tried(life) if run.status == plans.FAILED or run.failing]
+        return [self._as_json(life, run) for run in runs]
+
+    def tried(self, life: LifeRow) -> list[dict[str, Any]]:
+        """Return the recover hooks of an event that were tried and have not succeeded yet."""
+        return [self._as_json(life, run) for run in tried(life)]
+
+    def next_attempt(self, life: LifeRow, run: Run) -> tuple[str, float | None]:
+        """Return in words when a recover hook is tried next, and in how many seconds, None if that is not known."""
+        if run.status == plans.RUNNING:
+            return "it runs now", None
+        if run.exhausted:
+            return "none: it is not tried again by itself", None
+        if not self._works:
+            return "as soon as a runner works", None
+        left = self._seconds_left(life, run)
+        if left is None:
+            return "within an hour", None
+        return (f"in {duration_text(math.ceil(left))}" if left > 0 else "now"), left
+
+    def _seconds_left(self, life: LifeRow, run: Run) -> float | None:
+        if not run.failures:  # asked for by a person, or interrupted
+            return 0.0
+        hook = hook_text({"hook": run.hook})
+        failed = self._failed(life.id, hook) or self._failed(None, hook)  # another event's run counts for both
+        if failed is None:
+            return None
+        for kind, life_id in (("runner-started", None), (ANSWERS["again"], life.id)):
+            since = next(self._journal.entries(kinds=(kind,), life_id=life_id, limit=1, newest_first=True), None)
+            if since is not None and since.id > failed.id:
+                return 0.0
+        told = number_of(failed.fields, "retry_seconds") if failed.life_id == life.id else None
+        return max(0.0, (run.pause() if told is None else told) - self._clocks.since(failed.stamp))
+
+    def _failed(self, life_id: int | None, hook: str) -> JournalEntry | None:
+        """Return the latest failure of a recover hook, of one event or of any."""
+        entries = self._journal.entries(life_id=life_id, kinds=("hook-ended",), limit=_ENTRIES, newest_first=True)
+        found = (entry for entry in entries if entry.fields.get("phase") == plans.RECOVER)
+        return next((entry for entry in found if text_of(entry.fields, "hook") == hook), None)
+
+    def _as_json(self, life: LifeRow, run: Run) -> dict[str, Any]:
+        event = object_of(life.data, "event")
+        event_id = text_of(event, "EventId") or life.key
+        text, seconds = self.next_attempt(life, run)
+        return {
+            "life_id": life.id,
+            "event_id": event_id,
+            "event_type": text_of(event, "EventType") or None,
+            "drill": life.data.get("drill") is True,
+            "hook": hook_text({"hook": run.hook}),
+            "policy": run.policy,
+            "rule": run.rule,
+            "state": run.status,
+            "attempts": run.attempts,
+            "failures": run.failures,
+            "reason": run.reason,
+            "next_attempt": text,
+            "next_attempt_at": None if seconds is None else iso(self._clocks.wall() + seconds, "milliseconds"),
+            "commands": [
+                f"forewarn recover {event_id} --again{self._which}",
+                f"forewarn recover {event_id} --dealt-with 'what was done'{self._which}",
+            ],
+        }
+
+
+def tried(life: LifeRow) -> list[Run]:
+    """Return the recover hooks of an event that were tried, and are left to run. Of what cannot be read: none."""
+    if life.state != RECOVERING:
+        return []
+    try:
+        return unfinished(Plan.of(life.data))
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError):  # of a newer version, or damaged
+        return []
+
+
+def sentence(recovery: dict[str, Any]) -> str:
+    """Say in a sentence what fails."""
+    failures = recovery["failures"]
+    times = "" if failures < 2 else " twice" if failures == 2 else f" {failures} times"
+    why = recovery["reason"] or "no reason given"
+    return f"{name(recovery)}: recover hook {recovery['hook']} failed{times}: {why}"
+
+
+def name(recovery: dict[str, Any]) -> str:
+    """Name the event of a recovery."""
+    return f"{recovery['event_type'] or 'event'} {recovery['event_id']}"
+
+
+def show(page: Page, recoveries: list[dict[str, Any]]) -> None:
+    """Write each recovery with what to type: once for an event."""
+    for number, recovery in enumerate(recoveries):
+        following = recoveries[number + 1] if number + 1 < len(recoveries) else None
+        failures = recovery["failures"]
+        if number == 0 or recoveries[number - 1]["life_id"] != recovery["life_id"]:
+            page.line(name(recovery) + (" (a drill)" if recovery["drill"] else ""), "bold")
+        failed = f"{failures} {'time' if failures == 1 else 'times'}: " if failures else ""
+        page.hanging("  hook          ", recovery["hook"])
+        page.hanging("  failed        ", failed + (recovery["reason"] or "no reason given"), "red")
+        page.hanging("  next attempt  ", recovery["next_attempt"])
+        if following is None or following["life_id"] != recovery["life_id"]:
+            for lead, command in zip(("run it now", "or end it"), recovery["commands"]):
+                page.hanging(f"  {lead:<14}", command)
+
+
+def all_of(journal: JournalReader) -> Iterator[LifeRow]:
+    """Yield the events that are being recovered."""
+    return (life for life in journal.lives(open_only=True) if life.state == RECOVERING)

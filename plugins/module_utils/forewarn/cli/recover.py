@@ -1,0 +1,191 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn recover``: what becomes of a recovery that fails. docs/operations.md, "When a recovery fails"."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from ..runner import heartbeat, recoveries
+from ..runner import plan as plans
+from ..runner.clocks import Clocks
+from ..runner.recoveries import AGAIN, ANSWERS, DEALT_WITH, REFUSED, Request
+from . import failing
+from .console import Console, one_line
+from .state import Page, State, add_state_argument, command_text, list_of, object_of, open_state, text_of, which_state
+
+if TYPE_CHECKING:
+    from ..runner.journal_reader import JournalEntry, JournalReader
+    from ..runner.journal_schema import LifeRow
+
+# For how long a runner that works is waited for. It looks once an interval, which is a second as a rule.
+PATIENCE_SECONDS = 5.0
+_PAUSE_SECONDS = 0.05
+
+HANDED_OVER = "handed-over"  # a result, beside the actions and ``refused``
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "event_id",
+        nargs="?",
+        metavar="EVENT_ID",
+        help="event whose recovery fails, by the beginning of its id (default: list them all)",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--again", action="store_true", help="run now what failed: its cause has been removed")
+    what.add_argument(
+        "--dealt-with",
+        metavar="NOTE",
+        help="count it as done, and try it no more; the note says in the history what was done",
+    )
+    add_state_argument(parser)
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
+    parser.epilog = (
+        "Exit codes: 0 if the runner did it, or will; 1 if it refused; 2 for bad usage, an unknown event, or one of "
+        "which no recovery has failed. Until then a recovery is retried, hourly at the least."
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the recoveries that fail, or ask the runner for what is to become of one."""
+    asked = args.again or args.dealt_with is not None
+    if args.event_id is None and asked:
+        raise InputError("EVENT_ID is needed.", "Which there are: forewarn recover.")
+    if args.event_id is not None and not asked:
+        raise InputError(
+            "--again or --dealt-with is needed.", "Run it again now, or say what was done by hand: --dealt-with NOTE."
+        )
+    clocks = Clocks()
+    state = open_state(args.state, args.dry_run)
+    if state.journal is None:
+        raise InputError(state.trouble)
+    silence = heartbeat.silence(state.beat, clocks)
+    known = failing.Recoveries(state.journal, clocks, works=silence is None, which=which_state(args))
+    if args.event_id is None:
+        _list([entry for life in failing.all_of(state.journal) for entry in known.tried(life)], state, args)
+        return 0
+    life = _find(state.journal, args.event_id.strip())
+    event_id = text_of(object_of(life.data, "event"), "EventId") or life.key
+    note = None if args.dealt_with is None else args.dealt_with.strip()
+    action = AGAIN if args.again else DEALT_WITH
+    request = Request(life.id, event_id, action, note, recoveries.asker(os.environ), clocks.stamp())
+    request_id = recoveries.hand_over(state.directory, request)
+    answer = None
+    if silence is None:
+        _wait(state.directory, request_id, clocks)
+        answer = _answer(state.journal, life, request_id)
+    return _report(args, state, life, request_id, action, answer, silence)
+
+
+def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -> None:
+    if args.json:
+        _write({"state": state.directory, "recoveries": found})
+        return
+    page = Page(Console(sys.stdout))
+    if not found:
+        page.line("No recovery fails.")
+    failing.show(page, found)
+
+
+def _find(journal: JournalReader, prefix: str) -> LifeRow:
+    """Return the event whose recovery is meant. Raises InputError."""
+    lives = journal.lives(event=prefix) if prefix else []
+    if not lives:
+        raise InputError(f"no event's id begins with {prefix!r}.", "Whose recovery fails: forewarn recover.")
+    found = [life for life in lives if failing.tried(life)]
+    if len(found) > 1:
+        ids = ", ".join(text_of(object_of(life.data, "event"), "EventId") or life.key for life in found)
+        raise InputError(f"several events whose recovery fails begin with {prefix!r}: {ids}.", "Write more of the id.")
+    if found:
+        return found[0]
+    life = lives[-1]
+    event_id = text_of(object_of(life.data, "event"), "EventId") or life.key
+    if life.state == "recovering":
+        raise InputError(
+            f"event {event_id} is being recovered, and nothing of that has failed.",
+            "What it waits for: forewarn status.",
+        )
+    raise InputError(
+        f"event {event_id} is not being recovered: it is {life.state}.",
+        "A recovery begins when the event is no longer listed, and ends when its hooks have succeeded.",
+    )
+
+
+def _wait(directory: str, request_id: str, clocks: Clocks) -> None:
+    end = clocks.monotonic() + PATIENCE_SECONDS
+    while recoveries.waits(directory, request_id) and clocks.monotonic() < end:
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _answer(journal: JournalReader, life: LifeRow, request_id: str) -> JournalEntry | None:
+    """Return what the runner wrote down about a request, None if nothing yet."""
+    for life_id, kinds in ((life.id, tuple(ANSWERS.values())), (None, (REFUSED,))):
+        for entry in journal.entries(life_id=life_id, kinds=kinds, limit=100, newest_first=True):
+            if entry.fields.get("request") == request_id:
+                return entry
+    return None
+
+
+def _report(
+    args: argparse.Namespace,
+    state: State,
+    life: LifeRow,
+    request_id: str,
+    action: str,
+    answer: JournalEntry | None,
+    silence: str | None,
+) -> int:
+    """Say what came of a request; return the exit code."""
+    event = object_of(life.data, "event")
+    event_id = text_of(event, "EventId") or life.key
+    names = [hook for hook in list_of(answer.fields, "hooks") if isinstance(hook, str)] if answer is not None else []
+    reason = ""
+    result = HANDED_OVER
+    if answer is not None:
+        result = "refused" if answer.kind == REFUSED else action
+        reason = text_of(answer.fields, "reason")
+    elif silence is not None:
+        reason = f"no runner works on {state.directory}: {silence}. It is done when a runner starts"
+    elif any(run.status == plans.RUNNING for run in failing.tried(_now(state, life))):
+        reason = "a recover hook runs now. It is done when that hook has ended"
+    else:
+        reason = "the runner has not taken it yet. It does so at its next turn"
+    if args.json:
+        content = {"request": request_id, "event_id": event_id, "life_id": life.id, "action": action}
+        _write({"state": state.directory, **content, "result": result, "reason": reason or None, "hooks": names})
+        return 1 if result == "refused" else 0
+    console = Console(sys.stdout)
+    about = f" {text_of(event, 'EventType') or 'event'} {event_id}"
+    if result == "refused":
+        console.line(console.style("refused:", "bold", "red") + one_line(f"{about}: {reason}"))
+        return 1
+    if result == HANDED_OVER:
+        console.line(console.style("handed over:", "yellow") + one_line(f"{about}: {reason}."))
+    elif result == AGAIN:
+        what = f"{', '.join(names)} runs again now" if names else "nothing has to run again"
+        console.line(console.style("again:", "green") + one_line(f"{about}: {what}"))
+    else:
+        console.line(console.style("dealt with:", "green") + one_line(f"{about}: nothing of it is tried any more"))
+    watch = command_text(f"history --event {event_id}", args)
+    console.line(one_line(f"Watch it:  {watch}"))
+    return 0
+
+
+def _now(state: State, life: LifeRow) -> LifeRow:
+    """Return the event as it is kept now."""
+    lives = state.journal.lives(event=life.key) if state.journal is not None else []
+    return next((found for found in lives if found.id == life.id), life)
+
+
+def _write(content: dict[str, Any]) -> None:
+    json.dump({"forewarn": {"schema": "recover", "version": 1}, **content}, sys.stdout, indent=2)
+    sys.stdout.write("\n")
