@@ -74,12 +74,12 @@ def test_whoever_waits_is_woken_when_the_answer_is_there() -> None:
 
 
 def test_where_no_thread_can_be_started_that_is_the_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: threading.Thread) -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
     requester = ThreadRequester(lambda: None)
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", refuse)
+        patch.setattr("forewarn.runner.requester.start_new_thread", refuse)
         requester.begin(DOCUMENT, lambda: 1)
         fault = requester.take().fault
         assert fault is not None

@@ -120,7 +120,7 @@ def test_one_whose_approval_had_no_answer_may_have_come_and_gone(story: Story) -
     story.world.post_fault = "lost"
     story.run(2)
     story.world.model.cancel(event_id)
-    story.run(1)
+    story.run(2)  # the next poll has to wait for the request budget
     assert story.outcomes() == [UNSEEN]
 
 

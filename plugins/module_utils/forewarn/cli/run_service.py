@@ -101,17 +101,21 @@ def _serve(
             last_poll=_last_poll(beat),
             down_seconds=None if beat is None else downtime(beat, clocks),
         )
-        with _listening(parts, readiness, args):
-            _introduce(parts, setup, client.endpoint.url, directory)
-            if doubt is not None:
-                log.warning("not-azure", reason=doubt, hint=azure.HINT)
-            for text in absent:
-                log.error("hook-missing", reason=text, hint="Events that need it will be held.")
-            if mode.once:
-                runner.run_once()
-            else:
-                runner.run(setup.interval)
-    # No connection is closed: another thread may still be reading from it, and all end with the process.
+        try:
+            with _listening(parts, readiness, args):
+                _introduce(parts, setup, client.endpoint.url, directory)
+                if doubt is not None:
+                    log.warning("not-azure", reason=doubt, hint=azure.HINT)
+                for text in absent:
+                    log.error("hook-missing", reason=text, hint="Events that need it will be held.")
+                if mode.once:
+                    runner.run_once()
+                else:
+                    runner.run(setup.interval)
+        finally:
+            if not requester.busy:  # otherwise another thread still reads, and the connection ends with the process
+                client.close()
+                asking.close()
 
 
 def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import select
 import signal
-import threading
+from _thread import allocate_lock, start_new_thread  # importing threading would cost each VM 0.2 MiB
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -33,20 +33,23 @@ class LogWriter:
         self.lost = 0
         self._deliver = deliver
         self._about_lost = about_lost
-        self._news = threading.Condition()
+        self._lock = allocate_lock()  # around all that follows
         self._waiting: deque[Forms | int] = deque()  # a number: of lines that were lost there
         self._size = 0
         self._overflow = 0  # lines that were lost after all that wait
         self._failed = 0  # lines that could not be written, of which nothing could be told either
-        self._delivering = False
         self._failing = False  # the last line could not be written
         self._broken = False
         self._started = False
+        # Two more: the thread waits for news by the one, and others by the other until nothing is left to deliver.
+        self._news = allocate_lock()
+        self._news.acquire()
+        self._idle = allocate_lock()
 
     def put(self, line: Forms) -> None:
         """Hand over a line; this never waits. Raises BrokenPipeError if nobody is there to read any more."""
         size = _size(line)
-        with self._news:
+        with self._lock:
             if self._broken:
                 raise BrokenPipeError
             # Once there was no room, lines are taken again when half of it is free: one gap, not one after each line.
@@ -60,21 +63,20 @@ class LogWriter:
                 self._overflow = 0
             self._waiting.append(line)
             self._size += size
-            self._news.notify_all()
+            self._idle.acquire(False)
+            if self._news.locked():
+                self._news.release()
         if not self._started:
             self._start()
 
     def close(self, seconds: float) -> None:
         """Wait until all lines are delivered, for so long at most."""
-        with self._news:
-            self._news.wait_for(
-                lambda: self._broken or not (self._waiting or self._overflow or self._delivering), seconds
-            )
+        if self._idle.acquire(timeout=seconds):
+            self._idle.release()
 
     def _start(self) -> None:
-        thread = threading.Thread(target=self._work, name="log", daemon=True)
         try:
-            thread.start()
+            start_new_thread(self._work, ())
         except RuntimeError:  # too many threads; the next line tries again
             return
         self._started = True
@@ -85,6 +87,9 @@ class LogWriter:
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not self._broken:
             line = self._next()
+            if line is None:
+                self._news.acquire()
+                continue
             count = line if isinstance(line, int) else 0
             try:
                 self._deliver(self._about_lost(line) if isinstance(line, int) else line)
@@ -95,30 +100,33 @@ class LogWriter:
             else:
                 self._ended()
 
-    def _next(self) -> Forms | int:
-        with self._news:
-            self._news.wait_for(lambda: self._waiting or self._overflow or (self._failed and not self._failing))
-            self._delivering = True
+    def _next(self) -> Forms | int | None:
+        """Return what is to be delivered next: a line, or the number of lines that were lost; None for nothing."""
+        with self._lock:
             if self._failed and not self._failing:
                 lost, self._failed = self._failed, 0
                 return lost
-            if not self._waiting:
+            if self._waiting:
+                line = self._waiting.popleft()
+                if not isinstance(line, int):
+                    self._size -= _size(line)
+                return line
+            if self._overflow:
                 lost, self._overflow = self._overflow, 0
                 return lost
-            line = self._waiting.popleft()
-            if not isinstance(line, int):
-                self._size -= _size(line)
-            return line
+            if self._idle.locked():
+                self._idle.release()
+            return None
 
     def _ended(self, *, failed: int = 0, lost: int = 0, broken: bool = False) -> None:
         """Take in how a delivery ended: that ``failed`` lines are still to be told of, and ``lost`` more are."""
-        with self._news:
-            self._delivering = False
+        with self._lock:
             self._failing = failed > 0
             self._failed += failed
             self.lost += lost
             self._broken = broken
-            self._news.notify_all()
+            if broken and self._idle.locked():
+                self._idle.release()
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # With --once somebody or something waits for the end.
 ONCE_IDENTITY_PATIENCE_SECONDS = 10.0
+# An answer of the service comes within this, or what is due at every tick is done before it.
+KEEP_PATIENCE_SECONDS = 0.1
 # For an approval that is under way when the stop signal comes.
 STOP_PATIENCE_SECONDS = 0.5
 
@@ -122,7 +124,7 @@ class Runner:
         )
         self._ticks = Ticks(1.0, parts.client.limiter, clock)
         self._interval = 1.0
-        self._keep_at = 0.0  # monotonic seconds
+        self._keep_at = clock()  # monotonic seconds
         self._hurried = False  # a poll should not wait for its tick
         self._drills: Drills | None = None
         self._recoveries: Recoveries | None = None
@@ -217,7 +219,11 @@ class Runner:
         """Do what is due at one tick."""
         self._exchange.poll()
         self._exchange.take_in()
-        self._keep()
+        if self._exchange.busy:  # what else is due at a tick is done with the answer, or soon without it
+            self._keep_at = max(self._keep_at, self._parts.clocks.monotonic() + KEEP_PATIENCE_SECONDS)
+            self.work()
+        else:
+            self._keep()
 
     def _keep(self) -> None:
         """Do what is due after an answer of the service, and once in a while without one."""

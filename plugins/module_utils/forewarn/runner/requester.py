@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import signal
 import time
+from _thread import allocate_lock, start_new_thread  # importing threading would cost each VM 0.2 MiB
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..imds.errors import CONNECTION, Fault, PassingFault
-
-if TYPE_CHECKING:
-    import threading
 
 # What a request is for.
 DOCUMENT, INSTANCE, APPROVAL = "document", "instance", "approval"
@@ -99,11 +97,14 @@ class ThreadRequester:
     def __init__(self, wake: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._wake = wake
         self._clock = clock
-        self._thread: threading.Thread | None = None
-        self._news: threading.Condition  # with the thread
+        self._started = False
         self._begun = False
         self._request: Callable[[], object] | None = None
         self._answer: tuple[Answer | None, BaseException | None] | None = None
+        # Two locks, each of which one side takes and the other gives back: there is a request, and an answer.
+        self._asked = allocate_lock()
+        self._done = allocate_lock()
+        self._asked.acquire()
 
     @property
     def busy(self) -> bool:
@@ -119,17 +120,17 @@ class ThreadRequester:
         """Hand a request to the thread. Where none can be started, that is the fault."""
         if self._begun:
             raise ValueError(f"a request is under way, so that none for the {what} can begin")
-        self._begun, self._answer = True, None
-        if self._thread is None:
+        self._begun, self._answer, self._request = True, None, request
+        if not self._started:
             try:
-                self._start()
+                start_new_thread(self._work, ())
             except (RuntimeError, OSError) as error:  # too many threads
                 fault = PassingFault(f"no thread can be started to ask the service: {error}", kind=CONNECTION)
                 self._answer = (Answer(None, fault, self._clock()), None)
                 return
-        with self._news:
-            self._request = request
-            self._news.notify_all()
+            self._started = True
+        self._done.acquire(False)
+        self._asked.release()
 
     def take(self) -> Answer:
         """Return the answer. Raises what the request raised, unless that was a Fault."""
@@ -143,31 +144,18 @@ class ThreadRequester:
 
     def wait(self, seconds: float) -> bool:
         """Wait for the answer, for so long at most; return whether it is there."""
-        if self._begun and self._thread is not None:
-            with self._news:
-                self._news.wait_for(lambda: self._answer is not None, seconds)
+        if self._begun and self._answer is None and self._done.acquire(timeout=seconds):
+            self._done.release()
         return self.answered
-
-    def _start(self) -> None:
-        import threading  # here: --once has no thread
-
-        self._news = threading.Condition()
-        thread = threading.Thread(target=self._work, name="requests", daemon=True)
-        thread.start()
-        self._thread = thread
 
     def _work(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
-            with self._news:
-                self._news.wait_for(lambda: self._request is not None)
-                request, self._request = self._request, None
-            answer = self._make(request)
-            with self._news:
-                self._answer = answer
-                self._news.notify_all()
+            self._asked.acquire()
+            self._answer = self._make(self._request)
+            self._done.release()
             self._wake()
 
     def _make(self, request: Callable[[], object] | None) -> tuple[Answer | None, BaseException | None]:
