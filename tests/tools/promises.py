@@ -122,6 +122,9 @@ class Judge:
         if uid in self._by_uid:
             self._by_uid[uid].asked = True
 
+    def _identity(self, at: float) -> None:
+        """The runner hears who this VM is: nothing to judge."""
+
     def _rehearse(self, at: float, event: str) -> None:
         """A drill is asked for: nothing to judge."""
 

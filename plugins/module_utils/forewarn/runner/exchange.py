@@ -65,6 +65,7 @@ class Exchange:
         self._more = False  # further requests would have followed it
         self._document: Document | None = None  # waits for the answer who this VM is
         self._document_until = 0.0
+        self._latest: Document | None = None  # the one that was decided without it
 
     @property
     def busy(self) -> bool:
@@ -123,8 +124,10 @@ class Exchange:
                 self._identity.answered(answer.value)
             else:
                 self._identity.failed(answer.fault)
-            # What was decided without it is to be decided anew, and an approval needs another document.
+            # What was decided without it is decided anew, so that hooks begin; an approval needs another document.
             decided_without = self._document is None
+            if decided_without and answer.fault is None:
+                self._document = self._latest
             wanted = self._decide_late()
             self._end(hurried=wanted or (decided_without and answer.fault is None))
         else:
@@ -154,6 +157,7 @@ class Exchange:
     def _decide_late(self) -> bool:
         """Decide about the document that has waited; return whether there is anything to approve."""
         document, self._document = self._document, None
+        self._latest = document
         return document is not None and bool(self._process(document))
 
     def _end(self, *, hurried: bool = False) -> None:
