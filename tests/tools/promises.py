@@ -116,6 +116,9 @@ class Judge:
     def _rehearse(self, at: float, event: str) -> None:
         """A drill is asked for: nothing to judge."""
 
+    def _known(self, at: float) -> None:
+        """The runner learns who its VM is: nothing to judge."""
+
     def _driven(self, at: float, on: bool) -> None:
         """Time passes in the runner's own loop, or does no more: ``tools.waiting_promises`` judges that."""
 

@@ -270,6 +270,7 @@ class WorldClient:
 
     def instance(self, patience_seconds: float = 0.0) -> Vm:
         self.paid = False
+        self.world.note("known")
         return Vm(name=self.vm)
 
     def close(self) -> None:
