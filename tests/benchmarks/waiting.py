@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -137,12 +138,15 @@ def restarts(directory: Path, service: StuckService, way: str, found: Waits) -> 
                 service.get_stuck(way)
             begin = time.time()
             runner = _runner(directory, service)
-            begun = wait_until(
-                lambda n=number + 2: len(moments := _moments(directory, "recover begins")) >= n and moments
-            )
+            wait_until(partial(_has_begun_again, directory, number + 2))
+            begun = _moments(directory, "recover begins")
             found.recoveries.append(begun[-1] - begin)
     finally:
         _end(runner)
+
+
+def _has_begun_again(directory: Path, times: int) -> bool:
+    return len(_moments(directory, "recover begins")) >= times
 
 
 def _runner(directory: Path, service: StuckService) -> Process:

@@ -122,11 +122,11 @@ class Judge:
         if uid in self._by_uid:
             self._by_uid[uid].asked = True
 
-    def _identity(self, at: float) -> None:
-        """The runner hears who this VM is: nothing to judge."""
-
     def _rehearse(self, at: float, event: str) -> None:
         """A drill is asked for: nothing to judge."""
+
+    def _known(self, at: float) -> None:
+        """The runner learns who its VM is: nothing to judge."""
 
     def _driven(self, at: float, on: bool) -> None:
         """Time passes in the runner's own loop, or does no more: ``tools.waiting_promises`` judges that."""

@@ -284,7 +284,7 @@ class WorldClient:
 
     def instance(self, patience_seconds: float = 0.0) -> Vm:
         self.paid = False
-        self.world.note("identity")
+        self.world.note("known")
         return Vm(name=self.vm)
 
     def close(self) -> None:

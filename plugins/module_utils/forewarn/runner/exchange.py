@@ -65,7 +65,7 @@ class Exchange:
         self._more = False  # further requests would have followed it
         self._document: Document | None = None  # waits for the answer who this VM is
         self._document_until = 0.0
-        self._latest: Document | None = None  # the one that was decided without it
+        self._decided_without: Document | None = None  # that answer
 
     @property
     def busy(self) -> bool:
@@ -88,6 +88,7 @@ class Exchange:
             self._take_in()
             news = True
         if self._document is not None and self._clock() >= self._document_until:
+            self._decided_without = self._document
             self._decide_late()  # the answer who this VM is brings the next poll
             news = True
         return news
@@ -124,12 +125,10 @@ class Exchange:
                 self._identity.answered(answer.value)
             else:
                 self._identity.failed(answer.fault)
-            # What was decided without it is decided anew, so that hooks begin; an approval needs another document.
-            decided_without = self._document is None
-            if decided_without and answer.fault is None:
-                self._document = self._latest
-            wanted = self._decide_late()
-            self._end(hurried=wanted or (decided_without and answer.fault is None))
+            if answer.fault is None and self._document is None:  # what was decided without it is decided anew
+                self._document = self._decided_without
+            self._decided_without = None
+            self._end(hurried=self._decide_late())  # and an approval needs another document
         else:
             parts = self._approvals.answered(self._sent, self._docket, answer.fault)
             self._end(hurried=self._more or bool(parts))
