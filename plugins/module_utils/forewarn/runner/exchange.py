@@ -156,7 +156,6 @@ class Exchange:
     def _decide_late(self) -> bool:
         """Decide about the document that has waited; return whether there is anything to approve."""
         document, self._document = self._document, None
-        self._latest = document
         return document is not None and bool(self._process(document))
 
     def _end(self, *, hurried: bool = False) -> None:
