@@ -456,6 +456,26 @@ def words(kind: str, /, **fields: Any) -> str | None:
             {"event_id": "A", "live": "hold", "other": "approve", "what": "rule x"},
             "the shadow policy says approve, not hold: rule x",
         ),
+        (
+            "recovery-again",
+            {"request": "recover-1", "by": "root (sudo: alice)", "hooks": ["run x", "run y"]},
+            "recovery asked for again by root (sudo: alice): run x, run y",
+        ),
+        (
+            "recovery-dealt-with",
+            {"request": "recover-1", "by": "alice", "note": "put back by hand", "hooks": ["run x"]},
+            "recovery dealt with by alice: put back by hand. Not tried any more: run x",
+        ),
+        (
+            "recovery-refused",
+            {"request": "recover-1", "by": "alice", "action": "again", "event_id": "A1", "reason": "it is over"},
+            "a request to recover was refused (again A1 by alice): it is over",
+        ),
+        (
+            "recovery-refused",
+            {"request": "recover-1", "reason": "its file is no request. It was moved aside."},
+            "a request to recover was refused (recover-1): its file is no request. It was moved aside.",
+        ),
         ("runner-started", {"version": "1", "dry_run": True}, "the runner started, forewarn 1, a dry run"),
         ("runner-stopped", {}, "the runner was stopped"),
         ("reload-failed", {"reason": "bad"}, "a new configuration was refused: bad"),

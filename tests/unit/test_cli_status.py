@@ -395,6 +395,80 @@ def test_a_failed_preparation(recorded: Recorded, status: Status) -> None:
     assert status().code == 0, "it is over"
 
 
+def fails(**fields: Any) -> dict[str, Any]:
+    reason = "it ended with exit code 1: connection refused"
+    return {**planned("recover", UNDRAIN, "failed", attempts=5, failures=5, reason=reason), **fields}
+
+
+def test_a_recovery_that_fails_stands_out_for_as_long_as_it_does(recorded: Recorded, status: Status) -> None:
+    life = recorded.life("A1", state="recovering", plan=[planned("prepare", DRAIN, "succeeded"), fails()])
+    recorded.clocks.passes(30 * 86400)
+    hook = "run /usr/local/bin/undrain"
+    recorded.note("hook-ended", life, phase="recover", hook=hook, result="failed", retry_seconds=3600.0)
+    recorded.clocks.passes(600)
+    recorded.beat()
+    shown = status()
+    assert shown.code == 1
+    assert shown.lines[-7:] == [
+        "Recoveries that fail:",
+        "Reboot A1",
+        "  hook          run /usr/local/bin/undrain",
+        "  failed        5 times: it ended with exit code 1: connection refused",
+        "  next attempt  in 50 min",
+        f"  run it now    forewarn recover A1 --again --state {recorded.directory}",
+        f"  or end it     forewarn recover A1 --dealt-with 'what was done' --state {recorded.directory}",
+    ]
+    text = f"recover hook {hook} to be tried again in 50 min; attempt 5 failed: it ended with exit code 1"
+    assert f"waits for  {text}: connection refused\n" in shown.out
+    data = json.loads(status("--json").out)
+    (failing,) = data["failing_recoveries"]
+    assert {key: failing[key] for key in ("life_id", "event_id", "hook", "state", "failures", "attempts", "drill")} == {
+        "life_id": life.id,
+        "event_id": "A1",
+        "hook": hook,
+        "state": "failed",
+        "failures": 5,
+        "attempts": 5,
+        "drill": False,
+    }
+    assert failing["next_attempt_at"] == recorded.at(3000).replace("Z", ".000Z")
+    (problem,) = data["problems"]
+    assert problem == f"Reboot A1: recover hook {hook} failed 5 times: it ended with exit code 1: connection refused"
+
+
+def test_it_is_red_on_a_terminal(
+    recorded: Recorded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded.life("A1", state="recovering", plan=[fails()])
+    recorded.beat()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert cli.main(["status", "--state", recorded.directory]) == 1
+    assert "\x1b[1;31mRecoveries that fail:" in capsys.readouterr().out
+
+
+def test_what_is_not_tried_again_waits_for_a_person(recorded: Recorded, status: Status) -> None:
+    once = {**UNDRAIN, "retry": {"attempts": 1}}
+    recorded.life("A1", state="recovering", plan=[fails(hook=once, attempts=1, failures=1, reason="it timed out")])
+    recorded.beat()
+    shown = status()
+    assert shown.code == 1
+    text = "a person: recover hook run /usr/local/bin/undrain failed, and is not tried again: it timed out"
+    assert f"waits for  {text}\n" in shown.out
+    assert "  next attempt  none: it is not tried again by itself" in shown.lines
+
+
+def test_it_fails_also_while_it_is_tried_again(recorded: Recorded, status: Status) -> None:
+    life = recorded.life("A1", state="recovering", plan=[fails(status="running", attempts=6)])
+    recorded.beat()
+    assert status().code == 1
+    recorded.save(life, plan=[fails(status="waiting", failures=2)])
+    assert status().code == 0, "it may yet succeed by itself"
+    recorded.save(life, state="done", outcome="finished", plan=[fails(status="succeeded")])
+    assert status().code == 0
+    recorded.save(life, state="done", outcome="finished", plan=[fails(status="skipped", reason="dealt with")])
+    assert status().code == 0
+
+
 def test_a_recovery_that_failed_is_remembered(recorded: Recorded, status: Status) -> None:
     failed = planned("recover", UNDRAIN, "failed", reason="it ended with exit code 1")
     recorded.life("A1", state="done", outcome="finished", plan=[planned("prepare", DRAIN, "succeeded"), failed])

@@ -388,7 +388,8 @@ class Conductor:
             elif not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
                 self._start(life, run, _timeout(run))
         if life.plan.recovered():
-            self._close(life, "recovered")
+            by_hand = any(run.reason.startswith(plans.BY_A_PERSON) for run in life.plan.of_phase(plans.RECOVER))
+            self._close(life, plans.BY_A_PERSON if by_hand else "recovered")
 
     def _leave(self, life: Life, run: Run, reason: str) -> None:
         run.end(plans.LEFT, reason)
