@@ -150,7 +150,7 @@ def test_events_that_end_in_one_poll_start_their_recovery_once(
     runner = start("--policy", policy(place, rules))
     ids = [emulator.schedule("Reboot", ["web_0"], start_on="not_before") for _ in range(3)]
     for event_id in ids:
-        runner.wait_for("state", event_id=event_id, to="prepared")
+        runner.wait_for("state", event_id=event_id, to="approved")
     with server.emulation.lock:
         for event_id in ids:
             server.emulation.model.start(event_id)
