@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
 from ..imds.client import Client
-from ..imds.endpoint import resolve
-from ..runner import statedir, trust
+from ..imds.endpoint import parse_endpoint, resolve
+from ..runner import machinelock, statedir, trust
 from .run_setup import LOG_FORMATS, checked_interval, read
 from .service import add_endpoint_argument
 
@@ -92,11 +93,16 @@ def run(args: argparse.Namespace) -> int:
         trust.check_endpoint(endpoint, bool(args.allow_endpoint))
     directory = _state(args)
     lock = None
+    machine = machinelock.MachineLock(parse_endpoint(endpoint), args.vm_name)
     if directory is not None:
         lock = statedir.StateDirectory(directory)
         lock.prepare()
         lock.lock()
     try:
+        if not (args.once or args.dry_run):  # these run no hooks
+            machine.lock()
+            for text in machine.others:
+                sys.stderr.write(f"Warning: {text}\n")
         client = Client(endpoint, setup.policies.api_version)
         if not args.once:
             client.read_ahead()  # under way while the rest is loaded
@@ -104,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
         serve(setup, client, directory, lambda: read(given))
     finally:
+        machine.release()
         if lock is not None:
             lock.release()
     return 0
