@@ -159,7 +159,7 @@ def test_the_writer_waits_for_no_reader(tmp_path: Path) -> None:
     import sqlite3
 
     clocks = StillClocks()
-    journal = opened(tmp_path, clocks, max_age_seconds=100.0)
+    journal = opened(tmp_path, clocks, max_bytes=1)
     for number in range(300):
         journal.note("state", None, number=number, text="x" * 2000)
     commit(journal)

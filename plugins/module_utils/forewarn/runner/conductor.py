@@ -84,6 +84,7 @@ class Conductor:
                 life = Life.of(row)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 self._log.error("journal-trouble", event_key=row.key, reason=f"an event's record is damaged: {error}")
+                self._journal.distrust(row, f"{error.__class__.__name__}: {error}")
                 continue
             taken.append(life)
             for run in life.plan.interrupted():
@@ -194,6 +195,8 @@ class Conductor:
 
     def _prepare(self, life: Life) -> None:
         if not life.confirmed or life.state == states.STARTED or life.event.event_status == "Started":
+            return
+        if self._journal.doubt(life.event.key) is not None:
             return
         for run in life.plan.due_to_prepare():
             if self._journal.trouble is not None or len(self._running) >= MOST_RUNNING or self._being_undone(life, run):
