@@ -15,7 +15,7 @@ from .. import __version__
 from ..errors import InputError
 from ..imds.client import Client
 from ..policy.engine import PolicySet
-from ..runner import hooks
+from ..runner import hooks, statedir
 from ..runner.assembly import Equipment, assemble
 from ..runner.clocks import Clocks, Stamp
 from ..runner.docket import Mode
@@ -50,8 +50,11 @@ def serve(setup: Setup, client: Client, directory: str | None, read_again: Calla
         asking = identity_client(client)
         with client, asking:
             settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
+            elsewhere = statedir.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None)
             notifier = Notifier(os.environ, clocks)
-            equipment = Equipment(clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier)
+            equipment = Equipment(
+                clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier, elsewhere
+            )
             identity = Identity(asking, args.vm_name, log, clocks.monotonic)
             parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
             parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)

@@ -57,11 +57,11 @@ def add_state_argument(parser: argparse.ArgumentParser) -> None:
 
 def open_state(given: str | None) -> State:
     """Open what a runner has left in the directory. Raises InputError if none has worked there, or it is not ours."""
-    from ..runner import heartbeat
+    from ..runner import heartbeat, statedir
     from ..runner.journal_reader import JournalReader
 
     directory = _directory(given)
-    beat = heartbeat.read(directory)
+    beat = heartbeat.read(directory, statedir.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None))
     try:
         return State(directory, beat, JournalReader(directory))
     except InputError as error:

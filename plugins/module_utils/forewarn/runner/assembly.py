@@ -30,7 +30,9 @@ from .systemd import Notifier
 
 
 class Equipment(NamedTuple):
-    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing."""
+    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing;
+    ``elsewhere`` is one in memory, for the heartbeat when the disk is full.
+    """
 
     clocks: Clocks
     log: Logger
@@ -40,6 +42,7 @@ class Equipment(NamedTuple):
     metrics: Metrics | None = None
     textfile: str | None = None
     notifier: Notifier | None = None
+    elsewhere: str | None = None
 
 
 def assemble(
@@ -85,7 +88,7 @@ def assemble(
             clocks,
             now,
             notifier=equipment.notifier or Notifier({}, clocks),
-            heartbeat=None if directory is None else Heartbeat(directory, clocks),
+            heartbeat=None if directory is None else Heartbeat(directory, clocks, equipment.elsewhere),
             textfile=equipment.textfile,
         ),
         Observed(journal, log, metrics, clocks),
