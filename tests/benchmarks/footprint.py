@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import psutil
@@ -15,6 +18,8 @@ from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 from forewarn.emulator.client import EmulatorClient
 
+MANY_EVENTS = 10_000
+MANY_SECONDS = 8.0
 WARM_UP_SECONDS = 4.0
 SECONDS = 30.0
 LOOP = Path(__file__).with_name("requests_loop.py")
@@ -46,6 +51,59 @@ class Subject:
         return Reading(cpu, memory, len(polls))
 
 
+def with_many_events() -> float:
+    """Return the most memory (MiB) that the runner ever had resident with a document of so many events."""
+    events = [
+        {
+            "EventId": f"{number:08X}-0000-4513-9DB5-24B0A2A2A2A2",
+            "EventType": "Freeze",
+            "ResourceType": "VirtualMachine",
+            "Resources": ["runner"],
+            "EventStatus": "Scheduled",
+            "NotBefore": "",
+            "Description": "Virtual machine is being paused.",
+            "EventSource": "Platform",
+            "DurationInSeconds": 5,
+        }
+        for number in range(MANY_EVENTS)
+    ]
+    body = json.dumps({"DocumentIncarnation": 1, "Events": events}).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer(b'{"compute": {"name": "runner"}}' if "instance" in self.path else body)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(b"")
+
+        def _answer(self, content: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with artifact_of(POLICY) as artifact:
+            url = f"http://127.0.0.1:{server.server_port}"
+            with started([*RUNNER, str(artifact), "--endpoint", url]) as runner:
+                time.sleep(MANY_SECONDS)  # the time that is measured
+                status = Path(f"/proc/{runner.pid}/status").read_text(encoding="ascii")
+                if runner.poll() is not None:
+                    raise AssertionError("the runner ended by itself")
+    finally:
+        server.shutdown()
+        server.server_close()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
 def run() -> Report:
     """Let both poll side by side and compare what they used between two readings."""
     with artifact_of(POLICY) as artifact, emulator(["runner", "loop"]) as client:
@@ -62,6 +120,7 @@ def run() -> Report:
             after = [subject.read(client) for subject in subjects]
             if runner.poll() is not None or loop.poll() is not None:
                 raise AssertionError("one of the two ended by itself")
+    many = with_many_events()
     polls = [late.polls - early.polls for early, late in zip(before, after)]
     cpu = [(late.cpu - early.cpu) / count * 1e3 for early, late, count in zip(before, after, polls)]
     memory = [late.memory for late in after]
@@ -70,11 +129,13 @@ def run() -> Report:
         [
             Quantity("resident memory, runner", memory[0], "MiB"),
             Quantity("resident memory, requests loop", memory[1], "MiB"),
+            Quantity(f"most memory, runner, {MANY_EVENTS:,} events", many, "MiB"),
             Quantity("CPU per poll, runner", cpu[0], "ms"),
             Quantity("CPU per poll, requests loop", cpu[1], "ms"),
         ],
         [
             Goal("memory", memory[0] / memory[1], "a loop of requests.get and sleep(1)", AT_MOST, 0.75),
+            Goal(f"memory at {MANY_EVENTS:,} events", many / 64, "64 MiB", AT_MOST, 1),
             Goal("CPU per poll", cpu[0] / cpu[1], "a loop of requests.get and sleep(1)", AT_MOST, 0.5),
         ],
         [

@@ -18,9 +18,13 @@ from forewarn.events import (
     EVENT_STATUSES,
     FIELD_SINCE,
     LATEST_API_VERSION,
+    MAX_EVENTS,
+    MAX_NAMES,
+    MAX_PROBLEMS,
     RESOURCE_TYPES,
     UNKNOWN_DURATION,
     Document,
+    DocumentError,
     Event,
     Vm,
     event_types,
@@ -419,3 +423,85 @@ def test_the_types_are_frozen_and_hashable() -> None:
     assert len({event, one(NewField=[1]), one(EventType="Reboot")}) == 2
     assert len({result, document(FREEZE), document()}) == 2
     assert hash(Vm("web_0", tags={"a": "b"})) == hash(Vm("web_0", tags={"a": "c"}))
+
+
+# What is too much
+
+
+def _many(number: int, **fields: object) -> bytes:
+    items = [{**FREEZE, "EventId": f"E{place}", **fields} for place in range(number)]
+    return json.dumps({"DocumentIncarnation": 1, "Events": items}).encode()
+
+
+def test_events_beyond_the_cap_are_told_and_not_looked_at() -> None:
+    document = parse_document(_many(MAX_EVENTS))
+    assert (len(document.events), document.problems) == (MAX_EVENTS, ())
+    document = parse_document(_many(MAX_EVENTS + 1))
+    assert [event.event_id for event in document.events] == [f"E{place}" for place in range(MAX_EVENTS)]
+    assert document.problems == (
+        f"{MAX_EVENTS + 1} events are listed: those after the first {MAX_EVENTS} are not looked at",
+    )
+    assert not any(event.problems for event in document.events)
+
+
+def test_an_id_that_is_listed_again_beyond_the_cap_is_in_doubt() -> None:
+    items = [{**FREEZE, "EventId": f"E{place}"} for place in range(MAX_EVENTS)]
+    document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [*items, {"EventId": "e7"}]}))
+    assert [event.event_id for event in document.events if event.problems] == ["E7"]
+
+
+def test_names_beyond_the_cap_put_their_events_in_doubt_and_no_others() -> None:
+    names = [f"vm{number}" for number in range(MAX_NAMES // 2)]
+    document = parse_document(_many(3, Resources=names))
+    assert [len(event.resources) for event in document.events] == [len(names), len(names), 0]
+    assert [bool(event.problems) for event in document.events] == [False, False, True]
+    (event,) = parse_document(_many(1, Resources=["web_0", "x" * 257])).events
+    assert event.problems
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"Description": "x" * 4097},
+        {"EventType": "Freeze" * 1000},
+        {"More": {str(number): number for number in range(101)}},
+        {"More": "x" * 5000},
+        {"x" * 300: 1},
+        {"Deep": [[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]},
+    ],
+)
+def test_a_field_that_is_too_much_puts_its_event_in_doubt(fields: dict[str, object]) -> None:
+    (event,) = parse_document(_many(1, **fields)).events
+    assert len(event.problems) == 1
+    assert not event.extra.keys() & fields.keys()
+    assert len(event.problems[0]) < 200
+
+
+def test_fields_of_a_newer_version_are_kept_as_long_as_they_are_few() -> None:
+    (event,) = parse_document(_many(1, More={"a": [1, {"b": "x" * 4096}]}, Other=None)).events
+    assert event.problems == ()
+    assert event.extra == {"More": {"a": [1, {"b": "x" * 4096}]}, "Other": None}
+
+
+def test_an_id_that_is_too_long_is_skipped_and_told() -> None:
+    items = [{**FREEZE, "EventId": "x" * 257}, {**FREEZE, "EventId": "x" * 256}]
+    document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": items}))
+    assert (len(document.events), len(document.problems)) == (1, 1)
+
+
+@pytest.mark.parametrize("depth", [200, 981, 5000, 100_000])
+def test_a_value_nested_deeply_ends_in_a_problem(depth: int) -> None:
+    body = _many(1, More="?").replace(b'"?"', b"[" * depth + b"]" * depth)
+    try:
+        (event,) = parse_document(body).events
+    except DocumentError:
+        return
+    assert event.problems
+    assert event == parse_document(body).events[0]  # goes as deep as there is something
+    assert not event.extra.keys() & {"More"}
+
+
+def test_many_problems_are_told_in_few_words() -> None:
+    document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [7] * 900}))
+    assert len(document.problems) == MAX_PROBLEMS + 1
+    assert document.problems[-1] == f"and {900 - MAX_PROBLEMS} more problems"

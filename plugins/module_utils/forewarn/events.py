@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -51,6 +52,21 @@ EVENT_STATUSES = ("Scheduled", "Started")  # SE-15
 EVENT_SOURCES = ("Platform", "User")  # SE-18
 RESOURCE_TYPES = ("VirtualMachine",)  # SE-13
 UNKNOWN_DURATION = -1  # SE-19
+
+# What is taken in of a document, far beyond what the service sends. What exceeds it is a problem that is told: nothing
+# that was not read is approved, and nothing counts as gone from a document that was not read in full.
+MAX_EVENTS = 1000
+MAX_NAMES = 10_000  # in Resources, of all events together
+MAX_ID_CHARACTERS = 256
+MAX_NAME_CHARACTERS = 256
+MAX_TEXT_CHARACTERS = 4096
+MAX_EXTRA_VALUES = 100  # in the fields of one event that the api-version does not define
+MAX_DEPTH = 20  # of lists and objects within one field
+MAX_PROBLEMS = 20  # that are told one by one
+# An estimate of what the values of a document take in memory, before they are made: a body of 4 MiB can hold a million
+# empty lists.
+_MAX_MEMORY = 32 * 1024 * 1024
+_CONTAINER_BYTES, _VALUE_BYTES = 200, 56
 
 _INT64_MAX = 2**63 - 1
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -217,32 +233,67 @@ def parse_document(body: bytes | str, api_version: str = LATEST_API_VERSION) -> 
         raise DocumentError(f"the document is not UTF-8 (byte {error.start})") from error
     if not text.strip():
         return Document(api_version=api_version)
+    containers, values = text.count("[") + text.count("{"), text.count(",") + text.count(":")
+    if containers * _CONTAINER_BYTES + values * _VALUE_BYTES + 2 * sys.getsizeof(text) > _MAX_MEMORY:
+        raise DocumentError(f"the document is too large to be taken in: {len(text)} characters, {values} values")
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DocumentError(f"the document is not JSON: {error}") from error
+        data = json.loads(text, parse_int=_parse_int)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise DocumentError(f"the document is not JSON: {error or error.__class__.__name__}") from error
+    del text
     if not isinstance(data, dict):
         raise DocumentError(f"the document is {_kind(data)}, not an object")
     listed = data.get("Events")
     if not isinstance(listed, list):
         raise DocumentError("the document has no array Events")
+    incarnation, doubt = _parse_incarnation(data.get("DocumentIncarnation"))
+    del data
     problems: list[str] = []
     events: dict[str, Event] = {}
+    names_left = MAX_NAMES
+    beyond: set[str] = set()
     for index, item in enumerate(listed):
-        event = _parse_event(item, f"Events[{index}]", api_version, problems)
+        listed[index] = None  # what was read is not kept twice
+        if index >= MAX_EVENTS:
+            beyond.add(_id_of(item).lower())
+            continue
+        event = _parse_event(item, f"Events[{index}]", api_version, problems, names_left)
         if event is None:
             continue
+        names_left -= len(event.resources)
         first = events.setdefault(event.key, event)
         if first is event:
             continue
-        problem = f"EventId {first.event_id} is listed more than once"
-        if problem not in first.problems:  # which of them an approval would start, nobody can say
-            problems.append(problem)
-            events[event.key] = replace(first, problems=(*first.problems, problem))
-    incarnation, doubt = _parse_incarnation(data.get("DocumentIncarnation"))
+        _listed_twice(events, first, problems)
+    if len(listed) > MAX_EVENTS:
+        for key in beyond & events.keys():
+            _listed_twice(events, events[key], problems)
+        problems.insert(0, f"{len(listed)} events are listed: those after the first {MAX_EVENTS} are not looked at")
     if doubt:
         problems.append(doubt)
+    if len(problems) > MAX_PROBLEMS:
+        problems[MAX_PROBLEMS:] = [f"and {len(problems) - MAX_PROBLEMS} more problems"]
     return Document(incarnation, tuple(events.values()), tuple(problems), api_version)
+
+
+def _listed_twice(events: dict[str, Event], first: Event, problems: list[str]) -> None:
+    """Put an event in doubt: which of several an approval would start, nobody can say."""
+    problem = f"EventId {first.event_id} is listed more than once"
+    if problem not in first.problems:
+        problems.append(problem)
+        events[first.key] = replace(first, problems=(*first.problems, problem))
+
+
+def _id_of(item: object) -> str:
+    event_id = item.get("EventId") if isinstance(item, dict) else None
+    return event_id if isinstance(event_id, str) else ""
+
+
+def _parse_int(digits: str) -> int:
+    """Read a whole number; one with thousands of digits takes seconds in older Pythons."""
+    if len(digits) > 100:
+        raise ValueError(f"a number has {len(digits)} digits")
+    return int(digits)
 
 
 def _parse_incarnation(value: object) -> tuple[int | str | None, str | None]:
@@ -253,7 +304,7 @@ def _parse_incarnation(value: object) -> tuple[int | str | None, str | None]:
     return None, f"DocumentIncarnation is {_kind(value)}, not a number"
 
 
-def _parse_event(item: object, where: str, api_version: str, skipped: list[str]) -> Event | None:
+def _parse_event(item: object, where: str, api_version: str, skipped: list[str], names_left: int) -> Event | None:
     """Return the event, or None after adding to ``skipped`` why there is none."""
     if not isinstance(item, dict):
         skipped.append(f"{where} is {_kind(item)}, not an object: skipped")
@@ -262,18 +313,21 @@ def _parse_event(item: object, where: str, api_version: str, skipped: list[str])
     if not isinstance(event_id, str) or not event_id.strip() or _SURROGATE.search(event_id):
         skipped.append(f"{where} has no usable EventId: skipped")
         return None
+    if len(event_id) > MAX_ID_CHARACTERS:
+        skipped.append(f"{where} has an EventId of {len(event_id)} characters: skipped")
+        return None
     reader = _FieldReader(item, api_version)
     return Event(
         event_id=event_id,
         event_type=reader.text("EventType", required=True),
         resource_type=reader.text("ResourceType"),
-        resources=reader.resources(),
+        resources=reader.resources(names_left),
         event_status=reader.text("EventStatus", required=True),
         not_before=reader.not_before(),
         description=reader.text("Description"),
         event_source=reader.text("EventSource"),
         duration_in_seconds=reader.duration(),
-        extra=MappingProxyType({n: v for n, v in item.items() if not has_field(api_version, n)}),
+        extra=reader.extra(),
         problems=tuple(reader.problems),
     )
 
@@ -295,17 +349,47 @@ class _FieldReader:
     def text(self, name: str, required: bool = False) -> str | None:
         value = self._get(name)
         if isinstance(value, str) and (value or not required):
-            return _SURROGATE.sub("�", value)
+            if len(value) > MAX_TEXT_CHARACTERS:
+                self.problems.append(
+                    f"{name} has {len(value)} characters: more than {MAX_TEXT_CHARACTERS} are not read"
+                )
+            return _SURROGATE.sub("�", value[:MAX_TEXT_CHARACTERS])
         if value is not None or required:
             self._doubt(name, value, "a text")
         return None
 
-    def resources(self) -> tuple[str, ...]:
+    def extra(self) -> Mapping[str, Any]:
+        """Return the fields that the api-version does not define, but for what is too much or too deep."""
+        found: dict[str, Any] = {}
+        left = MAX_EXTRA_VALUES
+        for name, value in self.item.items():
+            if has_field(self.api_version, name):
+                continue
+            depth, values = _extent(value, left)
+            left -= values
+            if depth > MAX_DEPTH:
+                self.problems.append(f"{name[:40]} is nested more than {MAX_DEPTH} deep")
+            elif left < 0 or len(name) > MAX_NAME_CHARACTERS:
+                self.problems.append(
+                    f"{name[:40]} is too much: more than {MAX_EXTRA_VALUES} values, or too long a text"
+                )
+                break
+            else:
+                found[name] = value
+        return MappingProxyType(found)
+
+    def resources(self, names_left: int) -> tuple[str, ...]:
         value = self._get("Resources")
         prefix = "_" if self.api_version == API_VERSIONS[0] else ""  # of IaaS resources, in that version alone
         # A name that is nothing, or nothing but the prefix, is none.
         if not isinstance(value, list) or not all(isinstance(name, str) and name not in ("", prefix) for name in value):
             self._doubt("Resources", value, "a list of names")
+            return ()
+        if len(value) > names_left or any(len(name) > MAX_NAME_CHARACTERS for name in value):
+            self.problems.append(
+                f"Resources has {len(value)} names, or one of more than {MAX_NAME_CHARACTERS} characters: not read, "
+                f"beyond {MAX_NAMES} names in a document"
+            )
             return ()
         return tuple(_SURROGATE.sub("�", name[1:] if prefix and name.startswith(prefix) else name) for name in value)
 
@@ -335,6 +419,29 @@ class _FieldReader:
             return value
         self._doubt("DurationInSeconds", value, "a whole number of seconds, or -1 for unknown")
         return None
+
+
+def _extent(value: object, most: int) -> tuple[int, int]:
+    """Return how deep a value is nested and how many values it has, as far as MAX_DEPTH and ``most`` go.
+
+    A text of more than MAX_TEXT_CHARACTERS counts as too many.
+    """
+    depth = count = 0
+    level = [value]
+    while level:
+        depth += any(isinstance(inner, (dict, list)) for inner in level)
+        count += len(level)
+        count += sum(most + 1 for inner in level if isinstance(inner, str) and len(inner) > MAX_TEXT_CHARACTERS)
+        if count > most or depth > MAX_DEPTH:
+            break
+        following: list[object] = []
+        for inner in level:
+            if isinstance(inner, dict):
+                following += inner.values()
+            elif isinstance(inner, list):
+                following += inner
+        level = following
+    return depth, count
 
 
 def _kind(value: object) -> str:

@@ -18,6 +18,7 @@ from forewarn.runner.clocks import Clocks, Stamp
 from forewarn.runner.heartbeat import LONGEST_SILENCE_SECONDS, SIZE, Beat, Heartbeat
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.journals import StillClocks
 
 
 class FakeClocks(Clocks):
@@ -251,3 +252,24 @@ def test_no_beat_is_no_runner() -> None:
 def test_a_pid_that_is_none_leaves_it_to_the_age(pid: object) -> None:
     clocks = FakeClocks()
     assert heartbeat.silence(beat(clocks, pid=pid), clocks) is None
+
+
+def test_where_the_state_directory_takes_none_it_goes_to_memory_and_comes_back(tmp_path: Path) -> None:
+    clocks = StillClocks()
+    state, memory = tmp_path / "state", tmp_path / "run" / "forewarn"
+    beating = Heartbeat(str(state), clocks, str(memory))
+    beating.beat({"number": 1}, durable=False)
+    assert beating.trouble is not None
+    found = heartbeat.read(str(state), str(memory))
+    assert found is not None
+    assert found.fields == {"number": 1}
+    assert heartbeat.read(str(tmp_path / "other"), str(memory)) is None, "each state directory has its own"
+    state.mkdir()
+    clocks.now += 1
+    beating.beat({"number": 2}, durable=False)
+    assert beating.trouble is None
+    found = heartbeat.read(str(state), str(memory))
+    assert found is not None
+    assert found.fields == {"number": 2}
+    assert list(memory.iterdir()) == []
+    beating.close()

@@ -100,18 +100,23 @@ def test_what_is_left_is_written_when_it_is_closed(tmp_path: Path) -> None:
     journal.note("runner-stopped", None, signal="SIGTERM")
     journal.close()
     assert kinds(tmp_path) == ["runner-stopped"]
-    assert [path.name for path in tmp_path.iterdir()] == ["journal.db"]
+    assert {path.name for path in tmp_path.iterdir()} == {"journal.db", "journal.mark"}
 
 
 def test_the_file_is_for_its_owner_alone_and_says_what_it_is(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     journal.note("state")
     commit(journal)
-    assert {path.name for path in tmp_path.iterdir()} == {"journal.db", "journal.db-wal", "journal.db-shm"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "journal.db",
+        "journal.db-wal",
+        "journal.db-shm",
+        "journal.mark",
+    }
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
     connection = journal._connection
     assert connection is not None
-    wanted = {"application_id": APPLICATION_ID, "user_version": 1, "journal_mode": "wal", "synchronous": 2}
+    wanted = {"application_id": APPLICATION_ID, "user_version": 2, "journal_mode": "wal", "synchronous": 2}
     wanted.update(auto_vacuum=2, cache_size=-256)
     found = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in wanted}
     assert found == wanted

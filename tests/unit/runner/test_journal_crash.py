@@ -161,7 +161,7 @@ def test_the_writer_waits_for_no_reader(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(journal_schema, "BUSY_SECONDS", 30.0)  # how long a connection waits for a lock
     clocks = StillClocks()
-    journal = opened(tmp_path, clocks, max_age_seconds=100.0)
+    journal = opened(tmp_path, clocks, max_bytes=1)
     for number in range(300):
         journal.note("state", None, number=number, text="x" * 2000)
     commit(journal)

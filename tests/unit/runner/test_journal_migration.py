@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A file of an older format is converted in one transaction; format 2, which adds a column, is these tests' own."""
+"""A file of an older format is converted in one transaction; format 3, which adds a column, is these tests' own."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ NEXT = (
     "UPDATE lives SET vm = 'web_0'",
     "CREATE INDEX lives_vm ON lives (vm)",
 )
+COLUMNS = {"id", "key", "state", "open", "saved", "data", "seq", "sum"}
 
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """Return the directory of a journal of format 1."""
+    """Return the directory of a journal of format 2."""
     journal = opened(tmp_path)
     journal.save(life(1))
     journal.save(life(2, is_open=False))
@@ -51,8 +52,8 @@ def version_and_columns(directory: Path) -> tuple[int, set[str]]:
 
 def test_the_format_is_the_number_of_migrations(older: Path) -> None:
     version, columns = version_and_columns(older)
-    assert version == len(journal_schema.MIGRATIONS) == 1
-    assert columns == {"id", "key", "state", "open", "saved", "data"}
+    assert version == len(journal_schema.MIGRATIONS) == 2
+    assert columns == COLUMNS
 
 
 def test_an_older_file_is_converted(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,19 +65,19 @@ def test_an_older_file_is_converted(older: Path, monkeypatch: pytest.MonkeyPatch
     commit(journal)
     journal.close()
     version, columns = version_and_columns(older)
-    assert version == 2
+    assert version == 3
     assert "vm" in columns
     assert JournalReader(str(older)).lives() == [life(1), life(2, is_open=False), life(3)]
     assert kinds(older) == ["state", "decision"]
     opened(older).close()
-    assert version_and_columns(older)[0] == 2, "once is enough"
+    assert version_and_columns(older)[0] == 3, "once is enough"
 
 
 def test_a_new_file_has_the_newest_format_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(monkeypatch, *NEXT)
     opened(tmp_path).close()
     version, columns = version_and_columns(tmp_path)
-    assert version == 2
+    assert version == 3
     assert "vm" in columns
 
 
@@ -99,7 +100,7 @@ def test_a_crash_in_the_middle_leaves_the_older_file(older: Path, monkeypatch: p
         finally:
             os._exit(77)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
-    assert version_and_columns(older) == (1, {"id", "key", "state", "open", "saved", "data"})
+    assert version_and_columns(older) == (2, COLUMNS)
     journal = Journal(str(older), StillClocks())
     assert journal.open() == [life(1)]
     journal.close()
@@ -108,7 +109,7 @@ def test_a_crash_in_the_middle_leaves_the_older_file(older: Path, monkeypatch: p
     assert journal.open() == [life(1)]
     assert journal.trouble is None
     journal.close()
-    assert version_and_columns(older)[0] == 2
+    assert version_and_columns(older)[0] == 3
 
 
 def test_a_conversion_that_fails_leaves_the_older_file(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +120,7 @@ def test_a_conversion_that_fails_leaves_the_older_file(older: Path, monkeypatch:
         assert journal.open() == []
         assert journal.trouble == f"{older}/journal.db cannot be used: no such table: cats"
         assert journal.moved_aside is None
-        assert version_and_columns(older)[0] == 1
+        assert version_and_columns(older)[0] == 2
     clocks.now += RETRY_SECONDS
     commit(journal)
     assert journal.late == [life(1)]
@@ -142,9 +143,9 @@ def test_an_older_program_leaves_a_newer_file_alone(older: Path, monkeypatch: py
     before = (older / "journal.db").read_bytes()
     journal = Journal(str(older), StillClocks())
     assert journal.open() == []
-    assert "has format 2; this version of Forewarn knows 1 at most" in str(journal.trouble)
+    assert "has format 3; this version of Forewarn knows 2 at most" in str(journal.trouble)
     journal.close()
-    with pytest.raises(InputError, match="has format 2"):
+    with pytest.raises(InputError, match="has format 3"):
         JournalReader(str(older))
     assert (older / "journal.db").read_bytes() == before
     add(monkeypatch, *NEXT)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is too old or too much goes, the oldest first; an open life and what was written about it stays."""
+"""What is too much goes, what was written first before all else; an open life and what was written about it stays."""
 
 from __future__ import annotations
 
@@ -27,58 +27,90 @@ def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:
     return lives, [(entry.kind, entry.life_id) for entry in entries(directory)]
 
 
-def test_what_is_too_old_goes(tmp_path: Path, clocks: StillClocks) -> None:
+@pytest.mark.parametrize("days", [100, 40_000, -100, -20_000])
+def test_a_clock_that_is_far_off_erases_nothing(tmp_path: Path, clocks: StillClocks, days: int) -> None:
+    """Neither at one start with it, nor afterwards, when it is right again."""
     journal = opened(tmp_path, clocks)
-    journal.note("document")
-    for number in (1, 2, 3):
-        journal.save(life(number))
+    for number in range(1, 21):
+        journal.note("document")
+        journal.save(life(number, is_open=number > 18))
         journal.note("decision", number)
-    journal.note("orphan", 99)
     commit(journal)
-    journal.save(life(1, is_open=False))
-    commit(journal)
-    clocks.now += 89 * DAY
-    journal.save(life(2, is_open=False))
-    journal.note("state", 2)
-    journal.note("runner-started")
-    commit(journal)
+    journal.close()
+    before = left(tmp_path)
+    for offset in (days * DAY, -days * DAY):
+        clocks.wall_offset += offset
+        clocks.now += PRUNE_SECONDS
+        journal = opened(tmp_path, clocks)
+        journal.note("runner-started")
+        commit(journal)
+        journal.prune()
+        assert journal.trouble is None
+        journal.close()
+    lives, kept = left(tmp_path)
+    assert (lives, kept[:-2]) == before
+    assert kept[-2:] == [("runner-started", None)] * 2
+
+
+def test_what_was_written_first_goes_first_whatever_the_clock_said(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks, max_bytes=300_000)
+    for number in range(1, 101):
+        clocks.wall_offset += -3 * DAY if number % 2 else 2.9 * DAY
+        journal.save(life(number, is_open=False, text="x" * 4000))
+        journal.note("decision", number, text="y" * 1000)
+        commit(journal)
     journal.prune()
-    assert len(entries(tmp_path)) == 7
-    clocks.now += 2 * DAY
-    journal.prune()
-    # 1 ended 91 days ago, 2 only two: what is left of it is all of it. 3 is open.
-    assert left(tmp_path) == ([2, 3], [("decision", 2), ("decision", 3), ("state", 2), ("runner-started", None)])
-    clocks.now += 89 * DAY
-    journal.prune()
-    assert left(tmp_path) == ([3], [("decision", 3)])
-    assert journal.trouble is None
+    lives, kept = left(tmp_path)
+    assert 20 < len(lives) < 80
+    assert lives == list(range(101 - len(lives), 101))
+    assert kept == [("decision", number) for number in lives]
     journal.close()
 
 
-def test_a_life_goes_with_all_of_it_though_the_clock_was_set(tmp_path: Path, clocks: StillClocks) -> None:
-    journal = opened(tmp_path, clocks)
+def test_a_life_goes_with_all_of_it(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks, max_bytes=100_000)
     journal.save(life(1))
     journal.note("decision", 1)
-    clocks.wall_offset -= 80 * DAY
+    for number in range(40):
+        journal.note("document", None, number=number, text="x" * 5000)
     journal.save(life(1, is_open=False))
+    journal.note("document", None, number=40)
     commit(journal)
-    clocks.wall_offset += 100 * DAY
     journal.prune()
-    assert left(tmp_path) == ([], [])
+    lives, kept = left(tmp_path)  # it was written last but for one entry: what is older goes before it
+    assert (lives, kept[0]) == ([1], ("decision", 1))
+    for number in range(41, 81):
+        journal.note("document", None, number=number, text="x" * 5000)
+    commit(journal)
+    clocks.now += PRUNE_SECONDS
+    journal.prune()
+    lives, kept = left(tmp_path)
+    assert lives == []
+    assert {life_id for _kind, life_id in kept} == {None}
     journal.close()
 
 
 def test_it_is_done_at_most_once_an_hour(tmp_path: Path, clocks: StillClocks) -> None:
-    journal = opened(tmp_path, clocks, max_age_seconds=60.0)
-    journal.prune()
-    journal.note("state")
+    journal = opened(tmp_path, clocks, max_bytes=1_000_000)
+    journal.note("document", None, text="x" * 2_000_000)
     commit(journal)
-    clocks.now += PRUNE_SECONDS - 1
-    journal.prune()
-    assert len(entries(tmp_path)) == 1
-    clocks.now += 1
     journal.prune()
     assert entries(tmp_path) == []
+    for number in range(12):
+        journal.note("document", None, number=number, text="x" * 10_000)
+    commit(journal)
+    journal.close()
+    journal = opened(tmp_path, clocks, max_bytes=60_000)
+    journal.prune()
+
+    kept = len(entries(tmp_path))
+    journal._max_bytes = 30_000
+    clocks.now += PRUNE_SECONDS - 1
+    journal.prune()
+    assert len(entries(tmp_path)) == kept > 0
+    clocks.now += 1
+    journal.prune()
+    assert len(entries(tmp_path)) < kept
     journal.close()
 
 
@@ -146,7 +178,7 @@ def test_open_lives_stay_even_if_they_are_too_much(tmp_path: Path, clocks: Still
 
 
 def test_an_open_life_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_path: Path, clocks: StillClocks) -> None:
-    journal = opened(tmp_path, clocks, max_age_seconds=60.0)
+    journal = opened(tmp_path, clocks, max_bytes=1)
     journal.save(life(1))
     commit(journal)
     journal.save(life(1, is_open=False))
@@ -182,7 +214,7 @@ def test_whatever_was_written_open_lives_stay_and_the_rest_fits(
     clocks = StillClocks()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        journal = opened(directory, clocks, max_bytes=limit, max_age_seconds=DAY)
+        journal = opened(directory, clocks, max_bytes=limit)
         state: dict[int, bool] = {}
         for number, is_open, size, passed in steps:
             clocks.wall_offset += passed

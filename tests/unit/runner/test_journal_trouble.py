@@ -69,7 +69,7 @@ def _newer_format(directory: Path) -> Callable[[], object]:
         (_somebody_elses_database, "/journal.db is a database, but not a journal of Forewarn. Move it elsewhere."),
         (
             _newer_format,
-            "/journal.db has format 9; this version of Forewarn knows 1 at most. Run the version that wrote it, or "
+            "/journal.db has format 9; this version of Forewarn knows 2 at most. Run the version that wrote it, or "
             "move the file elsewhere.",
         ),
     ],
@@ -377,7 +377,7 @@ def test_a_full_disk(tmp_path: Path, package: Path) -> None:
     assert found["healed"]
     assert found["healed_lives"] == [durable + 1]
     assert found["healed_numbers"] == [*range(1, durable + 2), None]
-    assert found["files"] == ["ballast", "journal.db"]
+    assert found["files"] == ["ballast", "journal.db", "journal.mark"]
     assert found["starting"] == full
     assert found["resumed"] == found["starting_lives"] == [durable + 1]
     assert found["starting_numbers"] == found["healed_numbers"]
@@ -430,7 +430,7 @@ print(json.dumps(found))
 def test_a_disk_that_has_become_read_only(tmp_path: Path, package: Path, killed: bool) -> None:
     found = run_with_own_mounts(_READ_ONLY_DISK.replace("KILLED", str(killed)), package, tmp_path)
     assert found.pop("trouble") == f"{tmp_path}/journal.db cannot be used: Read-only file system"
-    assert found.pop("files") == (3 if killed else 1)
+    assert found.pop("files") == (4 if killed else 2)
     assert found == {
         "resumed": [1],
         "read": [1],

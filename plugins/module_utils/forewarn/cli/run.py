@@ -15,8 +15,8 @@ from ..errors import InputError
 from ..events import LATEST_API_VERSION
 from ..imds import azure
 from ..imds.client import Client
-from ..imds.endpoint import resolve
-from ..runner import dryrun, statedir, trust
+from ..imds.endpoint import parse_endpoint, resolve
+from ..runner import dryrun, machinelock, statedir, trust
 from .run_setup import LOG_FORMATS, PROBE_LEAD_SECONDS, checked_interval, read
 from .service import add_endpoint_argument, refuse_elsewhere, seconds
 
@@ -112,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
     doubt = azure.doubt(args.endpoint, endpoint, os.environ)
     directory = _state(args)
     lock = None
+    machine = machinelock.MachineLock(parse_endpoint(endpoint), args.vm_name)
     if directory is not None:
         lock = statedir.StateDirectory(directory)
         lock.prepare()
@@ -119,6 +120,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         if directory is not None:
             dryrun.claim(directory, bool(args.dry_run))
+        if not (args.once or args.dry_run):  # these run no hooks
+            machine.lock()
+            for text in machine.others:
+                sys.stderr.write(f"Warning: {text}\n")
         client = Client(endpoint, setup.policies.api_version)
         if not args.once:
             client.read_ahead()  # under way while the rest is loaded
@@ -127,6 +132,7 @@ def run(args: argparse.Namespace) -> int:
         with _told_of_waiting(client) if args.once else nullcontext():
             serve(setup, client, directory, lambda: read(given), doubt)
     finally:
+        machine.release()
         if lock is not None:
             lock.release()
     return 0

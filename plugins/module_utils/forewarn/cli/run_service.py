@@ -17,7 +17,7 @@ from ..errors import InputError
 from ..imds import azure
 from ..imds.client import Client
 from ..policy.engine import PolicySet
-from ..runner import hooks
+from ..runner import hooks, statedir
 from ..runner.assembly import Equipment, assemble
 from ..runner.clocks import Clocks, Stamp
 from ..runner.docket import Mode
@@ -86,10 +86,21 @@ def _serve(
         client.log = lambda text: log.warning("waiting", reason=text)
         asking = identity_client(client)
         settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
+        elsewhere = statedir.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None)
         notifier = Notifier(os.environ, clocks)
         readiness = _readiness(args, beat, clocks)
         equipment = Equipment(
-            clocks, log, mode, directory, settings, Metrics(), args.metrics_file, notifier, readiness, requester
+            clocks,
+            log,
+            mode,
+            directory,
+            settings,
+            Metrics(),
+            args.metrics_file,
+            notifier,
+            readiness=readiness,
+            requester=requester,
+            elsewhere=elsewhere,
         )
         identity = Identity(asking, args.vm_name, log, clocks.monotonic)
         parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)

@@ -78,11 +78,11 @@ def open_state(given: str | None, dry_run: bool = False) -> State:
 
     Raises InputError if none has worked there, or it is not ours.
     """
-    from ..runner import heartbeat
+    from ..runner import heartbeat, statedir
     from ..runner.journal_reader import JournalReader
 
     directory = state_directory(given, dry_run)
-    beat = heartbeat.read(directory)
+    beat = heartbeat.read(directory, statedir.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None))
     try:
         return State(directory, beat, JournalReader(directory))
     except InputError as error:

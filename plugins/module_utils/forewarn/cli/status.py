@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..runner import dryrun, heartbeat
+from ..runner import doubts, dryrun, heartbeat
 from ..runner.clocks import Clocks
 from . import failing
 from .console import Console, one_line
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
 
 # A poll may take its timeout of some seconds, and the beat comes after it.
+UNKEPT_NAMED = 3  # by the heartbeat, at most
 _LATE_INTERVALS, _LATE_SECONDS = 3, 15.0
 # For how long a recovery is told that failed under an earlier version, which ended it then.
 _REMEMBERED_SECONDS = 86400.0
@@ -67,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
-        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, a reload "
+        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, or "
+        "something was lost, a reload "
         "was refused, or a preparation or a recovery has failed; 2 for bad usage, or where no runner has worked."
     )
 
@@ -90,7 +92,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     """
     fields = state.beat.fields if state.beat else {}
     reported = text_of(fields, "journal_trouble")
-    trouble = state.trouble or (f"nothing can be kept: {reported}" if reported else "")
+    trouble = f"nothing can be kept: {reported}" if reported else state.trouble
     events: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
     fails: list[dict[str, Any]] = []
@@ -118,6 +120,12 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
     if trouble:
         problems.append(f"the journal: {trouble}")
+    unkept = int(number_of(fields, "unkept") or 0) if runner["condition"] == RUNNING else 0
+    named = text_of(fields, "unkept_events") if unkept else ""
+    if unkept:
+        problems.append(f"{unkept} listed {'event is' if unkept == 1 else 'events are'} not in the journal: {named}")
+    damaged = doubts.read(state.directory)
+    problems += [doubt.in_words() for doubt in damaged]
     told = {recovery["life_id"] for recovery in fails}
     others = [event for event in (*events, *failed) if event["life_id"] not in told]
     problems += [f"{_name(event)}: {event['failure']}" for event in others if event["failure"]]
@@ -129,6 +137,11 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         "runner": runner,
         "service": service,
         "journal": {"trouble": trouble or None},
+        "unkept": {"number": unkept, "events": named},
+        "damaged": [
+            {"file": doubt.file, "event_keys": doubt.keys, "reason": doubt.reason, "text": doubt.in_words()}
+            for doubt in damaged
+        ],
         "events": events,
         "failing_recoveries": fails,
         "failed_recoveries": failed,
@@ -274,10 +287,14 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
     """Write the report."""
     _show_runner(page, report)
     page.line()
-    events = report["events"]
-    if not events:
+    events, unkept = report["events"], report["unkept"]
+    if unkept["number"]:
+        number = f"{unkept['number']} {'event' if unkept['number'] == 1 else 'events'}"
+        text = f"{number} not in the journal, and held where there are hooks: {unkept['events']}"
+        page.line(text + (", …" if unkept["number"] > UNKEPT_NAMED else ""), "bold", "red")
+    if not events and not unkept["number"]:
         page.line("Nothing is pending.")
-    else:
+    elif events:
         if report["runner"]["condition"] != RUNNING:
             page.line("As the runner left it:", "yellow")
         _show_events(page, events)
@@ -285,6 +302,11 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         page.line()
         page.line("Recoveries that fail:", "bold", "red")
         failing.show(page, report["failing_recoveries"])
+    if report["damaged"]:
+        page.line()
+        page.line("Lost, and held until somebody has seen to it:", "bold", "red")
+        for doubt in report["damaged"]:
+            page.hanging("  ", doubt["text"])
     if report["failed_recoveries"]:
         page.line()
         page.line("Not recovered, in the last 24 hours:", "bold", "red")

@@ -19,7 +19,8 @@ DECISION, DOCUMENT, DRILL = "decision", "document", "drill"
 # What concerns all events that are listed at the time.
 OF_THE_RUNNER = (
     *("runner-started", "runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered"),
-    *("journal-trouble", "journal-recovered", DRILL, "impact", "recovery-refused"),
+    *("journal-trouble", "journal-recovered", "record-damaged", "damage-cleared"),
+    *(DRILL, "impact", "recovery-refused"),
 )
 
 _FAILED, _WARNED, _GOOD = ("red",), ("yellow",), ("green",)
@@ -251,6 +252,15 @@ def _journal_recovered(fields: Mapping[str, Any]) -> Told:
     return Told(text + (f". There was: {reason}" if reason else ""), _WARNED)
 
 
+def _record_damaged(fields: Mapping[str, Any]) -> Told:
+    keys = ", ".join(str(key) for key in list_of(fields, "event_keys"))
+    return Told(f"the journal is damaged{f' (event {keys})' if keys else ''}: {text_of(fields, 'reason')}", _FAILED)
+
+
+def _damage_cleared(fields: Mapping[str, Any]) -> Told:
+    return Told(f"somebody has seen to the damage and removed {text_of(fields, 'file')}", _GOOD)
+
+
 def _document(fields: Mapping[str, Any]) -> Told:
     document = object_of(fields, "document")
     incarnation = document.get("DocumentIncarnation", fields.get("incarnation"))
@@ -293,5 +303,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Told | None]] = {
     "poll-recovered": _poll_recovered,
     "journal-trouble": _journal_trouble,
     "journal-recovered": _journal_recovered,
+    "record-damaged": _record_damaged,
+    "damage-cleared": _damage_cleared,
     DOCUMENT: _document,
 }

@@ -13,9 +13,13 @@ from ..events import Vm
 
 INSTANCE_API_VERSION = "2021-02-01"  # has all the fields below; the instance endpoint's versions are its own
 
+_MAX_BYTES = 512 * 1024  # many times what a VM has; its values take up to forty times that in memory
+
 
 def parse_instance(body: bytes) -> Vm:
     """Read the identity, leniently: a field that is missing or odd is None. Raises ValueError for no object."""
+    if len(body) > _MAX_BYTES:
+        raise ValueError(f"{len(body)} bytes, {_MAX_BYTES} are the limit")
     try:
         data = json.loads(body.decode("utf-8-sig"))
     except RecursionError as error:

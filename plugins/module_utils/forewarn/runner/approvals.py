@@ -153,8 +153,9 @@ class Approvals:
         lives = [docket.tracker[event].life for event in events]
         ids = [event.event_id for event in events]
         self._log.info(line, event_ids=ids, drill=any(life.drill for life in lives) or None, **fields)
-        for life in lives:
-            self._journal.note(line, life.identifier, event_ids=ids, **fields)
+        for life in lives:  # each its own id: all of them in each would be the square of the document
+            own = [life.event.event_id]
+            self._journal.note(line, life.identifier, event_ids=own, events_in_request=len(ids), **fields)
 
     def _tell_failure(self, docket: Docket, events: Sequence[Event], fault: Fault) -> None:
         ids = [event.event_id for event in events]
@@ -167,4 +168,5 @@ class Approvals:
         fields = {"kind": fault.kind, "status": fault.status, "lasting": not passing, "reason": fault.message}
         write("approval-failed", event_ids=ids, **fields, hint=fault.hint or None)
         for event in events:
-            self._journal.note("approval-failed", docket.tracker[event].life.identifier, event_ids=ids, **fields)
+            own = {"event_ids": [event.event_id], "events_in_request": len(ids)}
+            self._journal.note("approval-failed", docket.tracker[event].life.identifier, **own, **fields)

@@ -32,7 +32,8 @@ from .systemd import Notifier
 
 
 class Equipment(NamedTuple):
-    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing.
+    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing;
+    ``elsewhere`` is one in memory, for the heartbeat when the disk is full.
 
     Without a ``requester`` each request is waited for.
     """
@@ -47,6 +48,7 @@ class Equipment(NamedTuple):
     notifier: Notifier | None = None
     readiness: Readiness | None = None
     requester: Requester | None = None
+    elsewhere: str | None = None
 
 
 def assemble(
@@ -93,7 +95,7 @@ def assemble(
             clocks,
             now,
             notifier=equipment.notifier or Notifier({}, clocks),
-            heartbeat=None if directory is None else Heartbeat(directory, clocks),
+            heartbeat=None if directory is None else Heartbeat(directory, clocks, equipment.elsewhere),
             textfile=equipment.textfile,
             readiness=equipment.readiness,
         ),

@@ -109,6 +109,7 @@ class Conductor:
                 life = Life.of(row)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 self._log.error("journal-trouble", event_key=row.key, reason=f"an event's record is damaged: {error}")
+                self._journal.distrust(row, f"{error.__class__.__name__}: {error}")
                 continue
             taken.append(life)
             for run in life.plan.interrupted():
@@ -247,6 +248,8 @@ class Conductor:
     def _prepare(self, life: Life) -> None:
         life.obstacle = ""
         if not life.confirmed or not _may_prepare(life):
+            return
+        if self._journal.doubt(life.event.key) is not None:
             return
         left = self._seconds_left(life.event)
         life.late = left is not None and left < SHORTEST_SECONDS

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 # Codes of Standing beside those of policy.approval: of the runner alone.
 PREPARING, NOT_PREPARED, NO_JOURNAL, NEEDS_RUNNER = "preparing", "preparation-failed", "journal-trouble", "needs-runner"
+IN_DOUBT = "in-doubt"  # what was done for it is not known: its record is damaged, or has gone missing
 
 
 class Policy(Protocol):
@@ -112,6 +113,9 @@ class Docket:
         if changed:
             self.document = document
             self._tell_document(document)
+        # An answer without a body, or one that can be read in part, does not tell what is listed.
+        if self._journal.damaged_unknown and document.incarnation is not None and not (self.drill or document.problems):
+            self._journal.listed(event.key for event in document.events)
         gone = self.tracker.update(document, changed)
         self.ended = [tracked.life for tracked, _outcome in gone]
         for tracked, outcome in gone:
@@ -173,6 +177,9 @@ class Docket:
         """Return what keeps this VM from approving, whatever the policies say; None if nothing does."""
         if life.state == states.STARTED and decision.event.event_status != "Started":
             return Standing(STARTED, "it had started before, and only another event could start again")
+        doubt = self._journal.doubt(life.event.key)
+        if doubt is not None:
+            return Standing(IN_DOUBT, doubt)
         if self._mode.dry_run or not (decision.prepare or life.plan.runs):
             return None
         if self._mode.once:

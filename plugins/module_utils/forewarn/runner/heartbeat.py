@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+from binascii import crc32
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -39,12 +40,15 @@ class Beat(NamedTuple):
 class Heartbeat:
     """Writes the beats of this process. ``trouble`` says why the latest could not be written, None if it was.
 
-    Nothing is opened, and what is there stays readable, until the first beat.
+    Nothing is opened, and what is there stays readable, until the first beat. Where the state directory takes none, for
+    its disk is full or read-only, the beat goes to ``elsewhere``: a directory in memory, None if there is none.
     """
 
-    def __init__(self, directory: str, clocks: Clocks) -> None:
+    def __init__(self, directory: str, clocks: Clocks, elsewhere: str | None = None) -> None:
         self.trouble: str | None = None
         self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self._elsewhere = None if elsewhere is None else _substitute(directory, elsewhere)
+        self._substituted = False
         self._clocks = clocks
         self._file: int | None = None
 
@@ -56,8 +60,15 @@ class Heartbeat:
         except OSError as error:
             self.trouble = f"{self._path}: {error.strerror}"
             self.close()
+            if self._elsewhere is not None:
+                self._substituted = True
+                _write_substitute(self._elsewhere, content)
         else:
             self.trouble = None
+            if self._substituted and self._elsewhere is not None:
+                self._substituted = False
+                with suppress(OSError):
+                    os.unlink(self._elsewhere)  # noqa: PTH108 - as above
 
     def close(self) -> None:
         """Close the file, which stays as it is."""
@@ -78,9 +89,32 @@ class Heartbeat:
             _sync(self._file)
 
 
-def read(directory: str) -> Beat | None:
-    """Return the latest beat in a state directory, None if there is none that can be read. Never raises."""
-    path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - as above
+def read(directory: str, elsewhere: str | None = None) -> Beat | None:
+    """Return the latest beat of a state directory, None if there is none that can be read. Never raises."""
+    beat = _read(os.path.join(directory, FILE_NAME))  # noqa: PTH118 - as above
+    other = None if elsewhere is None else _read(_substitute(directory, elsewhere))
+    if beat is None or other is None:
+        return beat or other
+    # A boot empties what is in memory: what is there is of this one.
+    return beat if beat.stamp.boot_id == other.stamp.boot_id and beat.stamp.boot >= other.stamp.boot else other
+
+
+def _substitute(directory: str, elsewhere: str) -> str:
+    name = f"{FILE_NAME}-{crc32(os.path.abspath(directory).encode('utf-8', 'surrogateescape')):08x}"  # noqa: PTH100
+    return os.path.join(elsewhere, name)  # noqa: PTH118 - as above
+
+
+def _write_substitute(path: str, content: bytes) -> None:
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - as above
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            os.write(file, content)
+        finally:
+            os.close(file)
+
+
+def _read(path: str) -> Beat | None:
     for _attempt in range(_READ_ATTEMPTS):  # it may be just being written
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - as above

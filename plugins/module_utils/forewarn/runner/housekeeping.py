@@ -191,6 +191,7 @@ class Housekeeping:
             "fault": self.fault,
             "events": sum(1 for life in lives if life.listed),
             "journal_trouble": self._journal.trouble,
+            **self._unkept(lives),
             "vm": self._conductor.vm_name,
             "started": self._started,
         }
@@ -201,6 +202,15 @@ class Housekeeping:
             self._beaten, self._beaten_at = news, now
             self._heartbeat.beat({**news, "last_good_poll": self.last_good_poll}, durable)
 
+    def _unkept(self, lives: Sequence[Life]) -> dict[str, Any]:
+        """Return what ``forewarn status`` cannot read from a journal that cannot be written."""
+        unkept = self._journal.unkept
+        events = [life for life in lives if life.identifier in unkept]
+        if not events:
+            return {}
+        named = [f"{life.event.event_type or 'event'} {life.event.event_id} ({life.state})" for life in events[:3]]
+        return {"unkept": len(events), "unkept_events": ", ".join(named)}
+
     def _tell_journal(self) -> None:
         trouble = self._journal.trouble
         if self._journal.moved_aside is not None:
@@ -210,6 +220,12 @@ class Housekeeping:
             )
             self._log.error("journal-trouble", reason=reason, hint=hint)
             self._journal.moved_aside = None
+        for text in self._journal.lost:
+            self._log.error("record-damaged", reason=text, hint="Events that this concerns are held until then.")
+        for file in self._journal.cleared:
+            self._log.info("damage-cleared", file=file)
+        self._journal.lost.clear()
+        self._journal.cleared.clear()
         if trouble == self._journal_trouble:
             return
         self._journal_trouble = trouble
@@ -230,6 +246,7 @@ class Housekeeping:
             return
         self._counted, self._counted_at = snapshot, now
         self._metrics.set("forewarn_journal_up", 0.0 if self._journal.trouble else 1.0)
+        self._metrics.set("forewarn_journal_damaged_records", float(self._journal.damaged))
         self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
         self._metrics.set("forewarn_hooks_running", float(sum(len(life.plan.running()) for life in lives)))
         for drill in (False, True):

@@ -11,18 +11,25 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 
 from ..errors import InputError
 from .clocks import Clocks
+from .doubts import Doubts
+from .journal_mark import Found, Loss, Mark, MarkFile, Stock, digest_of, examine
+from .journal_retention import prune
 from .journal_schema import (
     FILE_NAME,
     OPEN_LIVES,
+    DamagedRow,
     DamageError,
     LifeRow,
+    checksum,
     clean,
     connect,
+    damaged_life,
     dump,
     explain,
     is_damage,
@@ -38,7 +45,6 @@ if TYPE_CHECKING:  # imported where it is used: it takes a fifth of the runner's
 
 __all__ = ["Journal", "LifeRow"]
 
-MAX_AGE_SECONDS = 90 * 86400.0
 MAX_BYTES = 64 * 1024 * 1024
 RETRY_SECONDS = 10.0  # between attempts to heal
 PRUNE_SECONDS = 3600.0
@@ -46,22 +52,12 @@ PRUNE_SECONDS = 3600.0
 MOST_WAITING_CHARACTERS = 1024 * 1024
 MOST_WAITING_LIVES = 1000
 _UPSERT = (
-    "INSERT INTO lives (id, key, state, open, saved, data) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
-    " key = excluded.key, state = excluded.state, open = excluded.open, saved = excluded.saved, data = excluded.data"
+    "INSERT INTO lives (id, key, state, open, saved, data, sum, seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (id) DO UPDATE SET key = excluded.key, state = excluded.state, open = excluded.open,"
+    " saved = excluded.saved, data = excluded.data, sum = excluded.sum, seq = excluded.seq"
 )
-_INSERT = "INSERT INTO entries (life_id, kind, wall, boot, boot_id, fields) VALUES (?, ?, ?, ?, ?, ?)"
-# When the n-th (from 0) of closed lives and entries of no life was written, from the oldest on.
-_OLDEST = (
-    "SELECT wall FROM (SELECT saved AS wall FROM lives WHERE open = 0 UNION ALL"
-    " SELECT wall FROM entries WHERE +life_id IS NULL) ORDER BY wall LIMIT 1 OFFSET ?"  # +: by the index on wall
-)
-# A closed life goes with its entries. Those of open lives stay, whatever their age.
-_REMOVE = (
-    "DELETE FROM entries WHERE life_id IN (SELECT id FROM lives WHERE open = 0 AND saved <= ?)",
-    "DELETE FROM lives WHERE open = 0 AND saved <= ?",
-    "DELETE FROM entries WHERE wall <= ? AND (life_id IS NULL OR life_id NOT IN (SELECT id FROM lives))",
-)
-
+_INSERT = "INSERT INTO entries (life_id, kind, wall, boot, boot_id, fields, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SELECT_MARK = "SELECT count, number, digest, sum FROM mark WHERE id = 1"
 _T = TypeVar("_T")
 
 
@@ -74,6 +70,8 @@ class _Life(NamedTuple):
     open: bool
     saved: float
     data: str
+    sum: int
+    noted: int  # so many entries were added before
 
 
 class _Entry(NamedTuple):
@@ -83,6 +81,7 @@ class _Entry(NamedTuple):
     boot: float
     boot_id: str
     fields: str
+    sum: int
 
 
 class Journal:
@@ -90,6 +89,8 @@ class Journal:
 
     ``trouble`` is a sentence on why nothing can be kept now, None while all is well. ``moved_aside`` is where a damaged
     file was moved to. ``late`` are open lives of an earlier run that ``open`` could not read and a later commit could.
+    ``lost`` are sentences on what is not known any more, ``cleared`` on what a person has seen to: for the log, which
+    takes them out.
     """
 
     def __init__(
@@ -97,15 +98,18 @@ class Journal:
         directory: str,
         clocks: Clocks,
         *,
-        max_age_seconds: float = MAX_AGE_SECONDS,
         max_bytes: int = MAX_BYTES,
     ) -> None:
         self.trouble: str | None = None
         self.moved_aside: str | None = None
         self.late: list[LifeRow] = []
+        self.lost: list[str] = []
+        self.cleared: list[str] = []
+        self._doubts = Doubts(directory)
+        self._mark_file = MarkFile(directory)
+        self._before: frozenset[str] = frozenset()  # keys of the lives that an earlier run has left, intact
         self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
         self._clocks = clocks
-        self._max_age_seconds = max_age_seconds
         self._max_bytes = max_bytes
         self._connection: sqlite3.Connection | None = None
         self._files: object = None
@@ -113,7 +117,11 @@ class Journal:
         self._waiting = 0  # characters in them
         self._unsaved: dict[int, _Life] = {}
         self._open: dict[int, _Life] = {}  # all of them, written or not: a new file must have them too
-        self._unread = False
+        self._unread = True
+        self._replaced = False  # before it could be read
+        self._count = 0  # of commits, also those of earlier runs
+        self._marked: frozenset[int] = frozenset()  # the open lives when that was last written down for sure
+        self._noted = 0  # entries that were ever added
         self._lost = 0
         self._interruption: str | None = None  # why what is kept has a gap, until an entry says so
         self._interrupted_at = 0.0
@@ -123,19 +131,58 @@ class Journal:
 
     def open(self) -> list[LifeRow]:
         """Open or create the file; return the open lives, oldest first, even where they can only be read."""
-        lives = self._try(_open_lives)
-        if lives is None:
-            lives = self._read_only()
-            self._unread = lives is None
-        lives = lives or []
-        self._open.update((row.id, self._stored(row)) for row in lives)
+        self._doubts.load()
+        if self._try(lambda _connection: True) is None:
+            self._read_only()
+        lives, self.late = self.late, []
         return lives
+
+    @property
+    def damaged_keys(self) -> frozenset[str]:
+        """``Event.key`` of the events of which something was lost, as far as that is known."""
+        return self._doubts.keys
+
+    @property
+    def damaged_unknown(self) -> bool:
+        """Whether something was lost and it is not known of which events. See ``listed``."""
+        return self._doubts.unknown
+
+    @property
+    def damaged(self) -> int:
+        """How many records are kept aside because something was lost, and nobody has seen to it."""
+        return len(self._doubts)
+
+    @property
+    def unkept(self) -> frozenset[int]:
+        """The ids of open lives that the file does not have as they are, because of ``trouble``."""
+        if self.trouble is None:
+            return frozenset()
+        return frozenset(identifier for identifier, life in self._unsaved.items() if life.open)
+
+    def doubt(self, key: str) -> str | None:
+        """Return why nothing may be done for an event, None if nothing speaks against it.
+
+        What was kept of it is damaged or has gone missing, and nobody has seen to that yet.
+        """
+        reason = self._doubts.reason(key)
+        return None if reason is None or (key in self._before and key not in self._doubts.keys) else reason
+
+    def listed(self, keys: Iterable[str]) -> None:
+        """Say what the first document since the loss lists: what comes later is new, and not in doubt."""
+        self._doubts.settle(frozenset(keys) - self._before)
+
+    def distrust(self, row: LifeRow, why: str) -> None:
+        """Keep a life aside that cannot be made use of: nothing is done for its event until a person has seen to it."""
+        self._open.pop(row.id, None)
+        self._lose([Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))])
+        self.save(row._replace(open=False))
 
     def note(self, kind: str, life_id: int | None = None, /, **fields: Any) -> None:
         """Add an entry, stamped now, to what the next commit writes. Fields that are None are left out."""
-        text = dump({name: value for name, value in fields.items() if value is not None})
-        self._entries.append(_Entry(life_id, clean(kind), *self._clocks.stamp(), text))
-        self._waiting += len(text)
+        entry = self._entry(life_id, kind, {name: value for name, value in fields.items() if value is not None})
+        self._entries.append(entry)
+        self._noted += 1
+        self._waiting += len(entry.fields)
         self._trim()
 
     def save(self, row: LifeRow) -> None:
@@ -156,7 +203,7 @@ class Journal:
         if self.trouble is not None:
             if self._clocks.monotonic() < self._retry_at:
                 return False
-        elif not self._entries and not self._unsaved:
+        elif not self._entries and not self._unsaved and self._interruption is None:
             return True
         return self._try(self._write) is not None
 
@@ -170,16 +217,19 @@ class Journal:
         return [] if self.trouble is not None else self._try(fields) or []
 
     def prune(self) -> None:
-        """Remove what is too old, then what is too much, the oldest first; never an open life or an entry of one.
+        """Remove what is too much, the oldest first; never an open life or an entry of one.
 
         At most once an hour, or after an eighth of ``max_bytes`` was written.
         """
+        for doubt in self._doubts.refresh():
+            self.cleared.append(doubt.file)
+            self.note("damage-cleared", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
         now = self._clocks.monotonic()
         due = now >= self._prune_at or self._written > self._max_bytes // 8
         if self.trouble is None and self._connection is not None and due:
             self._prune_at = now + PRUNE_SECONDS
             self._written = 0
-            self._try(self._prune)
+            self._try(lambda connection: prune(connection, self._max_bytes))
 
     def close(self) -> None:
         """Write what is left, and close the file."""
@@ -222,9 +272,7 @@ class Journal:
         self._connection = connect(self._path)
         self._files = which_files(self._path)
         if self._unread:
-            self.late = [row for row in _open_lives(self._connection) if row.id not in self._open]
-            self._open.update((row.id, self._stored(row)) for row in self.late)
-            self._unread = False
+            self._take_stock(_stock(self._connection.execute))
         # It may be another file than before: an empty one, or one of yesterday.
         self._unsaved = {**self._open, **self._unsaved}
         return self._connection
@@ -239,20 +287,50 @@ class Journal:
                 self._connection.close()
             self._connection = None
 
-    def _read_only(self) -> list[LifeRow] | None:
-        """Return the open lives of a file that cannot be written, None if it cannot be read either."""
+    def _read_only(self) -> None:
+        """Take the open lives out of a file that cannot be written, if it can be read."""
         try:
             import sqlite3
         except ImportError:
-            return None
-        try:
-            return [life_of(row) for row in read(self._path, OPEN_LIVES)]
-        except (OSError, InputError, sqlite3.Error, DamageError, UnicodeDecodeError):
-            return None
+            return
+        with suppress(OSError, InputError, sqlite3.Error, DamageError, UnicodeDecodeError):
+            self._take_stock(_stock(lambda query: read(self._path, query)))
+
+    def _take_stock(self, stock: Stock) -> None:
+        """Go on with the lives that can be relied on. Raises DamageError if the file has to be moved aside."""
+        beside = self._mark_file.read()
+        found = examine(stock, beside, self._replaced)
+        self._unread = False
+        self._count = max(mark.commits for mark in (stock.mark, beside, Mark(0, 0, 0)) if mark is not None)
+        self.late = [row for row in found.lives if row.id not in self._open]
+        self._before |= {row.key for row in self.late}
+        stored = {row.id: self._stored(row) for row in self.late}
+        self._open.update(stored)
+        self._tell(found)
+        if stock.damaged:
+            raise DamageError("; ".join(loss.reason for loss in found.losses) or "a record is not what was written")
+        kept = {row.id for row in found.lives}
+        for row, _sum in stock.intact.values():  # what is over or in doubt is not to be found again
+            if row.id not in kept:
+                self._unsaved[row.id] = self._stored(row._replace(open=False))
+
+    def _tell(self, found: Found) -> None:
+        if found.behind:
+            text = f"{self._path} is older than it was: {found.behind} commits have gone missing"
+            self._interrupt(text)
+            if not found.losses:
+                self.lost.append(f"{text}. No event was open that it does not have")
+        self._lose(found.losses)
+
+    def _lose(self, losses: Iterable[Loss]) -> None:
+        for doubt in self._doubts.add(losses, self._clocks.wall()):
+            self.lost.append(doubt.in_words())
+            self.note("record-damaged", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
 
     def _move_aside(self, why: str) -> str | None:
         """Put a damaged file out of the way; return why that cannot be done."""
         self._disconnect()
+        self._replaced = True
         try:
             self.moved_aside = move_aside(self._path, self._clocks.wall())
         except (OSError, InputError) as error:
@@ -289,17 +367,36 @@ class Journal:
     # Writing
 
     def _stored(self, row: LifeRow) -> _Life:
-        return _Life(row.id, clean(row.key), clean(row.state), row.open, self._clocks.wall(), dump(row.data))
+        values = (row.id, clean(row.key), clean(row.state), int(row.open), self._clocks.wall(), dump(row.data))
+        return _Life(*values, checksum(*values), self._noted)  # type: ignore[arg-type]  # 1 for True, as it is read
+
+    def _entry(self, life_id: int | None, kind: str, fields: Mapping[str, Any]) -> _Entry:
+        values = (life_id, clean(kind), *self._clocks.stamp(), dump(fields))
+        return _Entry(*values, checksum(*values))
 
     def _write(self, connection: sqlite3.Connection) -> bool:
+        sums = {life.id: (life.sum, life.key) for life in self._open.values()}
+        digest = digest_of((identifier, found) for identifier, (found, _key) in sums.items())
+        mark = Mark(self._count + 1, len(sums), digest, sums)
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(_UPSERT, self._unsaved.values())
+        ((newest,),) = connection.execute("SELECT coalesce(max(id), 0) FROM entries")
+        written = self._noted - len(self._entries)
+        for life in self._unsaved.values():
+            connection.execute(_UPSERT, (*life[:7], newest + max(0, life.noted - written)))
         connection.executemany(_INSERT, self._entries)
         if self._interruption is not None:
             gap = round(self._clocks.monotonic() - self._interrupted_at, 3)
-            text = dump({"reason": self._interruption, "seconds": gap, "lost": self._lost})
-            connection.execute(_INSERT, _Entry(None, "journal-recovered", *self._clocks.stamp(), text))
+            fields = {"reason": self._interruption, "seconds": gap, "lost": self._lost}
+            connection.execute(_INSERT, self._entry(None, "journal-recovered", fields))
+        values = (mark.commits, mark.number, mark.digest)
+        connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, checksum(*values)))
         connection.execute("COMMIT")
+        self._count = mark.commits
+        if self._doubts.kept:  # as long as what the file tells is not written down elsewhere, it has to stay
+            # A process that is killed loses nothing that it has written. Only which lives there are is worth a wait.
+            durable = self._marked != frozenset(sums)
+            self._marked = frozenset(sums)
+            self._mark_file.write(mark, durable)
         self._written += self._waiting + sum(len(life.data) for life in self._unsaved.values())
         self._unsaved.clear()
         self._entries.clear()
@@ -308,52 +405,21 @@ class Journal:
         self._lost = 0
         return True
 
-    # Retention
 
-    def _prune(self, connection: sqlite3.Connection) -> bool:
-        connection.execute("BEGIN IMMEDIATE")
-        removed = _remove(connection, self._clocks.wall() - self._max_age_seconds)
-        used = _used_bytes(connection)
-        if used > self._max_bytes:
-            removed += _shrink(connection, used, int(self._max_bytes * 0.9))  # or the next entry is too much again
-        connection.execute("COMMIT")
-        if removed:
-            connection.executescript("PRAGMA incremental_vacuum")  # execute() would step once: one page
-        return True
-
-
-def _open_lives(connection: sqlite3.Connection) -> list[LifeRow]:
-    return [life_of(row) for row in connection.execute(OPEN_LIVES)]
-
-
-def _remove(connection: sqlite3.Connection, until: float) -> int:
-    """Remove what was written until a wall-clock time; return how many rows."""
-    return sum(connection.execute(statement, (until,)).rowcount for statement in _REMOVE)
-
-
-def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:
-    """Remove the oldest until so many bytes are used, or nothing is left to remove; return how many rows."""
-    removed = 0
-    batch = 1
-    while used > wanted:
-        newest = connection.execute(_OLDEST, (batch - 1,)).fetchone()
-        if newest is not None:
-            gone = _remove(connection, newest[0])
-            if not gone:  # a damaged index may name what is not there
-                break
-            removed += gone
-            before, used = used, _used_bytes(connection)
-            # One may have a hundred bytes, or a million: no more than it seems to take.
-            batch = max(1, min(2 * batch, 256, (used - wanted) * batch // max(1, before - used)))
-        elif batch > 1:
-            batch = 1
+def _stock(ask: Callable[[str], Iterable[tuple[Any, ...]]]) -> Stock:
+    """Return what lies in the file that ``ask`` takes queries to."""
+    intact: dict[int, tuple[LifeRow, int]] = {}
+    damaged: list[DamagedRow] = []
+    for row in ask(OPEN_LIVES):
+        try:
+            life = life_of(row)
+        except DamageError:  # noqa: PERF203 - a few rows, once
+            damaged.append(damaged_life(row))
         else:
-            break
-    return removed
-
-
-def _used_bytes(connection: sqlite3.Connection) -> int:
-    pages, free, size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - free) * size)
+            if life.open:
+                intact[life.id] = life, row[-1]
+    mark = None
+    for count, number, digest, found in ask(_SELECT_MARK):
+        if checksum(count, number, digest) == found:
+            mark = Mark(count, number, digest)
+    return Stock(intact, tuple(damaged), mark)

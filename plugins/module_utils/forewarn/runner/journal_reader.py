@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Callable, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from ..errors import InputError
 from .clocks import Stamp
@@ -16,7 +17,9 @@ from .journal_schema import (
     SELECT_LIVES,
     DamageError,
     LifeRow,
+    checksum,
     clean,
+    damaged_life,
     explain,
     is_damage,
     life_of,
@@ -25,9 +28,9 @@ from .journal_schema import (
 )
 
 _AT_ONCE = 200  # entries; what is a page or two for whoever reads them
-_SELECT = "SELECT id, kind, life_id, wall, boot, boot_id, fields FROM entries"
-
-_T = TypeVar("_T")
+_SELECT = "SELECT id, kind, life_id, wall, boot, boot_id, fields, sum FROM entries"
+DAMAGED = "record-damaged"  # as the kind of an entry, and
+DAMAGED_STATE = "damaged"  # as the state of a life: the record is there, and not what was written
 
 
 class JournalEntry(NamedTuple):
@@ -43,7 +46,8 @@ class JournalEntry(NamedTuple):
 class JournalReader:
     """Reads the journal in a state directory: never writes, never creates.
 
-    Each method raises InputError, with what to do, if there is no journal or it cannot be read.
+    Each method raises InputError, with what to do, if there is no journal or it cannot be read. A record that is
+    damaged by itself is DAMAGED, with no more of it than that.
     """
 
     def __init__(self, directory: str) -> None:
@@ -77,7 +81,7 @@ class JournalReader:
             values += [prefix, prefix + "\U0010ffff"]
         values.append(-1 if limit is None else limit)
         query = f"{SELECT_LIVES} WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
-        return [self._checked(life_of, row) for row in reversed(self._rows(query, values))]
+        return [_life_of(row) for row in reversed(self._rows(query, values))]
 
     def entries(
         self,
@@ -114,7 +118,7 @@ class JournalReader:
             query = f"{_SELECT} WHERE {' AND '.join(conditions)}{after} ORDER BY id {order} LIMIT ?"
             rows = self._rows(query, [*values, *last, wanted])
             for row in rows:
-                yield self._checked(_entry_of, row)
+                yield _entry_of(row)
             if len(rows) < wanted:
                 return
             last = [rows[-1][0]]
@@ -146,12 +150,6 @@ class JournalReader:
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unreadable(error) from error
 
-    def _checked(self, convert: Callable[[tuple[Any, ...]], _T], row: tuple[Any, ...]) -> _T:
-        try:
-            return convert(row)
-        except DamageError as error:
-            raise self._unreadable(error) from error
-
     def _unreadable(self, error: Exception) -> InputError:
         hint = ""
         if is_damage(error):
@@ -159,6 +157,22 @@ class JournalReader:
         return InputError(f"{self._path} cannot be read: {explain(error, self._path)}.", hint)
 
 
+def _life_of(row: tuple[Any, ...]) -> LifeRow:
+    try:
+        return life_of(row)
+    except DamageError:
+        damaged = damaged_life(row)
+        return LifeRow(damaged.id, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
+
+
 def _entry_of(row: tuple[Any, ...]) -> JournalEntry:
-    identifier, kind, life_id, wall, boot, boot_id, fields = row
-    return JournalEntry(identifier, kind, life_id, Stamp(wall, boot, boot_id), load(fields))
+    identifier, kind, life_id, wall, boot, boot_id, fields, found = row
+    with suppress(DamageError):
+        if checksum(life_id, kind, wall, boot, boot_id, fields) == found:
+            return JournalEntry(identifier, kind, life_id, Stamp(wall, boot, boot_id), load(fields))
+    fields = {"reason": f"entry {identifier} of the journal is not what was written"}
+    return JournalEntry(identifier, DAMAGED, life_id, Stamp(_number(wall), _number(boot), str(boot_id)), fields)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0

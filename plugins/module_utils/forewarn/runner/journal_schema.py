@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import math
 import os
+from binascii import crc32
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
@@ -33,8 +35,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX entries_life ON entries (life_id)",
         "CREATE INDEX entries_wall ON entries (wall, life_id)",
     ),
+    (
+        # ``sum`` is ``checksum`` of the rest of the row, or of an entry but for its id; ``seq`` is the id of the newest
+        # entry when the life was written: the order in which things go when there is too much.
+        "ALTER TABLE lives ADD COLUMN seq INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE lives ADD COLUMN sum INTEGER",
+        "ALTER TABLE entries ADD COLUMN sum INTEGER",
+        "UPDATE lives SET sum = checksum(id, key, state, open, saved, data),"
+        " seq = coalesce((SELECT max(id) FROM entries WHERE life_id = lives.id), 0)",
+        "UPDATE entries SET sum = checksum(life_id, kind, wall, boot, boot_id, fields)",
+        "CREATE INDEX lives_seq ON lives (seq) WHERE open = 0",
+        "CREATE TABLE mark (id INTEGER PRIMARY KEY, count INTEGER, number INTEGER, digest INTEGER, sum INTEGER)",
+        "INSERT INTO mark VALUES (1, 0, -1, 0, checksum(0, -1, 0))",
+    ),
 )
-SELECT_LIVES = "SELECT id, key, state, open, data FROM lives"
+SELECT_LIVES = "SELECT id, key, state, open, data, saved, sum FROM lives"
 OPEN_LIVES = SELECT_LIVES + " WHERE open = 1 ORDER BY id"
 
 # Nobody else writes; a reader that repairs a WAL, or an operator who copies the file, may lock it for a moment.
@@ -45,6 +60,14 @@ _COMPANIONS = ("-wal", "-shm", "-journal")
 _WAL_PAGES = 256  # after so many (1 MiB) the WAL goes into the file: little to read at the next start
 _WAL_BYTES = 4 * 1024 * 1024  # what is left of the WAL after it was longer
 _DEEPEST = 50
+_DAMAGE = (
+    "Could not decode to UTF-8",
+    "unsupported file format",
+    "user-defined function raised exception",  # of a text that is none, while a file is converted
+    "no such column: ",  # the names are in the file as well
+    *(f"no such table: {table}" for table in ("lives", "entries", "mark")),
+    *(f"table {table} has no column" for table in ("lives", "entries", "mark")),
+)
 # By SQLite's message: Python tells no error codes before 3.11.
 _WORDS = {
     "database or disk is full": "the disk is full",
@@ -68,6 +91,19 @@ class DamageError(Exception):
     """A row is not what was written: the file is damaged where SQLite does not notice."""
 
 
+class DamagedRow(NamedTuple):
+    """A life's row that is not what was written: its id, ``Event.key`` if two places agree on it, and all as text."""
+
+    id: int
+    key: str | None
+    text: str
+
+
+def checksum(*values: object) -> int:
+    """Return the checksum of a row: any changed bit of it makes it another."""
+    return crc32("\x1f".join(map(repr, values)).encode("utf-8", "backslashreplace"))
+
+
 def connect(path: str) -> sqlite3.Connection:
     """Open the file for writing, make or convert it if need be.
 
@@ -79,6 +115,7 @@ def connect(path: str) -> sqlite3.Connection:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     # Autocommit: every transaction is begun and ended in so many words.
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    connection.text_factory = _lenient
     try:
         version = check_format(connection, path)
         connection.execute("PRAGMA cache_size = -256")  # KiB, instead of 2 MiB in a process of some 15
@@ -149,6 +186,7 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
     """Bring a file of an older format version to the newest, in one transaction."""
     if version == len(MIGRATIONS):
         return
+    connection.create_function("checksum", -1, checksum, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     for statements in MIGRATIONS[version:]:
         for statement in statements:
@@ -174,6 +212,7 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
     modes = ([] if size is None else ["mode=ro"]) + ([] if size else ["immutable=1"])
     for mode in modes:
         connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?{mode}", uri=True, timeout=5)
+        connection.text_factory = _lenient
         try:
             if check_format(connection, path) < len(MIGRATIONS):
                 raise InputError(
@@ -190,8 +229,21 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
 
 def life_of(row: tuple[Any, ...]) -> LifeRow:
     """Return a row of SELECT_LIVES. Raises DamageError."""
-    identifier, key, state, is_open, data = row
+    identifier, key, state, is_open, data, saved, found = row
+    if checksum(identifier, key, state, is_open, saved, data) != found:
+        raise DamageError("a row is not what was written: its checksum does not fit")
     return LifeRow(identifier, key, state, bool(is_open), load(data))
+
+
+def damaged_life(row: tuple[Any, ...]) -> DamagedRow:
+    """Return what can be said of a row of SELECT_LIVES that ``life_of`` has refused."""
+    identifier, key, _state, _is_open, data, *_rest = row
+    named = None
+    with suppress(DamageError):
+        event = load(data).get("event")
+        named = event.get("EventId") if isinstance(event, dict) else None
+    agreed = isinstance(named, str) and isinstance(key, str) and clean(named.lower()) == key
+    return DamagedRow(int(identifier), key if agreed else None, json.dumps([str(value) for value in row]))
 
 
 def dump(value: Mapping[str, Any]) -> str:
@@ -225,7 +277,7 @@ def is_damage(error: Exception) -> bool:
     # DatabaseError itself: for every other kind of error Python has a class of its own.
     if error.__class__ in (sqlite3.DatabaseError, DamageError, UnicodeDecodeError):
         return True
-    return str(error).startswith(("Could not decode to UTF-8", "unsupported file format"))
+    return str(error).startswith(_DAMAGE)
 
 
 def explain(error: Exception, path: str) -> str:
@@ -236,6 +288,11 @@ def explain(error: Exception, path: str) -> str:
     if text in ("disk I/O error", "unable to open database file") and _is_full(path):
         return _WORDS["database or disk is full"]
     return _WORDS.get(text, text)
+
+
+def _lenient(raw: bytes) -> str:
+    """Read a text; what is none becomes one whose checksum does not fit."""
+    return raw.decode("utf-8", "backslashreplace")
 
 
 def _which_file(path: str) -> tuple[int, int] | None:

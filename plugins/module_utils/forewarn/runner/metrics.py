@@ -118,6 +118,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "forewarn_drills_total": Metric(COUNTER, "Drills that have ended.", ("result",)),
         "forewarn_journal_up": Metric(GAUGE, "1 if the journal is being kept, 0 if it cannot be."),
+        "forewarn_journal_damaged_records": Metric(
+            GAUGE, "Records of events that are damaged or lost, and that nobody has seen to."
+        ),
         "forewarn_log_lines_lost_total": Metric(COUNTER, "Lines of the log that could not be written.", present=_ALONE),
     }
 )

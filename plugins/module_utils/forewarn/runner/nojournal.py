@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from .journal import Journal, LifeRow
@@ -17,10 +18,42 @@ class NoJournal(Journal):
         self.trouble = None
         self.moved_aside = None
         self.late = []
+        self.lost = []
+        self.cleared = []
 
     def open(self) -> list[LifeRow]:
         """Return no lives."""
         return []
+
+    @property
+    def damaged_keys(self) -> frozenset[str]:
+        """Return none: what is not kept cannot be lost."""
+        return frozenset()
+
+    @property
+    def damaged_unknown(self) -> bool:
+        """Say no, as above."""
+        return False
+
+    @property
+    def damaged(self) -> int:
+        """Return 0, as above."""
+        return 0
+
+    @property
+    def unkept(self) -> frozenset[int]:
+        """Return none: nothing is to be kept."""
+        return frozenset()
+
+    def doubt(self, _key: str) -> str | None:
+        """Return None, as above."""
+        return None
+
+    def listed(self, keys: Iterable[str]) -> None:
+        """Forget it."""
+
+    def distrust(self, row: LifeRow, why: str) -> None:
+        """Forget it."""
 
     def note(self, kind: str, life_id: int | None = None, /, **fields: Any) -> None:
         """Forget it."""

@@ -39,6 +39,20 @@ def default(environ: Mapping[str, str], uid: int | None) -> str:
     return os.path.join(base, "forewarn")  # noqa: PTH118 - as above
 
 
+def in_memory(environ: Mapping[str, str], uid: int | None) -> str | None:
+    """Return a directory in memory, which is there also when the disk is full, None if there is none.
+
+    What systemd made for the unit comes first (RuntimeDirectory=), then /run/forewarn for root, then the user's own.
+    """
+    given = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    if given:
+        return given
+    if uid == 0:
+        return "/run/forewarn"
+    base = environ.get("XDG_RUNTIME_DIR", "")
+    return os.path.join(base, "forewarn") if os.path.isabs(base) else None  # noqa: PTH117, PTH118 - as above
+
+
 class StateDirectory:
     """``prepare`` it, then ``lock`` it for as long as the runner lives.
 

@@ -1,0 +1,287 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A journal that lost something: no other program runs, and nothing that was promised is left out without a word.
+
+Judged by what hooks wrote, what reached the service, and what people are told.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from tools.runner_process import Process, runners
+from tools.timed_runner import Story, TimedRunner, memory
+from tools.waiting import wait_until
+
+FLIPS = 150
+# Each says that it runs; to prepare for "long", and to recover from "slow", takes until somebody lets it go.
+HOOK = """#!/bin/sh
+cd "${0%/*}" || exit 1
+echo "$FOREWARN_PHASE $FOREWARN_EVENT_ID $FOREWARN_ATTEMPT" >> hooks
+case "$FOREWARN_PHASE $FOREWARN_DESCRIPTION" in "prepare long"|"recover slow") ;; *) echo >> over; exit 0 ;; esac
+while [ ! -e go ]; do sleep 0.01; done
+echo >> over
+"""
+
+
+class Killed:
+    """What a runner left that was killed in the middle of one event's preparation and of another's recovery."""
+
+    def __init__(self, world: TimedRunner) -> None:
+        self.world = world
+        self.left = world.directory / "left"
+        (world.directory / "hook").write_text(HOOK)
+        schedule = world.emulator.schedule
+        self.prepared = schedule("Reboot", ["web_0"], description="long", notice_seconds=100_000)
+        self.recovered = schedule("Reboot", ["web_0"], description="slow", notice_seconds=900)
+        world.play(self._story())
+        self.went_on = {f"prepare {self.prepared} 2", f"recover {self.recovered} 2"}
+
+    def _story(self) -> Story:
+        world = self.world
+        yield from world.long_hook(self.prepared)
+        yield from world.until(lambda: world.lines("hook-started", phase="recover"), 200.0)
+        wait_until(lambda: world.hooks()[f"recover {self.recovered} 1"])
+        world.long_hooks = 2
+        yield from world.wait(3.0)
+        shutil.copytree(world.state, self.left)
+
+    def restart(self, change: dict[str, bytes]) -> tuple[set[str], list[tuple[str, str]]]:
+        """Start another runner on what was left, but for these files; return what ran, and what was told."""
+        world = self.world
+        shutil.rmtree(world.state)
+        shutil.copytree(self.left, world.state)
+        for name, content in change.items():
+            (world.state / name).write_bytes(content)
+        for name in ("hooks", "go", "over"):
+            (world.directory / name).unlink(missing_ok=True)
+        world.log.lines.clear()
+        world.long_hooks = 0
+        world.play(self._awhile())
+        told = [
+            (name, str(fields.get("reason")))
+            for level, name, fields in world.log.lines
+            if level == "error" and name in ("record-damaged", "journal-trouble")
+        ]
+        return set(world.hooks()), told
+
+    def _awhile(self) -> Story:
+        """Let it poll a few times; a hook that was started writes down that it was, and ends when all is over."""
+        world = self.world
+        end = world.now + 4.0
+        while world.now < end:
+            wait_until(lambda: world.hooks().total() >= len(world.lines("hook-started")))
+            world.long_hooks = len(world.lines("hook-started"))
+            yield
+        (world.directory / "go").touch()
+        over = world.directory / "over"
+        wait_until(lambda: (len(over.read_text()) if over.exists() else 0) >= len(world.lines("hook-started")))
+
+
+@pytest.fixture(scope="module")
+def killed() -> Iterator[Killed]:
+    with memory() as directory, TimedRunner(directory) as world:
+        yield Killed(world)
+
+
+def test_without_damage_it_goes_on(killed: Killed) -> None:
+    assert killed.restart({}) == (killed.went_on, [])
+
+
+def in_rows(content: bytes, killed: Killed) -> list[int]:
+    """Return the places where the records of the two events are: around each mention of their ids."""
+    places: set[int] = set()
+    for event_id in (killed.prepared, killed.recovered):
+        for spelling in (event_id, event_id.lower()):
+            at = content.find(spelling.encode())
+            while at >= 0:
+                places.update(range(max(0, at - 100), min(len(content), at + 1800)))
+                at = content.find(spelling.encode(), at + 1)
+    return sorted(places)
+
+
+@pytest.mark.parametrize("where", ["rows", "anywhere", "rows, without the mark"])
+def test_no_flipped_bit_runs_another_program_or_skips_a_recovery_without_a_word(killed: Killed, where: str) -> None:
+    chance = random.Random(f"8 {where}")
+    whole = killed.world.directory / "whole"
+    checkpoint(killed.left, whole)
+    names = [name for name in ("journal.db", "journal.db-wal") if (killed.left / name).exists()]
+    unnoticed = []
+    noticed = 0
+    for number in range(FLIPS):
+        # All in one file, or as a kill leaves it. With neither WAL nor mark nothing could tell that it is an older one.
+        if number % 2 or "without the mark" in where:
+            name, content = "journal.db", (whole / "journal.db").read_bytes()
+            change = {"journal.db-wal": b""}
+        else:
+            name = chance.choice(names)
+            content, change = (killed.left / name).read_bytes(), {}
+        places = range(len(content)) if where == "anywhere" else in_rows(content, killed) or range(len(content))
+        at, bit = chance.choice(places), 1 << chance.randrange(8)
+        change[name] = content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :]
+        if "without the mark" in where:
+            change["journal.mark"] = b""
+        ran, told = killed.restart(change)
+        noticed += bool(told)
+        if not ran <= killed.went_on or (ran != killed.went_on and not told) or killed.world.posts() > 1:
+            unnoticed.append((name, at, bit, ran, told))
+    assert not unnoticed
+    assert noticed > (0 if where == "anywhere" else FLIPS // 10)
+
+
+def checkpoint(left: Path, target: Path) -> None:
+    """Make a copy in which all is in one file."""
+    import sqlite3
+
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(left, target)
+    connection = sqlite3.connect(target / "journal.db")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+
+
+@pytest.mark.parametrize("name", ["journal.db-wal", "journal.db"])
+def test_a_file_that_is_not_there_any_more(killed: Killed, name: str) -> None:
+    ran, told = killed.restart({name: b""})
+    assert ran == set()
+    text = " ".join(reason for _name, reason in told)
+    assert killed.prepared.lower() in text
+    assert killed.recovered.lower() in text
+
+
+POLICY = """
+name: drains
+rule:
+  match:
+    - condition: affects_me
+      output: approve
+      prepare: [{{run: [{hook}], timeout: 1m}}]
+      recover: [{{run: [{hook}], timeout: 1m}}]
+"""
+SAYING = """#!/bin/sh
+echo "$FOREWARN_PHASE $FOREWARN_EVENT_ID" >> "${0%/*}/said"
+[ "$FOREWARN_PHASE" = recover ] || [ -e "${0%/*}/go" ] || exec sleep 60
+"""
+
+
+class Host:
+    """A machine with ``forewarn run`` on it, and an operator."""
+
+    def __init__(self, directory: Path, server: EmulatorServer, emulator: EmulatorClient, start: Any) -> None:
+        self.state = directory / "state-web_0"
+        self.emulator = emulator
+        self._directory = directory
+        self._start = start
+        hook = directory / "hook"
+        hook.write_text(SAYING)
+        hook.chmod(0o755)
+        (directory / "policy.yml").write_text(POLICY.format(hook=hook))
+        artifact = compile_policies([directory / "policy.yml"]).artifact
+        (directory / "policy.json").write_text(json.dumps(artifact))
+
+    def run(self) -> Process:
+        runner: Process = self._start("--artifact", str(self._directory / "policy.json"))
+        return runner
+
+    def said(self) -> list[str]:
+        file = self._directory / "said"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def go(self) -> None:
+        (self._directory / "go").touch()
+
+    def status(self) -> tuple[int, str, dict[str, Any]]:
+        """Return its exit code, what it tells people, and what it tells programs."""
+        command = [sys.executable, "-m", "forewarn.cli.main", "status", "--state", str(self.state)]
+        shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        data = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False, timeout=30)
+        return shown.returncode, shown.stdout, json.loads(data.stdout)
+
+    def posts(self) -> int:
+        return sum(entry["method"] == "POST" for entry in self.emulator.requests())
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    settings = Settings(start_delay=0.5, gone_after=1.0)
+    with (
+        EmulatorServer(vms=["web_0"], settings=settings) as server,
+        EmulatorClient(server.url) as emulator,
+        runners(server, tmp_path) as start,
+    ):
+        yield Host(tmp_path, server, emulator, start)
+
+
+def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebody_has_seen_to_it(host: Host) -> None:
+    event_id = host.emulator.schedule("Reboot", ["web_0"])
+    runner = host.run()
+    wait_until(lambda: host.said() == [f"prepare {event_id}"])
+    runner.process.send_signal(signal.SIGKILL)
+    runner.end()
+    (host.state / "journal.db-wal").unlink()
+    host.go()
+
+    runner = host.run()
+    told = runner.wait_for("record-damaged", level="error")
+    assert event_id.lower() in told["reason"]
+    assert runner.wait_for("decision", standing="in-doubt")["event_id"] == event_id
+    runner.wait_for("decision", standing="in-doubt")
+    code, text, data = host.status()
+    assert code == 1
+    (damaged,) = data["damaged"]
+    assert damaged["event_keys"] == [event_id.lower()]
+    assert any(event_id.lower() in problem for problem in data["problems"])
+    assert "Lost, and held until somebody has seen to it:" in text
+    assert "waits for  in-doubt: " in text
+
+    runner.process.send_signal(signal.SIGKILL)  # what is in doubt stays so
+    runner.end()
+    runner = host.run()
+    runner.wait_for("decision", standing="in-doubt")
+    assert host.said() == [f"prepare {event_id}"]
+    assert host.posts() == 0
+
+    Path(damaged["file"]).unlink()  # somebody has seen to it
+    runner.wait_for("damage-cleared")
+    runner.wait_for("approved")
+    runner.wait_for("event-gone")
+    wait_until(lambda: host.said() == [f"prepare {event_id}"] * 2 + [f"recover {event_id}"])
+    assert host.posts() == 1
+    assert host.status()[2]["damaged"] == []
+
+
+def test_an_older_copy_of_the_database_is_noticed_though_no_event_is_open(host: Host) -> None:
+    host.go()
+    runner = host.run()
+    wait_until(lambda: (host.state / "journal.mark").exists())
+    runner.wait_for("document")
+    runner.process.terminate()
+    runner.end()
+    before = (host.state / "journal.db").read_bytes()
+    runner = host.run()
+    event_id = host.emulator.schedule("Reboot", ["web_0"])
+    runner.wait_for("event-gone")
+    wait_until(lambda: host.said() == [f"prepare {event_id}", f"recover {event_id}"])
+    runner.wait_for("state", to="done")
+    runner.process.terminate()
+    runner.end()
+    (host.state / "journal.db").write_bytes(before)
+    runner = host.run()
+    assert "commits have gone missing" in runner.wait_for("record-damaged", level="error")["reason"]
+    assert host.status()[2]["damaged"] == []
+    other = host.emulator.schedule("Reboot", ["web_0"])
+    wait_until(lambda: host.said()[2:] == [f"prepare {other}", f"recover {other}"])

@@ -1,0 +1,183 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn run`` and documents of any size: it goes on, in fixed memory, and says what it did not read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.runner.journal_reader import JournalReader
+from tools.runner_process import Process
+from tools.waiting import wait_until
+
+MOST_MIB = 64.0
+POLICY = """
+name: all
+rule:
+  match:
+    - condition: event.EventType == "Freeze"
+      output: approve
+      approver: any
+"""
+
+
+class Service:
+    """Answers every GET with one body; keeps the ids that were approved."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.approved: list[str] = []
+        self.polls = 0
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                body = b'{"compute": {"name": "web_0"}}' if "instance" in self.path else service.body
+                service.polls += "scheduledevents" in self.path
+                self._answer(body)
+
+            def do_POST(self) -> None:
+                content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                service.approved += [request["EventId"] for request in content["StartRequests"]]
+                self._answer(b"")
+
+            def _answer(self, body: bytes) -> None:
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_arguments: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    @contextmanager
+    def serving(self) -> Iterator[Service]:
+        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+
+
+def event(number: int, **fields: object) -> dict[str, Any]:
+    return {
+        "EventId": f"{number:08X}-0000-4513-9DB5-24B0A2A2A2A2",
+        "EventType": "Freeze",
+        "ResourceType": "VirtualMachine",
+        "Resources": ["web_0"],
+        "EventStatus": "Scheduled",
+        "NotBefore": "",
+        "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
+        "EventSource": "Platform",
+        "DurationInSeconds": 5,
+        **fields,
+    }
+
+
+def document(*events: dict[str, Any]) -> bytes:
+    return json.dumps({"DocumentIncarnation": 1, "Events": events}).encode()
+
+
+def nested(depth: int) -> bytes:
+    return document(event(0, More="?")).replace(b'"?"', b"[" * depth + b"]" * depth)
+
+
+def most_memory(pid: int) -> float:
+    """Return the most that a process has ever had resident, in MiB."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+BODIES: dict[str, Callable[[], bytes]] = {
+    "10,000 events": lambda: document(*map(event, range(10_000))),
+    "3,000 events": lambda: document(*map(event, range(3_000))),
+    "1,000 events": lambda: document(*map(event, range(1_000))),
+    "10 MB of names": lambda: document(event(0, Resources=[f"vm{number:060}" for number in range(160_000)])),
+    "3 MB of names": lambda: document(event(0, Resources=[f"vm{number:060}" for number in range(47_000)])),
+    "1,000 events with 100 names": lambda: document(
+        *(event(number, Resources=["web_0", *(f"vm_{other}" for other in range(99))]) for number in range(1_000))
+    ),
+    "nested 981 deep": lambda: nested(981),
+    "nested 500 deep": lambda: nested(500),
+    "nested 100,000 deep": lambda: b'{"DocumentIncarnation": 1, "Events": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "a million empty lists": lambda: b'{"DocumentIncarnation": 1, "Events": [' + b"[]," * 1_000_000 + b"[]]}",
+    "a million empty events": lambda: b'{"DocumentIncarnation": 1, "Events": [' + b"{}," * 1_000_000 + b"{}]}",
+    "2 MB of one text": lambda: document(event(0, Description="x" * 2_000_000)),
+    "one wide character in 3 MB": lambda: document(event(0, Description="\U0001f600" + "x" * 3_000_000)).replace(
+        b"\\ud83d\\ude00", "\U0001f600".encode()
+    ),
+    "a number of 3 million digits": lambda: document(event(0)).replace(b": 5", b": " + b"7" * 3_000_000),
+    "2 MB of fields nobody knows": lambda: document(event(0, **{f"Field{number}": number for number in range(99_000)})),
+}
+READ_IN_FULL = ("1,000 events",)
+REFUSED = ("10 MB of names", "nested 100,000 deep", "a number of 3 million digits", "a million")
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not_read(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "policy.yml").write_text(POLICY)
+    artifact = tmp_path / "policy.json"
+    artifact.write_text(json.dumps(compile_policies([tmp_path / "policy.yml"]).artifact))
+    with Service(BODIES[name]()).serving() as service:
+        runner = Process("--artifact", str(artifact), endpoint=service.url, state=tmp_path / "state")
+        try:
+            if name == "nested 981 deep":  # whether that is JSON is a matter of the interpreter
+                wait_until(lambda: {"poll-failed", "decision"} & {line["line"] for line in runner.lines})
+            elif name.startswith(REFUSED):
+                assert runner.wait_for("poll-failed", kind="garbage")["reason"]
+            else:
+                told = runner.wait_for("document", timeout=60).get("problems")
+                if name in READ_IN_FULL:
+                    wait_until(lambda: len(service.approved) == 1000, seconds=60)
+                else:
+                    assert told or "in doubt" in runner.wait_for("decision", standing="refused-by-policy")["reason"]
+            polls = service.polls
+            wait_until(lambda: service.polls > polls, seconds=60)
+            service.body = document(event(20_000))  # it has not ended, nor is it stuck
+            wait_until(lambda: service.approved[-1:] == [event(20_000)["EventId"]], seconds=90)
+            assert most_memory(runner.process.pid) < MOST_MIB
+            files = sum(file.stat().st_size for file in (tmp_path / "state").iterdir())
+            assert files < 20 * 2**20
+        finally:
+            runner.process.terminate()
+            code, _text = runner.end()
+        assert code == 0
+    approved = set(service.approved) - {event(20_000)["EventId"]}
+    if "events" in name and "empty" not in name:
+        assert approved == {event(number)["EventId"] for number in range(100 if "names" in name else 1000)}
+        # What was not looked at had not gone either: all that is over are those that were looked at.
+        lives = JournalReader(str(tmp_path / "state")).lives()
+        assert len(lives) == 1001
+    else:
+        assert not approved
+
+
+def test_the_commands_say_so_too() -> None:
+    for name in ("10,000 events", "nested 500 deep", "2 MB of one text"):
+        with Service(BODIES[name]()).serving() as service:
+            command = [sys.executable, "-m", "forewarn.cli.main", "events", "--endpoint", service.url]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode in (0, 1, 3), done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stdout + done.stderr

@@ -1,0 +1,225 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What has gone missing from a journal is noticed at the next start, and in doubt until a person has seen to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from forewarn.runner.doubts import DIRECTORY, read
+from forewarn.runner.journal import RETRY_SECONDS, Journal
+from forewarn.runner.journal_reader import JournalReader
+from tools.journals import StillClocks, commit, entries, kinds, life, opened
+
+FILES = ("journal.db", "journal.db-wal", "journal.mark")
+
+
+@pytest.fixture
+def clocks() -> StillClocks:
+    return StillClocks()
+
+
+def killed(directory: Path, target: Path, *left_out: str) -> Path:
+    """Copy what a runner that is killed now leaves, without some of it."""
+    target.mkdir()
+    for name in FILES:
+        if (directory / name).exists() and name not in left_out:
+            shutil.copy(directory / name, target)
+    return target
+
+
+def reopened(directory: Path, clocks: StillClocks) -> tuple[Journal, list[int]]:
+    journal = Journal(str(directory), clocks)
+    found = [row.id for row in journal.open()]
+    assert journal.trouble is None
+    return journal, found
+
+
+def working(directory: Path, clocks: StillClocks) -> Journal:
+    """Return a journal that was once closed with life 1 open and life 2 over, and has had commits since."""
+    directory.mkdir()
+    journal = opened(directory, clocks)
+    journal.save(life(1))
+    journal.save(life(2))
+    commit(journal)
+    journal.save(life(2, is_open=False))
+    commit(journal)
+    journal.close()
+    return opened(directory, clocks)
+
+
+def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = working(tmp_path / "a", clocks)
+    for number in range(3, 200):
+        journal.save(life(number))
+        commit(journal)
+        if number % 40 == 0:
+            again, found = reopened(killed(tmp_path / "a", tmp_path / f"b{number}"), clocks)
+            assert found == [1, *range(3, number + 1)]
+            assert (again.damaged, again.lost) == (0, [])
+            again.close()
+    journal.close()
+
+
+def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
+    tmp_path: Path, clocks: StillClocks
+) -> None:
+    journal = working(tmp_path / "a", clocks)
+    journal.save(life(3))
+    journal.note("decision", 3)
+    commit(journal)
+    left = killed(tmp_path / "a", tmp_path / "b", "journal.db-wal")
+    journal.close()
+    again, found = reopened(left, clocks)
+    assert found == [1]
+    assert again.damaged_keys == {life(3).key}
+    assert not again.damaged_unknown
+    assert again.doubt(life(1).key) is None
+    reason = str(again.doubt(life(3).key))
+    assert life(3).key in reason
+    (doubt,) = read(str(left))
+    assert doubt.file in reason
+    commit(again)
+    assert "record-damaged" in kinds(left)
+    again.close()
+    again, found = reopened(left, clocks)  # it is in doubt still
+    assert found == [1]
+    assert again.damaged_keys == {life(3).key}
+    Path(doubt.file).unlink()
+    again.prune()
+    assert again.cleared == [doubt.file]
+    assert again.doubt(life(3).key) is None
+    commit(again)
+    assert kinds(left)[-1] == "damage-cleared"
+    again.close()
+
+
+def test_an_older_life_is_not_gone_on_with_and_one_that_was_over_not_begun_again(
+    tmp_path: Path, clocks: StillClocks
+) -> None:
+    journal = working(tmp_path / "a", clocks)
+    journal.save(life(3))
+    journal.save(life(4))
+    commit(journal)
+    older = killed(tmp_path / "a", tmp_path / "b")
+    journal.save(life(1, is_open=False))
+    journal.save(life(3, state="prepared"))
+    commit(journal)
+    journal.close()
+    shutil.copy(tmp_path / "a" / "journal.mark", older)
+    again, found = reopened(older, clocks)
+    assert found == [4]
+    assert again.damaged_keys == {life(3).key}
+    (doubt,) = read(str(older))
+    assert json.loads(doubt.record)["id"] == 3  # what is left is kept aside
+    commit(again)
+    again.close()
+    assert [row.id for row in JournalReader(str(older)).lives(open_only=True)] == [4]
+
+
+def test_more_open_lives_than_the_mark_has_room_for(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = working(tmp_path / "a", clocks)
+    for number in range(3, 300):
+        journal.save(life(number))
+    commit(journal)
+    intact = killed(tmp_path / "a", tmp_path / "b")
+    again, found = reopened(intact, clocks)
+    assert len(found) == 298
+    assert not again.damaged
+    again.close()
+    left = killed(tmp_path / "a", tmp_path / "c", "journal.db-wal")
+    journal.close()
+    again, found = reopened(left, clocks)
+    assert again.damaged_unknown
+    assert again.doubt("any") is not None
+    again.listed([life(number).key for number in range(200, 250)])
+    assert not again.damaged_unknown
+    assert again.doubt("any") is None, "it is listed for the first time"
+    assert again.doubt(life(210).key) is not None
+    again.close()
+
+
+@pytest.mark.parametrize("column", ["key", "state", "open", "saved", "data"])
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_changed_record_is_kept_aside_and_held(
+    tmp_path: Path, clocks: StillClocks, column: str, marked: bool
+) -> None:
+    journal = opened(tmp_path, clocks)
+    for number in (1, 2):
+        journal.save(life(number, event={"EventId": life(number).key.upper()}))
+    commit(journal)
+    journal.close()
+    connection = sqlite3.connect(tmp_path / "journal.db")
+    change = {"key": "'x'", "state": "'prepared'", "open": "0", "saved": "saved + 1", "data": "'{}'"}[column]
+    connection.execute(f"UPDATE lives SET {column} = {change} WHERE id = 2")
+    connection.commit()
+    connection.close()
+    if not marked:
+        (tmp_path / "journal.mark").unlink()
+    journal, found = reopened(tmp_path, clocks)
+    assert found == [1]
+    assert journal.doubt(life(1).key) is None
+    assert journal.doubt(life(2).key) is not None
+    if marked or column in ("state", "saved"):
+        assert journal.damaged_keys == {life(2).key}
+        assert journal.doubt("another") is None
+    else:
+        assert journal.damaged_unknown
+    commit(journal)
+    journal.close()
+    assert [row.id for row in JournalReader(str(tmp_path)).lives(open_only=True)] == [1]
+
+
+def test_a_changed_entry_is_told_among_the_others(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = opened(tmp_path, clocks)
+    for number in range(3):
+        journal.note("state", 1, number=number)
+    commit(journal)
+    journal.close()
+    connection = sqlite3.connect(tmp_path / "journal.db")
+    connection.execute("UPDATE entries SET fields = replace(fields, '1', '7')")
+    connection.commit()
+    connection.close()
+    assert [(entry.kind, entry.fields.get("number")) for entry in entries(tmp_path)] == [
+        ("state", 0),
+        ("record-damaged", None),
+        ("state", 2),
+    ]
+
+
+def test_a_file_that_is_damaged_itself_may_mean_any_event(tmp_path: Path, clocks: StillClocks) -> None:
+    (tmp_path / DIRECTORY).mkdir()
+    file = tmp_path / DIRECTORY / "7-0.json"
+    file.write_text("no json")
+    journal, _found = reopened(tmp_path, clocks)
+    assert journal.damaged_unknown
+    assert str(file) in str(journal.doubt("a"))
+    journal.listed(["a"])
+    assert journal.damaged_keys == {"a"}
+    assert "no json" in file.read_text()
+    journal.close()
+
+
+def test_what_cannot_be_kept_aside_is_held_all_the_same(tmp_path: Path, clocks: StillClocks) -> None:
+    journal = working(tmp_path / "a", clocks)
+    journal.save(life(3))
+    commit(journal)
+    left = killed(tmp_path / "a", tmp_path / "b", "journal.db-wal")
+    journal.close()
+    (left / DIRECTORY).write_text("in the way")
+    mark = (left / "journal.mark").read_bytes()
+    again, _found = reopened(left, clocks)
+    assert again.doubt(life(3).key) is not None
+    again.note("state")
+    commit(again)
+    assert (left / "journal.mark").read_bytes() == mark, "what it tells is written down nowhere else"
+    (left / DIRECTORY).unlink()
+    clocks.now += RETRY_SECONDS
+    again.prune()
+    assert len(read(str(left))) == 1
+    again.close()
