@@ -41,7 +41,7 @@ class Said:
         self._life = Life(1, Event("A"), HandClocks().stamp())
 
     def prepare(self, *verdicts: Asks, notice: float | None = 900.0) -> list[tuple[str, list[str]]]:
-        self._pretence.prepare(self._life, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read
+        self._pretence.act(self._life, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read
         return self._said()
 
     def gone(self) -> list[tuple[str, list[str]]]:

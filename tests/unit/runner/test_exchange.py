@@ -258,4 +258,4 @@ def test_an_approval_whose_answer_nobody_waited_for_may_have_had_an_effect(story
     (failed,) = story.lines("approval-failed")
     assert (failed["event_ids"], failed["kind"]) == ([event], "timeout")
     (tracked,) = story.instance.parts.docket.tracker._tracked.values()
-    assert tracked.maybe_sent
+    assert tracked.life.unanswered
