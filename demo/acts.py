@@ -139,7 +139,7 @@ class Acts:
     def _preparation_fails(self) -> Expectation:
         self.narrator.act(
             "A preparation that fails",
-            "Now web_1 is to be rebooted, and is all there is. A drain that fails means hold.",
+            "Now web_1 is to be rebooted, and is all there is. A drain that fails means hold; it is tried again.",
         )
         event = self._schedule(
             "reboot, drain fails",

@@ -60,7 +60,7 @@ def check_kills(kills: Mapping[str, int], histories: Mapping[str, Mapping[str, A
 
 
 def steps(life: Mapping[str, Any]) -> list[Step]:
-    """Return the hooks of an event in the order in which they were started."""
+    """Return the hooks of an event in the order of their starts; of attempts that failed in a row, the first."""
     found: list[Step] = []
     for entry in life["entries"]:
         if entry["kind"] not in ("hook-started", "hook-ended"):
@@ -73,7 +73,8 @@ def steps(life: Mapping[str, Any]) -> list[Step]:
             found[found.index(begun)] = (*begun[:2], fields["result"])
         else:
             found.append((*begun[:2], "ended, but was not started"))
-    return found
+    again = [this[::2] == (before[0], "failed") == before[::2] for before, this in zip(found, found[1:])]
+    return [step for step, repeated in zip(found, [False, *again]) if not repeated]
 
 
 def prepared(expected: Expectation, histories: Mapping[str, Mapping[str, Any]]) -> str:

@@ -85,7 +85,7 @@ def test_the_same_stage_is_planned_once_and_another_one_is_added() -> None:
 
 
 @pytest.mark.parametrize("other", [{"rule": "renamed"}, {"policy": "other"}, {"reason": "another"}], ids=str)
-def test_a_hook_is_known_by_its_words_not_by_the_rule_that_asks(other: dict[str, str]) -> None:
+def test_a_hook_is_known_by_its_words_not_by_the_rule_that_asks(other: dict[str, Any]) -> None:
     made = plan(verdict("app", "drain", "undrain"))
     finish(named(made, "drain"))
     assert not made.want([verdict("app", "drain", "undrain")._replace(**other)])
@@ -214,7 +214,7 @@ def test_how_often_and_how_far_apart_a_prepare_hook_is_tried(
     written = hook("drain") if retry is None else {**hook("drain"), "retry": retry}
     made = plan(verdict("app")._replace(prepare=(written,)))
     (run,) = made.runs
-    found = []
+    found: list[float] = []
     while run.status == WAITING and len(found) < 8:
         begin(run)
         run.failed("exit code 1", 1000.0)

@@ -35,7 +35,7 @@ def life(clocks: HandClocks, state: str = states.SEEN, *, drill: bool = False, *
 
 
 def prepared(made: Life, status: str) -> Life:
-    run = Run("prepare", 0, "web-tier", "drain", DRAIN)
+    run = Run("prepare", "web-tier", "drain", DRAIN)
     run.status, run.attempts = status, 0 if status == "waiting" else 1
     made.plan = Plan([run])
     return made

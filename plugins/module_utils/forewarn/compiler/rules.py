@@ -233,7 +233,8 @@ class _Compiler:
             return {"attempts": 1} if text(node) == "never" else {}
         retry: dict[str, Any] = {}
         attempts = node.get("attempts")
-        if isinstance(attempts, Scalar) and type(count := attempts.data()) is int:
+        count = attempts.data() if isinstance(attempts, Scalar) else None
+        if isinstance(count, int) and not isinstance(count, bool):
             retry["attempts"] = count
         for key in ("delay", "max_delay"):
             if key in node.values and (seconds := self._seconds(node.get(key), key)):
