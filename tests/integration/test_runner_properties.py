@@ -19,6 +19,7 @@ from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EventLife
 from forewarn.emulator.spec import START_ON, EventSpec, Settings
 from forewarn.errors import InputError
 from forewarn.runner import life as states
+from forewarn.runner import log_writer
 from forewarn.runner.executor import FAILED, SUCCEEDED
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
 from forewarn.runner.spool import Record, Request, Spool, new_id
@@ -27,7 +28,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tools.promises import Judge
 from tools.runner_profiles import GENERATIONS, PROFILES
-from tools.runner_world import VMS, Hook, Instance, World, leftovers_in, new_runner
+from tools.runner_world import VMS, Hook, Instance, Lines, PipedLines, World, leftovers_in, new_runner
 from tools.waiting_promises import NobodyWaits
 from tools.watched_journals import Kept, MemoryJournal
 
@@ -41,6 +42,10 @@ STUCK = st.sampled_from([{DOCUMENT}, {DOCUMENT, INSTANCE, APPROVAL}, {APPROVAL},
 NOTICES = st.sampled_from([3.0, 20.0, 60.0, 300.0, 900.0, 900.0])
 
 
+# So that the log of an example can have too many lines for those that wait.
+log_writer.LIMIT_BYTES = 20_000
+
+
 class RunnerMachine(RuleBasedStateMachine):
     """A VM with its runner, the service, and what can happen to them."""
 
@@ -48,16 +53,25 @@ class RunnerMachine(RuleBasedStateMachine):
         super().__init__()
         self.directory = tempfile.mkdtemp()
         self.kept = Kept()
+        self.logs: list[Lines] = []
+        self.piped = False
 
-    @initialize(vm=st.sampled_from(VMS), first_events=st.sampled_from([0.0, 0.0, 90.0]))
-    def begin(self, vm: str, first_events: float) -> None:
+    @initialize(vm=st.sampled_from(VMS), first_events=st.sampled_from([0.0, 0.0, 90.0]), piped=st.booleans())
+    def begin(self, vm: str, first_events: float, piped: bool) -> None:
         self.vm = vm
+        self.piped = piped
         self.hook_seconds: float | None = None  # how long new hooks take, if not for ever
         self.world = World(self.plan, settings=Settings(switch_off=None, first_events=first_events))
+        self.world.new_log = self.new_log
         self.world.model.request(vm)
         self.judge = Judge(vm)
         self.punctual = NobodyWaits()
         self.instance = self.run_it()
+
+    def new_log(self) -> Lines:
+        """Return a log; of some examples one whose reader stalls until ``read_the_log``."""
+        self.logs.append(PipedLines() if self.piped else Lines())
+        return self.logs[-1]
 
     def run_it(self) -> Instance:
         made = new_runner(self.world, self.directory, self.vm, lambda *_: MemoryJournal(self.world, self.kept))
@@ -196,6 +210,14 @@ class RunnerMachine(RuleBasedStateMachine):
     def let_a_hook_ignore_sigterm(self, data: st.DataObject) -> None:
         data.draw(st.sampled_from(self.world.running())).patience = 2.0
 
+    @precondition(lambda self: self.piped)
+    @rule()
+    def read_the_log(self) -> None:
+        """Whose reader has stalled since the last time."""
+        for log in self.logs[-1:]:
+            if isinstance(log, PipedLines):
+                log.read()
+
     @rule()
     def lose_the_next_program(self) -> None:
         self.world.not_startable = True
@@ -304,7 +326,13 @@ class RunnerMachine(RuleBasedStateMachine):
         try:
             if hasattr(self, "world"):
                 self.come_to_rest()
+                for log in self.logs:
+                    if isinstance(log, PipedLines):
+                        log.read()
         finally:
+            for log in self.logs:
+                if isinstance(log, PipedLines):
+                    log.close()
             shutil.rmtree(self.directory)
 
     def come_to_rest(self) -> None:

@@ -9,10 +9,12 @@ the real one; its client and its executor are made here.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -35,11 +37,13 @@ from forewarn.runner.heartbeat import read as read_heartbeat
 from forewarn.runner.hooks import Command
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal import Journal
+from forewarn.runner.log import Log
 from forewarn.runner.loop import Parts, Reloaded, Runner
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
 from forewarn.runner.requester import APPROVAL, INSTANCE, Answer
 from tools.runner_profiles import policies
 from tools.scripted_clocks import ScriptedClocks
+from tools.waiting import wait_until
 
 VMS = ("web_0", "web_1")
 EPOCH = 1_800_000_000.0
@@ -110,6 +114,7 @@ class World:
         self.boot = 1
         self.booted_at = -5.0
         self.generation = 0  # of the policies that a runner finds
+        self.new_log: Callable[[], Lines] = Lines
         # How the service behaves
         self.read_fault: int | None = None
         self.post_fault: str | None = None  # "failed", "lost"
@@ -463,6 +468,62 @@ class Lines:
         self.lines.append(("error", name, fields))
 
 
+class PipedLines(Lines):
+    """A log that also goes the way of the service's: through a pipe, which nobody reads until ``read`` is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        self._stream = os.fdopen(writer, "w")
+        self._log = Log(self._stream, "json")
+        self._log.detach()
+        self._received = b""
+
+    def info(self, name: str, /, **fields: Any) -> None:
+        super().info(name, **fields)
+        self._log.info(name, **fields)
+
+    def warning(self, name: str, /, **fields: Any) -> None:
+        super().warning(name, **fields)
+        self._log.warning(name, **fields)
+
+    def error(self, name: str, /, **fields: Any) -> None:
+        super().error(name, **fields)
+        self._log.error(name, **fields)
+
+    def read(self) -> None:
+        """Read all; every line is there, or counted in one that says how many are missing where it stands."""
+        wait_until(self._read_some, what="the log has lines that nobody can read")
+        found = [json.loads(line) for line in self._received.splitlines()]
+        lost = sum(line["lines"] for line in found if line["line"] == "log-lines-lost")
+        told = [line["line"] for line in found if line["line"] != "log-lines-lost"]
+        assert len(told) + lost == len(self.lines)
+        if not lost:
+            assert told == [name for _level, name, _fields in self.lines]
+
+    def _read_some(self) -> bool:
+        self._log.close(0.01)  # lets the writer go on
+        try:
+            news = os.read(self._reader, 65536)
+        except BlockingIOError:
+            return self._log._writer is None or (self._log._writer._idle.acquire(False) and self._give_back())
+        self._received += news
+        return False
+
+    def _give_back(self) -> bool:
+        assert self._log._writer
+        self._log._writer._idle.release()
+        return True
+
+    def close(self) -> None:
+        """End it; a writer that waits for a reader ends by that."""
+        os.close(self._reader)
+        with suppress(OSError):
+            self._stream.close()
+
+
 class VirtualStop:
     """Stands for signals, and for waiting: a wait moves the world's clock, up to the end of the next hook, or an answer
     of the service.
@@ -523,7 +584,7 @@ def new_runner(
     client: Any = WorldClient(world, vm)
     requester = WorldRequester(world, client, clocks.monotonic)
     stop = VirtualStop(world, executor, requester, until)
-    log = Lines()
+    log = world.new_log()
     beat = read_heartbeat(directory)
     last_poll = None
     if beat is not None and beat.fields.get("last_good_poll") is not None:

@@ -44,7 +44,8 @@ class Waiting:
         if life.state == "preparing":
             return self._hooks(life, "prepare") or "the runner"
         if life.state == "failed":
-            return f"nothing: it is not approved, as {failure(life) or 'a prepare hook failed'}"
+            why = failure(life) or text_of(object_of(life.data, "decision"), "standing_reason")
+            return f"nothing: it is not approved, as {why or 'a prepare hook failed'}"
         if life.state in ("seen", "held", "prepared"):
             return self._by_decision(life)
         return f"what state {life.state!r} waits for, which this version does not know"

@@ -1,0 +1,196 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table "When an event changes" of docs/runner-states.md, row by row, on a runner in a made-up world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.emulator.spec import EventSpec
+from forewarn.runner.executor import SUCCEEDED
+from tools.promises import Judge
+from tools.runner_world import VMS, Instance, World, leftovers_in, new_runner
+from tools.watched_journals import Kept, MemoryJournal
+
+NOTICE = 600.0
+# Profiles of tools.runner_profiles: one is approved once it is prepared, the other prepares and holds.
+APPROVED, HELD = ("drain", "drain", "undrain"), ("sit", "sit-down", "stand-up")
+
+
+class Story:
+    """web_0, an event that affects it, and what happens."""
+
+    def __init__(self, directory: Path, profile: str) -> None:
+        self.world = World()
+        self.world.model.request(VMS[0])
+        self.judge = Judge(VMS[0])
+        kept = Kept()
+        self.instance: Instance = new_runner(
+            self.world, str(directory), VMS[0], lambda *_: MemoryJournal(self.world, kept)
+        )
+        with leftovers_in(self.world):
+            self.instance.runner.resume()
+        self.event = self.world.model.schedule(
+            EventSpec("Reboot", VMS[:1], notice=NOTICE, description=profile, start_on="not_before", impact=0.0)
+        )
+        self.go(2.0)
+
+    def go(self, seconds: float) -> None:
+        """Let time pass, in which hooks succeed after half a second."""
+        for _ in range(round(seconds)):
+            self.instance.runner.cycle()
+            self.world.clock.advance(0.5)
+            for hook in self.world.running():
+                if hook.ends_at > self.world.now and not self.slow:
+                    hook.ends_at, hook.result = self.world.now, SUCCEEDED
+                    hook.settle(self.world.now)
+            self.instance.runner.work()
+            self.world.clock.advance(0.5)
+        self.judge.read(self.world.ledger)
+
+    slow = False
+
+    def count(self, kind: str, **fields: Any) -> int:
+        found = [entry.fields for entry in self.world.ledger if entry.kind == kind]
+        return sum(fields.items() <= entry.items() for entry in found)
+
+    def leave(self) -> None:
+        self.world.model.cancel(self.event)
+        self.go(5.0)
+        self.judge.over()
+
+
+@pytest.fixture(params=[APPROVED, HELD], ids=lambda case: case[0])
+def case(request: pytest.FixtureRequest) -> Iterator[tuple[str, str, str]]:
+    yield request.param
+
+
+@pytest.fixture
+def story(case: tuple[str, str, str], tmp_path: Path) -> Story:
+    made = Story(tmp_path, case[0])
+    assert made.count("start", name=case[1]) == 1
+    made.go(2.0)
+    assert made.count("post") == (case is APPROVED)
+    return made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"event_type": "Redeploy"},
+        {"resources": VMS},
+        {"source": "User"},
+        {"duration": 30},
+        {"event_type": "Freeze", "duration": 5},
+    ],
+    ids=str,
+)
+def test_another_content_is_prepared_and_approved_anew(
+    story: Story, case: tuple[str, str, str], change: dict[str, Any]
+) -> None:
+    _profile, prepare, recover = case
+    story.world.change(story.event, **change)
+    story.go(4.0)
+    assert story.count("start", name=prepare) == 2
+    assert story.count("post") == 2 * (case is APPROVED)
+    assert story.count("start", name=recover) == 0, "it is still listed"
+    story.leave()
+    assert story.count("start", name=recover) == 1, "whatever it was prepared for"
+
+
+def test_an_event_that_no_longer_affects_this_vm_is_recovered_when_it_leaves(
+    story: Story, case: tuple[str, str, str]
+) -> None:
+    _profile, prepare, recover = case
+    story.world.change(story.event, resources=VMS[1:])
+    story.go(70.0)
+    assert story.count("start", name=prepare) == 1
+    assert story.count("post") == (case is APPROVED), "no reminder of what is not ours"
+    assert story.count("start", name=recover) == 0
+    story.leave()
+    assert story.count("start", name=recover) == 1
+
+
+@pytest.mark.parametrize("seconds", [-300.0, 86400.0])
+def test_a_moved_not_before_leaves_what_is_prepared(story: Story, case: tuple[str, str, str], seconds: float) -> None:
+    story.world.postpone(story.event, seconds)
+    story.go(10.0)
+    assert story.count("start", name=case[1]) == 1
+    assert story.count("post") == (case is APPROVED)
+    story.leave()
+
+
+@pytest.mark.parametrize("change", [{"description": "early"}, {"fields": {"Resources": ["WEB_0"]}}], ids=str)
+def test_description_and_spelling_are_no_content(tmp_path: Path, change: dict[str, Any]) -> None:
+    """Even where the description makes another rule apply, which asks for the same hooks."""
+    story = Story(tmp_path, "drain")
+    story.go(2.0)
+    story.world.change(story.event, **change)
+    story.go(4.0)
+    assert story.count("start", name="drain") == 1
+    assert story.count("post") == 1
+
+
+def test_a_running_hook_is_ended_in_time_before_a_not_before_that_was_brought_forward(tmp_path: Path) -> None:
+    story = Story(tmp_path, "refuse")
+    story.slow = True
+    story.world.change(story.event, description="drain")
+    story.go(2.0)
+    (hook,) = [hook for hook in story.world.running() if hook.name == "drain"]
+    story.world.postpone(story.event, 16.0 - NOTICE)
+    story.go(20.0)
+    assert hook.over == "ended"
+    assert hook.over_at <= 16.0 - 3.0 + 1.0
+    assert story.count("post") == 0
+
+
+def test_what_there_was_no_time_for_is_prepared_after_a_postponement(tmp_path: Path) -> None:
+    story = Story(tmp_path, "refuse")
+    story.world.postpone(story.event, 5.0 - NOTICE)
+    story.world.change(story.event, description="drain")
+    story.go(1.0)
+    assert story.count("start", name="drain") == 0
+    story.world.postpone(story.event, NOTICE)
+    story.go(3.0)
+    assert story.count("start", name="drain") == 1
+    assert story.count("post") == 1
+
+
+def test_a_field_that_cannot_be_read_for_a_while_changes_nothing(story: Story, case: tuple[str, str, str]) -> None:
+    story.world.change(story.event, fields={"DurationInSeconds": "soon"})
+    story.go(5.0)
+    story.world.change(story.event, fields={})
+    story.go(5.0)
+    assert story.count("start", name=case[1]) == 1
+    assert story.count("post") == (case is APPROVED)
+
+
+@pytest.mark.parametrize(("profile", "prepares"), [("plain", 1), ("drain", 1)])
+def test_a_reload_runs_what_is_new_and_nothing_again(tmp_path: Path, profile: str, prepares: int) -> None:
+    """After the reload plain prepares with drain, and drain with one hook more."""
+    story = Story(tmp_path, profile)
+    story.go(2.0)
+    assert story.count("post") == 1
+    story.world.generation = 1
+    story.instance.runner._reload()
+    story.go(4.0)
+    assert story.count("start", name="drain") == prepares
+    assert story.count("start", name="late") == (profile == "drain")
+    assert story.count("post") == 1, "what was approved needs a reminder only"
+    story.go(60.0)
+    assert story.count("post") == 2
+    story.leave()
+    assert story.count("start", name="undrain") == 1
+
+
+def test_a_reload_that_asks_for_nothing_recovers_what_was_prepared(tmp_path: Path) -> None:
+    story = Story(tmp_path, "oneway")
+    story.world.generation = 1
+    story.instance.runner._reload()
+    story.go(4.0)
+    assert story.count("post") == 1
+    story.leave()
