@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +64,8 @@ class Story:
 
 
 @pytest.fixture(params=[APPROVED, HELD], ids=lambda case: case[0])
-def case(request: pytest.FixtureRequest) -> Iterator[tuple[str, str, str]]:
-    yield request.param
+def case(request: pytest.FixtureRequest) -> Any:
+    return request.param
 
 
 @pytest.fixture

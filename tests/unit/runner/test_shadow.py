@@ -147,6 +147,14 @@ def test_another_approver_or_group_is_told(values: dict[str, str], told: str) ->
             "live prepares run /bin/drain --wait, shadow run /bin/drain --wait (on_failure approve)",
         ),
         (
+            {"prepare": (DRAIN,), "recover": (UNDRAIN,), "prepare_within_seconds": 900.0},
+            "live prepares run /bin/drain --wait, shadow run /bin/drain --wait (within 900 s of NotBefore)",
+        ),
+        (
+            {"prepare": (DRAIN,), "recover": (UNDRAIN,), "recover_when": "started"},
+            "live recovers by run /bin/undrain, shadow by run /bin/undrain also after a start without preparation",
+        ),
+        (
             {"prepare": ({**DRAIN, "timeout_seconds": 90},), "recover": (UNDRAIN,)},
             "both prepare run /bin/drain --wait, but by different settings",
         ),

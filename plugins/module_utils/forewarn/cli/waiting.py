@@ -82,13 +82,16 @@ class Waiting:
         return f"{standing or 'the runner'}: {why}" if why else standing or "the runner"
 
     def _leader(self, life: LifeRow, decision: Mapping[str, Any]) -> str:
-        leader = next(iter(list_of(object_of(life.data, "event"), "Resources")), "another VM")
+        """Say for whom this VM waits: the first in Resources, or, as a witness, other witnesses."""
+        before = f"the leader {next(iter(list_of(object_of(life.data, 'event'), 'Resources')), 'another VM')}"
+        if "witness" in text_of(decision, "standing_reason"):
+            before = "another witness"
         wait = number_of(decision, "wait_seconds")
         told = self._newest(life, "decision")
         if wait is None or told is None:
-            return f"the leader {leader}; this VM takes over should it be silent"
+            return f"{before}; this VM takes over should it be silent"
         left = max(0.0, wait - self._clocks.since(told.stamp))
-        return f"the leader {leader}; this VM takes over in {duration_text(math.ceil(left))}"
+        return f"{before}; this VM takes over in {duration_text(math.ceil(left))}"
 
     def _approval(self, life: LifeRow) -> str:
         if self._dry_run:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ..events import Document, Event
-from ..policy.decision import ABSTAIN, APPROVE, HOLD, Decision, Facts
+from ..policy.decision import ABSTAIN, APPROVE, HOLD, RECOVER_WHEN, Decision, Facts
 from . import hooks
 
 _VERBS = {APPROVE: "approves", HOLD: "holds"}
@@ -38,13 +38,15 @@ class Disagreement(NamedTuple):
 
 
 class _Effect(NamedTuple):
-    """What happens by a decision. Hooks as JSON text: prepare hooks with what follows from a failure."""
+    """What happens by a decision. Hooks as JSON text: prepare hooks with what follows from a failure, whether they run
+    side by side, and ``prepare_within_seconds``; recover hooks with ``recover_when``.
+    """
 
     output: str
     approver: str
     group: str
-    prepare: tuple[tuple[str, str, bool], ...]
-    recover: tuple[str, ...]
+    prepare: tuple[tuple[str, str, bool, float | None], ...]
+    recover: tuple[tuple[str, str], ...]
 
 
 class Shadow:
@@ -101,15 +103,20 @@ class Shadow:
 
 def _effect(decision: Decision) -> _Effect:
     """Return what would happen. Who may approve is nothing where nobody does and nothing is prepared."""
-    acting = [verdict for verdict in decision.verdicts if verdict.output != ABSTAIN and verdict.prepare]
+    acting = [verdict for verdict in decision.verdicts if verdict.output != ABSTAIN]
     prepare = tuple(
-        (_text(hook), verdict.on_failure, verdict.parallel and len(verdict.prepare) > 1)
+        (_text(hook), verdict.on_failure, verdict.parallel and len(verdict.prepare) > 1, verdict.prepare_within_seconds)
         for verdict in acting
         for hook in verdict.prepare
     )
-    recover = tuple(_text(hook) for verdict in acting for hook in verdict.recover)
+    recover = tuple(
+        (_text(hook), verdict.recover_when)
+        for verdict in acting
+        if verdict.prepare or verdict.recover_when != RECOVER_WHEN[0]
+        for hook in verdict.recover
+    )
     if decision.output != APPROVE and not prepare:
-        return _Effect(decision.output, "", "", (), ())
+        return _Effect(decision.output, "", "", (), recover)
     return _Effect(decision.output, decision.approver, decision.group, prepare, recover)
 
 
@@ -133,7 +140,7 @@ def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
         else:
             differences.append(f"live prepares {mine}, shadow {theirs}")
     if one.recover != two.recover:
-        mine, theirs = _hooks((hook,) for hook in one.recover), _hooks((hook,) for hook in two.recover)
+        mine, theirs = _recovers(one.recover), _recovers(two.recover)
         if mine == theirs:
             differences.append(f"both recover by {mine}, but by different settings")
         else:
@@ -146,12 +153,18 @@ def _hooks(found: Iterable[tuple[Any, ...]]) -> str:
     texts = []
     for text, *settings in found:
         shown = hooks.describe(json.loads(text))
-        on_failure, parallel = settings or (HOLD, False)
+        on_failure, parallel, within = settings or (HOLD, False, None)
         marks = [f"on_failure {on_failure}"] if on_failure != HOLD else []
         marks += ["parallel"] if parallel else []
+        marks += [f"within {within:g} s of NotBefore"] if within is not None else []
         texts.append(f"{shown} ({', '.join(marks)})" if marks else shown)
     more = len(texts) - _SHOWN_HOOKS
     return ", ".join(texts[:_SHOWN_HOOKS]) + (f" and {more} more" if more > 0 else "") or "nothing"
+
+
+def _recovers(found: Sequence[tuple[str, str]]) -> str:
+    started = any(when == RECOVER_WHEN[1] for _hook, when in found)
+    return _hooks((hook,) for hook, _when in found) + (" also after a start without preparation" if started else "")
 
 
 def _answer(decision: Decision) -> str:
