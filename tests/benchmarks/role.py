@@ -19,7 +19,7 @@ from lab.playbooks import Playbooks
 from tools.link_collection import link_collection
 
 RUNS = 3
-SENT_KB = 250
+SENT_KB = 400
 TITLE = "Rolling out to a fleet"
 VARIABLES = {"forewarn_serial": "100%", "runner_policies": [str(POLICY)]}
 ROLLOUT, SITE = "forewarn.azure.rollout", "site.yml"

@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from tools.architecture import STANDARD_LIBRARY_ONLY, is_standard_library_only, module_names
 from tools.pythons import SUPPORTED, python
 
-GOAL_BYTES = 280_000
+GOAL_BYTES = 400_000
 
 
 @pytest.fixture(scope="module")
