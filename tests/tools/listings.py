@@ -65,6 +65,7 @@ class Listing:
     gone_at: float | None = None
     gone_index: int | None = None
     asked: list[tuple[int, Stage]] = field(default_factory=list)
+    latest: list[Stage] = field(default_factory=list)  # what they asked for last before it started
     begun: set[tuple[int, str]] = field(default_factory=set)  # prepare hooks, by version, whose start is in the journal
     attempts: dict[tuple[str, str], list[Attempt]] = field(default_factory=dict)
     taken: list[tuple[float, bool]] = field(default_factory=list)  # approvals: when, and whether it is in the journal
@@ -78,8 +79,11 @@ class Listing:
 
     def ask(self) -> None:
         """Note that the policies ask for what they ask for now."""
-        for stage in self.stages:
-            if not self.started and (self.version, stage) not in self.asked:
+        if self.started:
+            return
+        self.latest = self.stages
+        for stage in self.latest:
+            if (self.version, stage) not in self.asked:
                 self.asked.append((self.version, stage))
 
     def of(self, phase: str, name: str) -> list[Attempt]:
@@ -105,8 +109,7 @@ class Listing:
         """Return the recover hooks that have to run once the event has left the list."""
         stages = self.begun_stages()
         if self.started:
-            stages += [stage for _version, stage in self.asked if stage.recover_when == "started"]
-            stages += [stage for stage in self.stages if stage.recover_when == "started"]
+            stages += [stage for stage in (*self.latest, *self.stages) if stage.recover_when == "started"]
         return {name for stage in stages for name in stage.recover}
 
     def may_recover(self) -> set[str]:
