@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ..events import API_VERSIONS
 from .documents import array
@@ -18,14 +17,13 @@ FIRST_INCARNATION = 1
 
 @dataclass
 class View:
-    """What one VM is shown: ``listing``, and the array of each api-version, which may lack some of it.
+    """What one VM is shown: ``listing``. The array of an api-version may lack some of it.
 
     An api-version's number rises with every change of its array, and by nothing else (SE-10).
     """
 
     vm: VmSpec
     listing: tuple[ListedEvent, ...] = ()
-    arrays: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     incarnations: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -34,14 +32,16 @@ class View:
     def forget(self) -> None:
         """Begin again, as when the service is switched off."""
         self.listing = ()
-        self.arrays = {version: [] for version in API_VERSIONS}
         self.incarnations = dict.fromkeys(API_VERSIONS, FIRST_INCARNATION)
 
     def show(self, listing: tuple[ListedEvent, ...], step: int) -> None:
         """List other events; the numbers of the api-versions for which that is a change rise by ``step``."""
+        before = {event.event_id: event for event in self.listing}
+        after = {event.event_id: event for event in listing}
         self.listing = listing
+        changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+        gone = [before[key] for key in changed if key in before]
+        come = [after[key] for key in changed if key in after]
         for version in API_VERSIONS:
-            shown = array(listing, version)
-            if shown != self.arrays[version]:
-                self.arrays[version] = shown
+            if array(gone, version) != array(come, version):
                 self.incarnations[version] += step
