@@ -322,6 +322,35 @@ def test_a_shared_recovery_is_left_to_the_event_that_is_listed_longest(stage: St
     assert [life.state for life in lives] == [states.DONE] * 3
 
 
+def test_what_comes_after_a_recovery_that_is_left_runs_at_once(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain open")
+    stage.listed("B", "flush", "undrain")
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert stage.running("recover") == ["open"]
+
+
+def test_a_real_event_leaves_no_recovery_to_a_drill(stage: Stage) -> None:
+    life = stage.listed("A", "drain", "undrain")
+    stage.work()
+    stage.end("drain")
+    drill = stage.listed("B", "drain", "undrain")
+    drill.drill = True
+    stage.work()
+    stage.end("drain")
+    stage.conductor.gone(life, states.FINISHED)
+    stage.work()
+    assert (stage.running("recover"), stage.lines("hook-left")) == ([], [])
+    stage.conductor.gone(drill, states.FINISHED)
+    stage.work()
+    stage.end("undrain")
+    stage.end("undrain")
+    assert stage.started().count("undrain") == 2
+    assert life.state == states.DONE
+
+
 def test_a_recovery_is_not_left_to_an_event_that_has_prepared_nothing(stage: Stage) -> None:
     life = stage.listed("A", "drain", "undrain")
     stage.work()

@@ -382,17 +382,26 @@ class Conductor:
     def _recover(self, life: Life) -> None:
         if life.plan.running(plans.PREPARE):
             return  # it is being ended
+        while self._leave_what_others_need(life):
+            pass  # what comes after it is due now
         for run in life.plan.due_to_recover(self._clocks.monotonic()):
-            keeper = self._still_needed_by(life, run)
-            if keeper is not None and keeper.drill and not life.drill:
-                continue  # what a drill runs may do less than what a real event needs
-            if keeper is not None:
-                self._leave(life, run, f"left to event {keeper.event.event_id}, which has prepared it too")
-            elif not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
+            # What a drill runs may do less than what a real event needs: that waits for the drill's end.
+            needed = self._still_needed_by(life, run) is not None
+            if not needed and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
                 self._start(life, run, _timeout(run))
         if life.plan.recovered():
             by_hand = any(run.reason.startswith(plans.BY_A_PERSON) for run in life.plan.of_phase(plans.RECOVER))
             self._close(life, plans.BY_A_PERSON if by_hand else "recovered")
+
+    def _leave_what_others_need(self, life: Life) -> bool:
+        """Leave the recover hooks that are due to listed events that need them too; return whether there were any."""
+        left = False
+        for run in life.plan.due_to_recover(self._clocks.monotonic()):
+            keeper = self._still_needed_by(life, run)
+            if keeper is not None and (life.drill or not keeper.drill):
+                self._leave(life, run, f"left to event {keeper.event.event_id}, which has prepared it too")
+                left = True
+        return left
 
     def _leave(self, life: Life, run: Run, reason: str) -> None:
         run.end(plans.LEFT, reason)
