@@ -66,6 +66,7 @@ class Listing:
     gone_index: int | None = None
     asked: list[tuple[int, Stage]] = field(default_factory=list)
     latest: list[Stage] = field(default_factory=list)  # what they asked for last before it started
+    steady: bool = True  # they have asked for the same all the time, for the same content
     begun: set[tuple[int, str]] = field(default_factory=set)  # prepare hooks, by version, whose start is in the journal
     attempts: dict[tuple[str, str], list[Attempt]] = field(default_factory=dict)
     taken: list[tuple[float, bool]] = field(default_factory=list)  # approvals: when, and whether it is in the journal
@@ -81,6 +82,7 @@ class Listing:
         """Note that the policies ask for what they ask for now."""
         if self.started:
             return
+        self.steady = self.steady and self.version == 0 and (not self.asked or self.latest == self.stages)
         self.latest = self.stages
         for stage in self.latest:
             if (self.version, stage) not in self.asked:

@@ -22,7 +22,8 @@ PATIENCE_SECONDS = 5.0
 def act_promptly(judge: Judge) -> None:
     """Judge what has been read. Raises BrokenPromise."""
     for listing in judge.everything():
-        if not listing.hardware:
+        # Of what has changed in between, at any moment, tests of their own tell when it is due.
+        if not listing.hardware and listing.steady and listing.latest == listing.stages:
             scheduled = _scheduled(judge, listing)
             _prepared(judge, listing, scheduled)
             if not listing.drill:
@@ -49,7 +50,6 @@ def _scheduled(judge: Judge, listing: Listing) -> _Scheduled:
                 until = entry.at
                 break
             not_before = found[0]["not_before"] - EPOCH
-            since = max(since, entry.at if listing.changed_at == entry.at else since)
     return _Scheduled(since, min(until, not_before - MARGIN_SECONDS - SHORTEST_SECONDS))
 
 
