@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EventLife
 from forewarn.emulator.spec import START_ON, EventSpec, Settings
 from forewarn.errors import InputError
@@ -42,10 +43,6 @@ STUCK = st.sampled_from([{DOCUMENT}, {DOCUMENT, INSTANCE, APPROVAL}, {APPROVAL},
 NOTICES = st.sampled_from([3.0, 20.0, 60.0, 300.0, 900.0, 900.0])
 
 
-# So that the log of an example can have too many lines for those that wait.
-log_writer.LIMIT_BYTES = 20_000
-
-
 class RunnerMachine(RuleBasedStateMachine):
     """A VM with its runner, the service, and what can happen to them."""
 
@@ -55,11 +52,13 @@ class RunnerMachine(RuleBasedStateMachine):
         self.kept = Kept()
         self.logs: list[Lines] = []
         self.piped = False
+        self.patch = pytest.MonkeyPatch()
 
     @initialize(vm=st.sampled_from(VMS), first_events=st.sampled_from([0.0, 0.0, 90.0]), piped=st.booleans())
     def begin(self, vm: str, first_events: float, piped: bool) -> None:
         self.vm = vm
         self.piped = piped
+        self.patch.setattr(log_writer, "LIMIT_BYTES", 20_000)  # or no example would have lines that find no room
         self.hook_seconds: float | None = None  # how long new hooks take, if not for ever
         self.world = World(self.plan, settings=Settings(switch_off=None, first_events=first_events))
         self.world.new_log = self.new_log
@@ -330,6 +329,7 @@ class RunnerMachine(RuleBasedStateMachine):
                     if isinstance(log, PipedLines):
                         log.read()
         finally:
+            self.patch.undo()
             for log in self.logs:
                 if isinstance(log, PipedLines):
                     log.close()
