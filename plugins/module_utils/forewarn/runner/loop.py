@@ -245,8 +245,13 @@ class Runner:
             self._hurried = True  # what is prepared may be approved, and for that the document has to be fresh
         if self._recoveries is not None:
             self._recoveries.settle()
+        waited = parts.journal.trouble is not None
         parts.conductor.advance()
-        if parts.journal.commit() and self._recoveries is not None:
+        kept = parts.journal.commit()
+        if waited and kept:  # what had to wait for the journal is due now
+            parts.conductor.advance()
+            kept = parts.journal.commit()
+        if kept and self._recoveries is not None:
             self._recoveries.kept()
         if parts.journal.late:
             self._take_up_late()
