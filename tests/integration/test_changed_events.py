@@ -182,6 +182,8 @@ def test_a_preempt_is_prepared_beside_sixteen_hooks_of_a_redeploy(
     event_id = emulator.schedule("Preempt", ["web_0"], impact_seconds=0.1)
     approved = runner.wait_for("approved")
     assert approved["event_ids"] == [event_id]
+    runner.process.terminate()  # which ends its hooks, too
+    runner.end()
 
 
 def test_a_preempt_does_not_wait_for_a_long_recovery_that_it_shares(
