@@ -159,6 +159,20 @@ def test_what_there_was_no_time_for_is_prepared_after_a_postponement(tmp_path: P
     assert story.count("post") == 1
 
 
+def test_a_postponement_is_no_approval_of_what_there_was_no_time_for(tmp_path: Path) -> None:
+    """Even with ``on_failure: approve``: there is time now, so the hooks run first."""
+    story = Story(tmp_path, "refuse")
+    story.world.postpone(story.event, 5.0 - NOTICE)
+    story.world.change(story.event, description="careless", resources=VMS[::-1])  # web_1 leads, so nothing is sent yet
+    story.go(1.0)
+    assert (story.count("start", name="try-1"), story.count("post")) == (0, 0)
+    story.world.postpone(story.event, NOTICE)
+    story.world.change(story.event, resources=VMS[:1])
+    story.slow = True
+    story.go(3.0)
+    assert (story.count("start", name="try-1"), story.count("post")) == (1, 0)
+
+
 def test_a_field_that_cannot_be_read_for_a_while_changes_nothing(story: Story, case: tuple[str, str, str]) -> None:
     story.world.change(story.event, fields={"DurationInSeconds": "soon"})
     story.go(5.0)

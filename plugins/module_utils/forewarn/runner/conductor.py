@@ -234,6 +234,11 @@ class Conductor:
                 waits += [life.plan.retry_in(now, plans.PREPARE), *(wait for wait in begins if wait > 0.0)]
         return min((max(wait, SHORTEST_PAUSE_SECONDS) for wait in waits if wait is not None), default=None)
 
+    def late(self, life: Life) -> bool:
+        """Tell whether no time is left to start a prepare hook, as NotBefore and the clock are now."""
+        left = self._seconds_left(life.event)
+        return left is not None and left < SHORTEST_SECONDS
+
     def begins_in(self, life: Life) -> float:
         """Return the seconds until the first preparation that waits for its time begins, 0 if none does."""
         left = self._seconds_to_not_before(life.event)
@@ -252,17 +257,17 @@ class Conductor:
         if self._journal.doubt(life.event.key) is not None:
             return
         left = self._seconds_left(life.event)
-        life.late = left is not None and left < SHORTEST_SECONDS
+        late = left is not None and left < SHORTEST_SECONDS
         self._keep_to_not_before(life, left)
         before_not_before = None if left is None else left + MARGIN_SECONDS
-        due = [] if life.late else life.plan.due_to_prepare(self._clocks.monotonic(), before_not_before)
+        due = [] if late else life.plan.due_to_prepare(self._clocks.monotonic(), before_not_before)
         for run in due:
             life.obstacle = self._obstacle(life, run, left)
             if life.obstacle:
                 return
             timeout = _timeout(run)
             self._start(life, run, timeout if left is None else min(timeout, left))
-        if life.late and life.plan.preparation(True)[0] == plans.WAITING:
+        if late and life.plan.preparation(True)[0] == plans.WAITING:
             self._no_time(life)
         else:
             self._look_at_preparation(life)
@@ -317,7 +322,7 @@ class Conductor:
 
     def _look_at_preparation(self, life: Life) -> bool:
         """Let the event's state follow from its hooks; return whether it is prepared, or can no longer be."""
-        state, run = life.plan.preparation(life.late)
+        state, run = life.plan.preparation(self.late(life))
         if not life.plan.wanted():
             reset = state == plans.SUCCEEDED and life.state in (states.PREPARING, states.PREPARED, states.FAILED)
             if reset:

@@ -188,13 +188,14 @@ class Docket:
             return Standing(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
         if decision.prepare and not life.plan.wanted():
             return Standing(PREPARING, "its hooks are not planned")
-        state, run = life.plan.preparation(life.late)
+        late = self._conductor.late(life)  # of the document as it is now: NotBefore may have been postponed
+        state, run = life.plan.preparation(late)
         if state == plans.SUCCEEDED:
             return None
         text = "" if run is None else hooks.describe(run.hook)
         if state == plans.FAILED:
             return Standing(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
-        if life.late and state == plans.WAITING:
+        if late and state == plans.WAITING:
             return Standing(NOT_PREPARED, life.obstacle or f"there was no time left for {text}")
         pause = self._conductor.begins_in(life)
         if pause and state == plans.WAITING and not life.plan.begun():

@@ -73,7 +73,6 @@ class Life:
         self.paused_seconds = 0.0
         self.down_seconds = 0.0
         self.confirmed = False  # seen since the runner started; not kept
-        self.late = False  # no time is left to start a prepare hook; not kept
         self.obstacle = ""  # why its preparation does not go on by itself; not kept
 
     @property
