@@ -36,6 +36,9 @@ from tools.watched_journals import Kept, MemoryJournal
 # Whoever asks for a number gets others each time, as make soak does; the tests of a change are the same each time.
 EXAMPLES = os.environ.get("FOREWARN_EXAMPLES")
 DESCRIPTIONS = st.sampled_from(sorted(PROFILES))
+HOOKED = st.sampled_from(
+    sorted(name for name, profile in PROFILES.items() if any(each.prepare for each in profile.stages))
+)
 RESOURCES = st.sampled_from([VMS[:1], VMS[:1], VMS[1:], VMS[1:], VMS, VMS[::-1]])
 SECONDS = st.sampled_from([1, 1, 2, 3, 5, 12, 25, 40, 70, 130])
 ENDS = st.sampled_from([SUCCEEDED, SUCCEEDED, SUCCEEDED, FAILED])
@@ -143,6 +146,22 @@ class RunnerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), seconds=st.sampled_from([-600.0, -30.0, -5.0, 5.0, 60.0, 3600.0]))
     def move_not_before(self, data: st.DataObject, seconds: float) -> None:
         self.world.postpone(data.draw(st.sampled_from(self.events(SCHEDULED))).event_id, seconds)
+
+    @rule(
+        description=HOOKED,
+        left=st.sampled_from([0.5, 2.0, 3.5, 4.5, 6.0]),
+        seconds=st.sampled_from([1, 1, 2, 4]),
+        postponed=st.sampled_from([3.0, 30.0, 900.0]),
+    )
+    def postpone_at_the_last_moment(self, description: str, left: float, seconds: int, postponed: float) -> None:
+        """An event with little or no time left to prepare; then there is time again."""
+        event_id = self.world.model.schedule(
+            EventSpec("Reboot", (self.vm,), notice=left, description=description, start_on="not_before")
+        )
+        self.pass_time(seconds)
+        if event_id in [life.event_id for life in self.events(SCHEDULED)]:
+            self.world.postpone(event_id, postponed)
+            self.pass_time(1)
 
     @rule(generation=st.sampled_from(range(len(GENERATIONS))))
     def reload(self, generation: int) -> None:

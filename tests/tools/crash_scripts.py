@@ -39,16 +39,21 @@ class Rehearsal(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The service lists an event otherwise: ``fields`` of its EventSpec, ``seconds`` by which NotBefore moves."""
+    """The service lists an event otherwise: ``fields`` of its EventSpec, ``seconds`` by which NotBefore moves, or
+    ``left`` seconds to it from now on.
+    """
 
     at: float
     event_id: str
     fields: dict[str, Any]
     seconds: float = 0.0
+    left: float | None = None
 
     def happen(self, world: World) -> None:
         """Let it happen, unless the event has started."""
         if world.model.find(self.event_id).status == SCHEDULED:
+            if self.left is not None:
+                world.move_to(self.event_id, self.at + self.left)
             if self.fields:
                 world.change(self.event_id, **self.fields)
             if self.seconds:
@@ -156,11 +161,13 @@ def make_script(seed: int) -> Script:
         silences.append(Silence(chance.choice([2.0, 12.0, 25.0]), chance.choice([6.0, 90.0]), "away"))
     if chance.random() < 0.2:
         silences.append(Silence(chance.choice([0.0, 2.0, 8.0]), chance.choice([4.0, 40.0]), "stuck"))
-    changes = tuple(change for planned in events for change in _changes(chance, planned))
+    changes = [change for planned in events for change in _changes(chance, planned)]
+    if seed % 4 == 3:
+        changes += _last_moment(chance, events[0])
     reloads: tuple[tuple[float, int], ...] = ()
     if chance.random() < 0.3:
         reloads = tuple(zip((chance.choice([1.5, 7.0, 30.0]), 60.0), (1, 0)))
-    return Script(seed, tuple(events), tuple(drills), tuple(silences), changes, reloads)
+    return Script(seed, tuple(events), tuple(drills), tuple(silences), tuple(changes), reloads)
 
 
 def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:
@@ -179,6 +186,14 @@ def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:
         seconds = 0.0 if fields else chance.choice([-60.0, -8.0, 20.0, 300.0])
         at = planned.at + chance.choice([0.5, 2.0, 4.5, 9.0, 30.0])
         yield Change(at, planned.spec.event_id or "", fields, seconds)
+
+
+def _last_moment(chance: random.Random, planned: Planned) -> Iterator[Change]:
+    """Yield how an event suddenly has little or no time left to prepare, and then has time again."""
+    at = planned.at + chance.choice([0.5, 3.0, 8.0])
+    event_id = planned.spec.event_id or ""
+    yield Change(at, event_id, {}, left=chance.choice([2.0, 3.5, 4.5, 6.0]))
+    yield Change(at + chance.choice([1.2, 2.6]), event_id, {}, chance.choice([3.0, 30.0, 300.0]))
 
 
 def _plan(script: Script) -> Callable[[Hook], None]:

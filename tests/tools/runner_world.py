@@ -223,6 +223,10 @@ class World:
         life.not_before, life.start_at = self.model._not_before(life.deadline)
         self.model._refresh()
 
+    def move_to(self, event_id: str, moment: float) -> None:
+        """Let the service move NotBefore of a scheduled event to a moment of this world's time."""
+        self.postpone(event_id, moment - self.model.find(event_id).deadline)
+
     def document(self, vm: str) -> Document:
         """Return what the service answers a VM."""
         self.model.request(vm)
