@@ -33,6 +33,7 @@ class Attempt:
     interrupted: bool = False
     dead: bool = False
     asked: bool = False  # it was told to end
+    end_by: float | None = None  # since NotBefore is near then
 
     def alive(self, now: float) -> bool:
         """Tell whether its process may run."""
@@ -65,8 +66,10 @@ class Listing:
     gone_at: float | None = None
     gone_index: int | None = None
     asked: list[tuple[int, Stage]] = field(default_factory=list)
+    planned: list[tuple[int, Stage]] = field(default_factory=list)  # less what never began, nor is asked for
     latest: list[Stage] = field(default_factory=list)  # what they asked for last before it started
     steady: bool = True  # they have asked for the same all the time, for the same content
+    entered: set[tuple[int, Stage]] = field(default_factory=set)  # stages of which a hook was started in their own time
     begun: set[tuple[int, str]] = field(default_factory=set)  # prepare hooks, by version, whose start is in the journal
     attempts: dict[tuple[str, str], list[Attempt]] = field(default_factory=dict)
     taken: list[tuple[float, bool]] = field(default_factory=list)  # approvals: when, and whether it is in the journal
@@ -84,9 +87,13 @@ class Listing:
             return
         self.steady = self.steady and self.version == 0 and (not self.asked or self.latest == self.stages)
         self.latest = self.stages
-        for stage in self.latest:
-            if (self.version, stage) not in self.asked:
-                self.asked.append((self.version, stage))
+        now = [(self.version, stage) for stage in self.latest]
+        self.asked += [each for each in now if each not in self.asked]
+        self.planned = [each for each in self.planned if each in now or self._has_begun(*each)]
+        self.planned += [each for each in now if each not in self.planned]
+
+    def _has_begun(self, version: int, stage: Stage) -> bool:
+        return any((version, name) in self.begun for name in stage.prepare)
 
     def of(self, phase: str, name: str) -> list[Attempt]:
         """Return the attempts of a hook; of a prepare hook those for the content as it is."""
@@ -105,7 +112,7 @@ class Listing:
 
     def begun_stages(self) -> list[Stage]:
         """Return the stages of which a prepare hook was started while, or before, the policies asked for them."""
-        return [stage for version, stage in self.asked if any((version, name) in self.begun for name in stage.prepare)]
+        return [stage for version, stage in self.planned if self._has_begun(version, stage)]
 
     def owed(self) -> set[str]:
         """Return the recover hooks that have to run once the event has left the list."""

@@ -45,6 +45,7 @@ class Judge:
         self._by_uid: dict[int, Attempt] = {}
         self._just_gone: list[Listing] = []  # since the last commit
         self._commits = 0
+        self._document_at = 0.0
 
     def read(self, entries: Iterable[Entry]) -> Judge:
         """Judge the entries that are new."""
@@ -74,11 +75,14 @@ class Judge:
     def _run(self, at: float, boot: int, booted_at: float, generation: int = 0) -> None:
         self._just_gone.clear()
         self.trouble = False
-        self._reload(at, generation)
+        self.generation = generation  # from the next document on
 
     def _reload(self, at: float, generation: int) -> None:
-        """The runner goes by other policies, from the next document on."""
+        """The runner goes by other policies at once, as far as it has seen a document."""
         self.generation = generation
+        for listing in self.listed.values():
+            listing.profile = GENERATIONS[generation][listing.profile.name]
+            listing.ask()
 
     def _kill(self, at: float) -> None:
         self.kills += 1
@@ -149,6 +153,7 @@ class Judge:
 
     def _document(self, at: float, source: str, events: list[Any], unreadable: bool) -> None:
         drill = source == "drills"
+        self._ended_in_time(at)
         named = {event["id"].lower(): event for event in events}
         profiles = GENERATIONS[self.generation]
         for key, event in named.items():
@@ -174,6 +179,12 @@ class Judge:
             )
             listing.started = listing.started or event["status"] == "Started"
             listing.moved = listing.moved or (event["not_before"] != listing.not_before and not listing.started)
+            if not listing.started:
+                for attempt in listing.every("prepare"):
+                    if attempt.end_by is not None and None not in (listing.not_before, event["not_before"]):
+                        attempt.end_by += event["not_before"] - listing.not_before
+                    elif event["not_before"] != listing.not_before:
+                        attempt.end_by = None
             listing.not_before = event["not_before"]
             listing.ask()
         if unreadable:
@@ -183,6 +194,14 @@ class Judge:
             listing.gone_at, listing.gone_index = at, len(self.entries)
             self.ended.append(listing)
             self._just_gone.append(listing)
+
+    def _ended_in_time(self, at: float) -> None:
+        """Whatever prepared until NotBefore was near has been told to end by the time of the next document."""
+        for attempt in self._by_uid.values():
+            if attempt.end_by is not None and attempt.end_by + _TINY < self._document_at and attempt.alive(at):
+                ending = attempt.asked or attempt.interrupted or self.wall_stepped
+                self.demand(ending, "a prepare hook ends before NotBefore", attempt.uid, attempt.end_by)
+        self._document_at = at
 
     # The journal tells of a start before it happens
 
@@ -229,6 +248,8 @@ class Judge:
                 not (earlier.alive(at) and earlier.pid_kept), "no hook runs twice at the same time", event, name
             )
         started = Attempt(uid, attempt, at, ends_at, listing.version, journaled=not self.trouble)
+        if phase == "prepare" and listing.not_before is not None:
+            started.end_by = at + listing.not_before - MARGIN_SECONDS - wall
         listing.add(phase, name, started)
         started.dead = uid < 0  # it could not be started
         self._by_uid[uid] = started
@@ -243,18 +264,19 @@ class Judge:
             (listing.version, name) in listing.begun, "a start is in the journal before it happens", event, name
         )
         self.demand(
-            listing.not_before is None or wall + timeout <= listing.not_before - MARGIN_SECONDS + _TINY,
-            "a prepare hook ends before NotBefore",
+            listing.not_before is None or wall + SHORTEST_SECONDS <= listing.not_before - MARGIN_SECONDS + _TINY,
+            "no prepare hook is started when there is no time left for it",
             event,
             name,
         )
-        # What the policies ask for now, and what they asked for before: a reload counts from the next document on.
+        # What the policies ask for now, and what they asked for before: a runner that was killed may go by that.
         known = [stage for version, stage in listing.asked if version == listing.version and name in stage.prepare]
         self.demand(known, "only this VM's own events are prepared, or as a witness", event, name)
         fitting = [stage for stage in known if self._in_order(listing, stage, name)]
         self.demand(fitting, "hooks of a stage run in order, and no further than one that fails", event, name)
         near = [stage for stage in fitting if self._near(listing, stage, wall)]
         self.demand(near, "nothing is prepared before it is near enough", event, name)
+        listing.entered |= {(listing.version, stage) for stage in near}
         for attempt in listing.of("prepare", name):
             self.demand(attempt.result != "succeeded", "no prepare hook that has succeeded runs again", event, name)
         if all(stage.once for stage in known):
@@ -289,8 +311,8 @@ class Judge:
         return any(listing.failed("prepare", other) or listing.over_for(stage, other) for other in stage.prepare)
 
     def _near(self, listing: Listing, stage: Stage, wall: float) -> bool:
-        begun = any((listing.version, name) in listing.begun for name in stage.prepare if listing.of("prepare", name))
-        if stage.within is None or listing.not_before is None or begun or self.wall_stepped or listing.moved:
+        entered = (listing.version, stage) in listing.entered
+        if stage.within is None or listing.not_before is None or entered or self.wall_stepped or listing.moved:
             return True
         return listing.not_before - wall <= stage.within + _TINY
 

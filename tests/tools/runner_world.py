@@ -28,6 +28,7 @@ from forewarn.events import LATEST_API_VERSION, Document, Event, Vm, parse_docum
 from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
 from forewarn.imds.limiter import READ_RESERVE, Limiter
+from forewarn.policy.engine import PolicySet
 from forewarn.runner import assembly, conductor
 from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.clocks import Stamp
@@ -118,6 +119,7 @@ class World:
         # How the service behaves
         self.read_fault: int | None = None
         self.post_fault: str | None = None  # "failed", "lost"
+        self.policies: Callable[[int], PolicySet] = policies  # by their generation
         self.unreadable: frozenset[str] = frozenset()  # ids, in lower case, whose entries nobody can read
         self.latency = 0.0  # seconds that each request takes
         self.stuck: frozenset[str] = frozenset()  # requests, as in runner.requester, that get no answer
@@ -603,14 +605,14 @@ def new_runner(
         for watcher in watchers:  # so that what is decided by the new policies is judged by them
             watcher._shown = None
         world.note("reload", generation=world.generation)
-        return Reloaded(policies(world.generation), None, 1.0)
+        return Reloaded(world.policies(world.generation), None, 1.0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)
         patch.setattr(assembly, "Journal", journal)
         identity = Identity(client, None, log, clocks.monotonic)
         equipment = Equipment(clocks, log, directory=directory, requester=requester)
-        parts = assemble(client, identity, policies(generation), stop, stop.wake, equipment)
+        parts = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
         down = downtime(beat, clocks) if beat else None
         runner = Runner(parts, stop, reload=reload, last_poll=last_poll, down_seconds=down)
     watchers.append(_show_drills(world, parts.drill_docket))

@@ -16,7 +16,7 @@ from tools.runner_world import Entry
 
 LATE_SECONDS = 0.1
 # What may make a hook due; beside it the end of a time in which nothing could be kept.
-CAUSES = frozenset({"document", "driven", "end", "exit", "known", "leftover", "rehearse", "run", "step"})
+CAUSES = frozenset({"document", "driven", "end", "exit", "known", "leftover", "rehearse", "reload", "run", "step"})
 # Hooks that a policy asks for when an event has some age: the next document that says so makes them due.
 _AT_AN_AGE = frozenset(
     name

@@ -121,8 +121,14 @@ def test_a_hook_gets_its_own_timeout_or_what_is_left_before_not_before(stage: St
     stage.listed("A", "drain", not_before=900)
     stage.listed("B", "hurry", not_before=20)
     stage.work()
-    timeouts = {entry.fields["name"]: entry.fields["timeout"] for entry in stage.world.ledger if entry.kind == "start"}
-    assert timeouts == {"drain": 30.0, "hurry": pytest.approx(17.0)}
+    stage.work()
+    told = [line["timeout_seconds"] for line in stage.lines("hook-started")]
+    assert told == [17.0, 30.0]
+    assert stage.conductor.next_in() == pytest.approx(17.0)
+    stage.world.clock.advance(17.0)
+    stage.work()
+    asked = [entry.at for entry in stage.world.ledger if entry.kind == "asked"]
+    assert asked == [pytest.approx(17.0)]
 
 
 def test_without_time_nothing_is_started_and_that_is_a_failure(stage: Stage) -> None:

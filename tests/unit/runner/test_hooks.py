@@ -56,7 +56,7 @@ def anything(path: str) -> None:
 
 
 def made(hook: dict[str, Any], occasion: Occasion = OCCASION, settings: HookSettings = SETTINGS) -> Command:
-    return command(hook, occasion, settings, 90.5, anything)
+    return command(hook, occasion, settings, 90.5, check_program=anything)
 
 
 def refusal(hook: dict[str, Any], settings: HookSettings = SETTINGS) -> str:
@@ -222,14 +222,14 @@ def test_the_program_that_will_run_is_the_one_that_is_checked(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setattr(hooks, "PATH", str(tmp_path))
     seen: list[str] = []
-    result = command(hook, OCCASION, SETTINGS, 5.0, seen.append)
+    result = command(hook, OCCASION, SETTINGS, 5.0, check_program=seen.append)
     assert seen == [result.argv[0]]
 
     def refuse(path: str) -> None:
         raise InputError(f"{path} is bad", "mend it")
 
     with pytest.raises(HookError, match=r"is bad\. mend it"):
-        command(hook, OCCASION, SETTINGS, 5.0, refuse)
+        command(hook, OCCASION, SETTINGS, 5.0, check_program=refuse)
 
 
 # unit

@@ -34,7 +34,7 @@ from .life import Life
 from .log import Logger
 from .metrics import Metrics
 from .notices import Notice, Notices
-from .plan import Plan, Run, Stage
+from .plan import Plan, Run
 
 # A prepare hook is told to end this long before NotBefore, so that it has ended by then: the executor's grace fits in.
 MARGIN_SECONDS = 3.0
@@ -55,7 +55,7 @@ class _Running:
     """A hook that runs, by the executor's token. Times are monotonic seconds.
 
     ``sharing`` are the recover hooks of other events that it stands for. ``interrupted``: it is ended, to run again.
-    ``end_at`` is when it is ended because ``not_before`` was brought forward while it ran.
+    ``end_at`` is when a prepare hook is ended because ``not_before`` is near, if that is before its own time is over.
     """
 
     token: int
@@ -213,6 +213,7 @@ class Conductor:
 
     def advance(self) -> None:
         """Start what is due, close what has recovered. Call it after ``collect`` and after each document."""
+        self._keep_to_not_before()
         # Preparations first: what one of them has in common with a recovery need not be undone and done again.
         for life in sorted((life for life in self.lives if life.listed), key=_urgency):
             self._prepare(life)
@@ -222,9 +223,10 @@ class Conductor:
         self._notices.advance()
 
     def next_in(self) -> float | None:
-        """Return the seconds until a hook may be started by the time alone, None if nothing waits for it."""
+        """Return the seconds until a hook may be started, or has to end, by the time alone; None if none does."""
         now = self._clocks.monotonic()
-        waits = []
+        ends = (running.end_at for running in self._running.values() if not running.interrupted)
+        waits = [None if end_at is None else end_at - now for end_at in ends]
         for life in self.lives:
             if life.state == states.RECOVERING:
                 waits.append(life.plan.retry_in(now, plans.RECOVER))
@@ -258,15 +260,16 @@ class Conductor:
             return
         left = self._seconds_left(life.event)
         late = left is not None and left < SHORTEST_SECONDS
-        self._keep_to_not_before(life, left)
+        if life.undecided:
+            return
         before_not_before = None if left is None else left + MARGIN_SECONDS
         due = [] if late else life.plan.due_to_prepare(self._clocks.monotonic(), before_not_before)
         for run in due:
             life.obstacle = self._obstacle(life, run, left)
             if life.obstacle:
                 return
-            timeout = _timeout(run)
-            self._start(life, run, timeout if left is None else min(timeout, left))
+            life.plan.begin(run, before_not_before)
+            self._start(life, run, left)
         if late and life.plan.preparation(True)[0] == plans.WAITING:
             self._no_time(life)
         else:
@@ -276,9 +279,11 @@ class Conductor:
         """Return why a prepare hook that is due cannot be started now, "" if it can; see to it that it can soon."""
         if self._journal.trouble is not None:
             return f"nobody could promise its recovery: {self._journal.trouble}"
+        if self._journal.late:
+            return "what an earlier runner has done is being taken up"
         undoing = self._being_undone(life, run)
         if undoing is not None:
-            self._make_way(life, run, undoing, left_seconds)
+            self._make_way(life, undoing, left_seconds)
             text = hooks.describe(undoing.run.hook)
             return f"waits until {text}, the recovery of event {undoing.life.event.event_id}, has ended"
         if not self._has_room(life):
@@ -288,24 +293,27 @@ class Conductor:
     def _no_time(self, life: Life) -> None:
         """Note that nothing more can be prepared, unless NotBefore is postponed or the clock put right."""
         life.obstacle = "there was no time left before NotBefore"
-        failed = next((run for run in life.plan.of_phase(plans.PREPARE) if run.failures and run.reason), None)
-        if failed is not None:
-            life.obstacle += f"; {hooks.describe(failed.hook)} had failed: {failed.reason}"
+        tried = next((run for run in life.plan.of_phase(plans.PREPARE) if run.attempts and run.reason), None)
+        if tried is not None:
+            what = "had failed" if tried.failures else "was ended"
+            life.obstacle += f"; {hooks.describe(tried.hook)} {what}: {tried.reason}"
         if life.state in (states.SEEN, states.HELD, states.PREPARED, states.APPROVED):
             self.step(life, states.BEGIN, "no time left to prepare")
         self.step(life, states.FAIL, life.obstacle)
 
-    def _keep_to_not_before(self, life: Life, left_seconds: float | None) -> None:
-        """End what runs past a NotBefore that was brought forward. A clock that was set ends nothing."""
+    def _keep_to_not_before(self) -> None:
+        """End the prepare hooks whose NotBefore is near. A clock that was set ends nothing."""
         now = self._clocks.monotonic()
         for running in self._running.values():
-            if running.life is not life or running.run.phase != plans.PREPARE:
+            event = running.life.event
+            if running.run.phase != plans.PREPARE:
                 continue
-            if running.not_before != life.event.not_before:
-                running.not_before = life.event.not_before
-                running.end_at = None if left_seconds is None else now + left_seconds
+            if running.not_before != event.not_before and _may_prepare(running.life):
+                left = self._seconds_left(event)
+                running.not_before = event.not_before
+                running.end_at = None if left is None else now + left
             if running.end_at is not None and now >= running.end_at:
-                self._executor.end(running.token, "NotBefore was brought forward, and is near")
+                self._interrupt(running, "NotBefore is near")
 
     def _end_preparing(self, life: Life, reason: str) -> None:
         """End the prepare hooks of an event that run."""
@@ -345,12 +353,15 @@ class Conductor:
 
     # Room
 
-    def _make_way(self, life: Life, run: Run, undoing: _Running, left_seconds: float | None) -> None:
-        """End a recovery if waiting for it could take the time that the preparation needs."""
-        if left_seconds is None:
+    def _make_way(self, life: Life, undoing: _Running, left_seconds: float | None) -> None:
+        """End a recovery if waiting for it could take the time that the preparation needs.
+
+        One that may run once only is waited for, and so is that of a real event if what prepares is a drill.
+        """
+        if left_seconds is None or undoing.run.once_only or (life.drill and not undoing.life.drill):
             return
-        stages: list[Stage] = [stage for stage in life.plan.wanted() if run in stage.prepare]
-        needed = sum(_timeout(other) for stage in stages for other in stage.prepare)
+        left = {id(other): other for stage in life.plan.wanted() for other in stage.prepare}
+        needed = sum(_timeout(other) for other in left.values() if other.status != plans.SUCCEEDED)
         longest = undoing.started_at + undoing.timeout - self._clocks.monotonic() + GRACE_SECONDS
         if left_seconds < needed + longest:
             self._interrupt(undoing, f"event {life.event.event_id} needs the time before its NotBefore")
@@ -393,7 +404,7 @@ class Conductor:
             # What a drill runs may do less than what a real event needs: that waits for the drill's end.
             needed = self._still_needed_by(life, run) is not None
             if not needed and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
-                self._start(life, run, _timeout(run))
+                self._start(life, run)
         if life.plan.recovered():
             by_hand = any(run.reason.startswith(plans.BY_A_PERSON) for run in life.plan.of_phase(plans.RECOVER))
             self._close(life, plans.BY_A_PERSON if by_hand else "recovered")
@@ -474,14 +485,17 @@ class Conductor:
 
     # Hooks
 
-    def _start(self, life: Life, run: Run, timeout: float) -> None:
+    def _start(self, life: Life, run: Run, left_seconds: float | None = None) -> None:
+        """Start a hook, which is ended in ``left_seconds`` if its own time is not over before."""
+        timeout = _timeout(run)
+        seconds = timeout if left_seconds is None else min(timeout, left_seconds)
         before = run.status
         run.status = plans.RUNNING
         run.attempts += 1
         text = hooks.describe(run.hook)
         if run.phase == plans.PREPARE:
             self.step(life, states.BEGIN, f"{text} is started")
-        fields = {"phase": run.phase, "hook": text, "attempt": run.attempts, "timeout_seconds": round(timeout, 3)}
+        fields = {"phase": run.phase, "hook": text, "attempt": run.attempts, "timeout_seconds": round(seconds, 3)}
         self._record("hook-started", life, fields)
         if not self._journal.commit() and run.phase == plans.PREPARE:
             run.status = before  # not without the promise that it will be recovered
@@ -493,9 +507,12 @@ class Conductor:
         token = self._next_token
         sharing = self._sharing(life, run) if run.phase == plans.RECOVER else []
         running = _Running(token, life, run, self._clocks.monotonic(), timeout, sharing, life.event.not_before)
+        if seconds < timeout:
+            running.end_at = running.started_at + seconds
         self._running[token] = running
         try:
-            command = hooks.command(run.hook, self._occasion(life, run.phase, run.attempts), self._settings, timeout)
+            occasion = self._occasion(life, run.phase, run.attempts)
+            command = hooks.command(run.hook, occasion, self._settings, timeout, seconds)
         except InputError as error:
             del self._running[token]
             self._hook_ended(running, Outcome("not-started", None, 0.0, "", error.message))
@@ -513,10 +530,10 @@ class Conductor:
         run.exit_code = outcome.exit_code
         if outcome.result == "succeeded":
             run.end(plans.SUCCEEDED)
-        elif running.interrupted:
-            run.interrupted(outcome.reason)
         elif run.phase == plans.PREPARE and not (_may_prepare(life) and run.revision == life.revision):
             run.end(plans.FAILED, outcome.reason)  # it is not asked for any more
+        elif running.interrupted:
+            run.interrupted(outcome.reason)
         else:
             left = self._seconds_left(life.event) if run.phase == plans.PREPARE else None
             run.failed(outcome.reason, now, None if left is None else max(left / 2.0, SHORTEST_PAUSE_SECONDS))

@@ -128,19 +128,34 @@ class Docket:
             self._decisions = ()
             return []
         now = self._now()
-        if (
-            changed
-            or self._facts is None
-            or vm != self._facts.vm
-            or self.policies is not self._decided_by
-            or self.policies.time_dependent
-            or (self.shadow is not None and self.shadow.time_dependent)
-        ):
+        if changed or self._outdated(vm):
             self._decide(document, Facts(now, vm, self.tracker.first_seen(now)))
         standings = [(decision, self._stand(decision, vm.name, now)) for decision in self._decisions]
         for life in begun:  # now that its notify hooks are known
             self._conductor.notify(life, BEGAN)
         return self.tracker.to_send(standings)
+
+    def decide_again(self, vm: Vm) -> None:
+        """Plan the hooks by the policies and the time as they are now, though the service has listed nothing since.
+
+        Nothing is approved: that takes a fresh document.
+        """
+        if self.document is None or self._facts is None or not self._decisions or not self._outdated(vm):
+            return
+        now = self._now()
+        self._decide(self.document, Facts(now, vm, self.tracker.first_seen(now)))
+        for decision in self._decisions:
+            self._stand(decision, vm.name, now)
+
+    def _outdated(self, vm: Vm) -> bool:
+        """Tell whether the latest decisions may be others now, for the same document."""
+        return (
+            self._facts is None
+            or vm != self._facts.vm
+            or self.policies is not self._decided_by
+            or self.policies.time_dependent
+            or (self.shadow is not None and self.shadow.time_dependent)
+        )
 
     def _decide(self, document: Document, facts: Facts) -> None:
         self._facts = facts
@@ -162,7 +177,10 @@ class Docket:
         if life.state in (states.SEEN, states.HELD):
             self._conductor.step(life, decision.output, decision.reason)
         if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
-            self._conductor.plan(life, _acting(decision, vm_name))
+            acting = _acting(decision, vm_name)
+            life.undecided = bool(decision.event.problems) or (vm_name is None and not acting)
+            if not life.undecided:
+                self._conductor.plan(life, acting)
             tracked.planned = decision
         blocked = self._blocked(decision, life)
         where = standing(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
@@ -186,6 +204,8 @@ class Docket:
             return Standing(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
         if self._journal.trouble is not None:
             return Standing(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
+        if self._journal.late:
+            return Standing(NO_JOURNAL, "what an earlier runner has done is being taken up")
         if decision.prepare and not life.plan.wanted():
             return Standing(PREPARING, "its hooks are not planned")
         late = self._conductor.late(life)  # of the document as it is now: NotBefore may have been postponed

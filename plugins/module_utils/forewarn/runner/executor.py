@@ -197,6 +197,7 @@ class _Hook:
 
     def run(self, begun: threading.Event) -> None:
         """Run the hook to its end and report that."""
+        self._began = self._clock()
         try:
             process = spawn(self._command)
             found = identity(process.pid)
@@ -217,7 +218,7 @@ class _Hook:
             process.wait()  # if it hangs in the kernel: it is reaped whenever it ends
 
     def _watch(self, process: subprocess.Popen[bytes]) -> Outcome:
-        began = self._clock()
+        began = self._began
         deadline = began + self._command.timeout_seconds
         steps = [(signal.SIGTERM, self._grace), (signal.SIGKILL, _KILL_SECONDS)]
         ending: str | None = None
@@ -253,7 +254,7 @@ class _Hook:
         """The same, plainly, for Windows: untried there. It ends the process, not what that has started."""
         import subprocess  # here: as in spawn
 
-        began = self._clock()
+        began = self._began
         content: bytes | None = self._command.stdin
         ending: str | None = None
         while True:

@@ -104,13 +104,15 @@ def command(
     occasion: Occasion,
     settings: HookSettings,
     timeout_seconds: float,
+    seconds: float | None = None,
     check_program: Callable[[str], None] = _check_program,
 ) -> Command:
-    """Return the process that a hook is. ``check_program`` refuses programs that others may change: see ``trust``.
+    """Return the process that a hook is, which learns that it has ``seconds``: its timeout, or less before NotBefore.
 
-    Raises HookError if it cannot be run.
+    ``check_program`` refuses programs that others may change: see ``trust``. Raises HookError if it cannot be run.
     """
-    content = _as_json(occasion, timeout_seconds)
+    seconds = timeout_seconds if seconds is None else seconds
+    content = _as_json(occasion, seconds)
     if kind(hook) == HTTP:
         argv = _python()
         request = _request(hook, settings, timeout_seconds)
@@ -132,7 +134,7 @@ def command(
         check_program(program)
     except InputError as error:
         raise HookError(str(error)) from error
-    environment = {**_base_environment(), **_environment(occasion, timeout_seconds)}
+    environment = {**_base_environment(), **_environment(occasion, seconds)}
     return Command((program, *wanted[1:]), environment, content, timeout_seconds)
 
 

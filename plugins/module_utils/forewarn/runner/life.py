@@ -73,6 +73,7 @@ class Life:
         self.paused_seconds = 0.0
         self.down_seconds = 0.0
         self.confirmed = False  # seen since the runner started; not kept
+        self.undecided = False  # it is listed so that the policies cannot be asked, or this VM has no name; not kept
         self.obstacle = ""  # why its preparation does not go on by itself; not kept
 
     @property

@@ -26,6 +26,7 @@ from .executor import Executor
 from .housekeeping import Housekeeping
 from .impact import Pauses
 from .journal import Journal
+from .life import RECOVERING
 from .log import Logger
 from .metrics import Metrics
 from .observed import Observed
@@ -126,6 +127,7 @@ class Runner:
         self._interval = 1.0
         self._keep_at = clock()  # monotonic seconds
         self._hurried = False  # a poll should not wait for its tick
+        self._processed = False  # a document, since the last look at what is due once in a while
         self._drills: Drills | None = None
         self._recoveries: Recoveries | None = None
         if parts.directory is not None:
@@ -229,10 +231,17 @@ class Runner:
         """Do what is due after an answer of the service, and once in a while without one."""
         parts = self._parts
         self._keep_at = parts.clocks.monotonic() + self._interval
+        if not self._processed:  # the service is silent, or answers with errors
+            self._decide_again()
+        self._processed = False
         self._rehearse()
         self._look_for_requests()
         self.work()
         parts.housekeeping.keep()
+
+    def _decide_again(self) -> None:
+        for docket in (self._parts.docket, self._parts.drill_docket):
+            docket.decide_again(self._parts.identity.vm)
 
     def _look_for_requests(self) -> None:
         if self._recoveries is not None:
@@ -243,18 +252,18 @@ class Runner:
         parts = self._parts
         if parts.conductor.collect():
             self._hurried = True  # what is prepared may be approved, and for that the document has to be fresh
+        self._take_up_late()  # before anything is started, and before requests that concern it
         if self._recoveries is not None:
             self._recoveries.settle()
         waited = parts.journal.trouble is not None
         parts.conductor.advance()
         kept = parts.journal.commit()
         if waited and kept:  # what had to wait for the journal is due now
+            self._take_up_late()
             parts.conductor.advance()
             kept = parts.journal.commit()
         if kept and self._recoveries is not None:
             self._recoveries.kept()
-        if parts.journal.late:
-            self._take_up_late()
 
     def _take_up_late(self) -> None:
         """Take up lives that the journal could not read at the start, and can now."""
@@ -265,13 +274,14 @@ class Runner:
 
     def _process(self, document: Document) -> list[list[Event]]:
         parts = self._parts
+        self._processed = True
         parts.conductor.vm_name = parts.identity.vm.name
         requests = parts.docket.process(document, parts.identity.vm)
         parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)
         return requests
 
     def _rehearse(self) -> None:
-        """Let the drills go on. A real event that may affect this VM ends them."""
+        """Let the drills go on. A real event that may affect this VM, or is being recovered from, ends them."""
         parts, drills = self._parts, self._drills
         name = parts.identity.vm.name
         if drills is None or name is None:
@@ -281,6 +291,11 @@ class Runner:
         overtaken = None
         if affecting:
             overtaken = f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}"
+        else:
+            lives = (life for life in parts.conductor.lives if life.state == RECOVERING and not life.drill)
+            recovering = next(lives, None)
+            if recovering is not None:
+                overtaken = f"what was prepared for a real event is being recovered: {recovering.event.event_id}"
         document = drills.poll(name, overtaken)
         if document is not None or parts.drill_docket.tracker.lives:
             document = document or Document(0)  # not an answer without a body
@@ -315,6 +330,7 @@ class Runner:
             for text in reloaded.absent:
                 parts.log.error("hook-missing", reason=text, hint="Events that need it will be held.")
             parts.journal.note("reloaded", None, policy=reloaded.policies.digest, before=before)
+            self._decide_again()
             parts.housekeeping.decided_by(reloaded.policies)
             parts.housekeeping.facts["interval_seconds"] = reloaded.interval_seconds
             self._tick_every(reloaded.interval_seconds)

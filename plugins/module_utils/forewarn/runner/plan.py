@@ -165,7 +165,10 @@ class Run:
 
 
 class Stage:
-    """What one rule asks for. ``within_seconds`` before NotBefore its preparation begins; None: at once."""
+    """What one rule asks for. ``within_seconds`` before NotBefore its preparation begins; None: at once.
+
+    ``entered``: it has begun, in its own time. Another stage may have begun the hooks that both have before.
+    """
 
     def __init__(self, verdict: Verdict, revision: int, prepare: Sequence[Run], recover: Sequence[Run]) -> None:
         self.policy = verdict.policy
@@ -178,6 +181,7 @@ class Stage:
         self.prepare = list(prepare)
         self.recover = list(recover)
         self.wanted = True
+        self.entered = False
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -249,10 +253,9 @@ class Plan:
         before = [(stage.key, stage.wanted) for stage in self.stages], [(run.status, run.hook) for run in self.runs]
         for stage in self.stages:
             stage.wanted = False
-        for verdict in verdicts:
-            if verdict.prepare or verdict.recover:
-                self._add(verdict, revision)
-        self.stages = [stage for stage in self.stages if stage.wanted or stage.begun]
+        asked = [self._add(verdict, revision) for verdict in verdicts if verdict.prepare or verdict.recover]
+        self.stages = [stage for stage in self.stages if not stage.wanted and stage.begun]
+        self.stages += {id(stage): stage for stage in asked}.values()
         kept = {id(run) for stage in self.stages for run in (*stage.prepare, *stage.recover)}
         self.runs = [run for run in self.runs if id(run) in kept]
         for run in self.of_phase(PREPARE):
@@ -263,6 +266,10 @@ class Plan:
                 run.wait()
             if asking:
                 run.on_failure = APPROVE if all(stage.on_failure == APPROVE for stage in asking) else HOLD
+                if run.status == FAILED and not run.exhausted:
+                    run.wait(run.reason)
+                elif run.status == WAITING and run.failures and run.exhausted:
+                    run.end(FAILED, run.reason)
         after = [(stage.key, stage.wanted) for stage in self.stages], [(run.status, run.hook) for run in self.runs]
         return before != after
 
@@ -277,23 +284,24 @@ class Plan:
                 self._add(verdict._replace(prepare=()), revision)
         return len(self.stages) != before
 
-    def _add(self, verdict: Verdict, revision: int) -> None:
+    def _add(self, verdict: Verdict, revision: int) -> Stage:
         prepare = [self._run(PREPARE, verdict, hook, revision) for hook in verdict.prepare]
         recover = [self._run(RECOVER, verdict, hook, revision) for hook in verdict.recover]
         made = Stage(verdict, revision, _distinct(prepare), _distinct(recover))
         known = next((stage for stage in self.stages if stage.key == made.key), None)
         if known is None:
             self.stages.append(made)
-        else:
-            known.wanted = True
+            return made
+        known.wanted = True
+        return known
 
     def _run(self, phase: str, verdict: Verdict, hook: Mapping[str, Any], revision: int) -> Run:
         """Return the hook's run: the one there is, if these words were asked for before."""
         wanted = words(hook)
         for run in self.runs:
             if run.phase == phase and run.words == wanted and (phase == RECOVER or run.revision == revision):
-                if run.status in (WAITING, SKIPPED):
-                    run.hook = hook  # it may have another timeout now
+                if run.status != SUCCEEDED:
+                    run.hook = hook  # it may have another timeout or retry now
                 return run
         run = Run(phase, verdict.policy, verdict.rule, hook, revision)
         self.runs.append(run)
@@ -332,10 +340,16 @@ class Plan:
                 break  # the next stage waits for this one, but not for what is tried again
         return due
 
+    def begin(self, run: Run, left_seconds: float | None) -> None:
+        """Note that a prepare hook is started ``left_seconds`` before NotBefore."""
+        for stage in self.wanted():
+            if run in stage.prepare and self.begins_in(stage, left_seconds) <= 0.0:
+                stage.entered = True
+
     @staticmethod
     def begins_in(stage: Stage, left_seconds: float | None) -> float:
         """Return the seconds until a stage's preparation begins, 0 if it may now or has."""
-        if stage.within_seconds is None or left_seconds is None or stage.begun:
+        if stage.within_seconds is None or left_seconds is None or stage.entered:
             return 0.0
         return max(0.0, left_seconds - stage.within_seconds)
 
@@ -394,7 +408,9 @@ class Plan:
 
     def retry_in(self, now: float, phase: str) -> float | None:
         """Return the seconds until a hook of a phase is to be tried again, None if none is."""
-        pending = (run for run in self.of_phase(phase) if run.status in (WAITING, FAILED) and not run.exhausted)
+        asked = {id(run) for stage in self.wanted() for run in stage.prepare}
+        runs = (run for run in self.of_phase(phase) if phase == RECOVER or id(run) in asked)
+        pending = (run for run in runs if run.status in (WAITING, FAILED) and not run.exhausted)
         times = [run.retry_at - now for run in pending if run.retry_at is not None]
         return max(0.0, min(times)) if times else None
 
@@ -450,6 +466,7 @@ def _stage(data: Mapping[str, Any], runs: Sequence[Run]) -> Stage:
     stage = Stage(verdict, int(data["revision"]), *([runs[at] for at in data[phase]] for phase in (PREPARE, RECOVER)))
     for key in ("on_failure", "parallel", "within_seconds", "recover_when", "wanted"):
         setattr(stage, key, data[key])
+    stage.entered = bool(data.get("entered", stage.begun))  # which earlier versions did not keep
     return stage
 
 

@@ -117,8 +117,16 @@ class Tracker:
         if tracked is None:
             self.restore([life], None)
             return None
-        before, tracked.life = tracked.life, life
-        life.event, life.last_seen, life.confirmed = before.event, before.last_seen, True
+        before = tracked.life
+        self.restore([life], None)  # nothing is done for it until the next document has confirmed it
+        life.event, life.last_seen = before.event, before.last_seen
+        now = self._tracked[life.event.key]
+        now.last_seen = tracked.last_seen
+        if tracked.approved_at is not None:
+            now.approved_at = tracked.approved_at
+        life.approvals += before.approvals
+        life.unanswered = life.unanswered or before.unanswered
+        life.started_at = life.started_at or before.started_at
         return before
 
     def _retry(self) -> RetryPolicy:

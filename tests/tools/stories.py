@@ -1,0 +1,121 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A runner in a made-up world, with policies of a test's own: what happens to one VM, told step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from forewarn.emulator.spec import EventSpec
+from forewarn.runner.executor import FAILED, SUCCEEDED
+from forewarn.runner.journal import Journal
+from tools.policy_data import policy, policy_set
+from tools.runner_profiles import PROGRAM
+from tools.runner_world import VMS, Instance, World, leftovers_in, new_runner
+
+NOTICE_SECONDS = 600.0
+# What one policy asks for: its name, and its matches.
+Policies = Sequence[tuple[str, Sequence[dict[str, Any]]]]
+
+
+def hook(name: str, timeout_seconds: float = 30.0, **values: Any) -> dict[str, Any]:
+    """Return a hook, as artifacts have it."""
+    return {"run": [PROGRAM, name], "timeout_seconds": timeout_seconds, **values}
+
+
+def match(identifier: str, output: str = "approve", **values: Any) -> dict[str, Any]:
+    """Return a match, as artifacts have it; hooks of ``prepare`` and ``recover`` may be given by their names."""
+    made: dict[str, Any] = {
+        "id": identifier,
+        "condition": None,
+        "output": output,
+        "approver": "leader",
+        "group": "independent",
+        "notify": [],
+        "on_failure": "hold",
+        "parallel": False,
+        "recover_when": "prepared",
+        **values,
+    }
+    for phase in ("prepare", "recover"):
+        made[phase] = [hook(each) if isinstance(each, str) else each for each in made.get(phase, ())]
+    return made
+
+
+class Story:
+    """The first VM, and its runner with a journal in ``directory``. ``generations`` are the policies before and after
+    each reload. Hooks succeed after half a second, but those that are ``slow``, or ``fail``.
+    """
+
+    def __init__(self, directory: Path, *generations: Policies, journal: Callable[..., Any] = Journal) -> None:
+        directory.chmod(0o700)
+        sets = [policy_set(*(policy(*matches, name=name) for name, matches in one)) for one in generations]
+        self.directory = directory
+        self.world = World()
+        self.world.policies = sets.__getitem__
+        self.world.model.request(VMS[0])
+        self.slow: set[str] = set()
+        self.fail: set[str] = set()
+        self._journal = journal
+        self.start()
+
+    def start(self) -> None:
+        """Start a runner."""
+        self.instance: Instance = new_runner(self.world, str(self.directory), VMS[0], self._journal)
+        with leftovers_in(self.world):
+            self.instance.runner.resume()
+        self.instance.runner.work()
+
+    def stop(self) -> None:
+        """Stop the runner in an orderly way."""
+        self.instance.runner._stopped()
+
+    def schedule(self, **values: Any) -> str:
+        """Schedule an event that affects the VM; return its id."""
+        made = {"notice": NOTICE_SECONDS, "description": "x", "start_on": "not_before", "impact": 0.0, **values}
+        return self.world.model.schedule(EventSpec("Reboot", VMS[:1], **made))
+
+    def go(self, seconds: int) -> None:
+        """Let time pass."""
+        for _ in range(seconds):
+            with leftovers_in(self.world):
+                self.instance.runner.cycle()
+                self.world.clock.advance(0.5)
+                for one in self.world.running():
+                    if one.ends_at > self.world.now and one.name not in self.slow:
+                        self.end(one.name)
+                self.instance.runner.work()
+            self.world.clock.advance(0.5)
+
+    def end(self, name: str) -> None:
+        """Let a hook end that runs."""
+        for one in self.world.running():
+            if one.name == name:
+                one.ends_at, one.result = self.world.now, FAILED if name in self.fail else SUCCEEDED
+                one.settle(self.world.now)
+
+    def reload(self, generation: int = 1) -> None:
+        """Let the runner read other policies."""
+        self.world.generation = generation
+        self.instance.runner._reload()
+
+    def turns(self, seconds: float) -> int:
+        """Let time pass in the runner's own loop; return how often it woke."""
+        number, end = 0, self.world.now + seconds
+        with self.world.driven():
+            while self.world.now < end:
+                self.instance.runner.turn()
+                number += 1
+        return number
+
+    def count(self, kind: str, **fields: Any) -> int:
+        """Return how many entries the ledger has of a kind with these fields."""
+        return len(self.moments(kind, **fields))
+
+    def moments(self, kind: str, **fields: Any) -> list[float]:
+        """Return when that happened."""
+        found = [entry for entry in self.world.ledger if entry.kind == kind]
+        return [entry.at for entry in found if fields.items() <= entry.fields.items()]

@@ -1,0 +1,145 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A journal that cannot be read when a runner starts, and can be a while later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tools.stories import Story, match
+
+DRAIN = [("web", [match("drain", prepare=["drain"], recover=["undrain"])])]
+MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
+PLAIN = [("web", [match("plain", "hold")])]
+AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
+BOTH = [
+    (
+        "web",
+        [
+            match("plain", condition='event.Description == "plain"'),
+            match("drain", prepare=["drain"], recover=["undrain"]),
+        ],
+    )
+]
+
+
+def hide(directory: Path) -> Callable[[], None]:
+    """Put the journal out of reach; return what brings it back."""
+    away = directory / "away"
+    away.mkdir()
+    for file in directory.glob("journal.db*"):
+        file.rename(away / file.name)
+    place = directory / "journal.db"
+    place.mkdir()
+
+    def heal() -> None:
+        place.rmdir()
+        for file in away.iterdir():
+            file.rename(directory / file.name)
+
+    return heal
+
+
+def restarted(story: Story, generation: int = 0) -> Callable[[], None]:
+    """Start another runner that cannot read the journal; return what brings the journal back."""
+    story.stop()
+    heal = hide(story.directory)
+    story.world.generation = generation
+    story.start()
+    story.go(4)
+    assert story.instance.parts.journal.trouble
+    return heal
+
+
+def test_what_is_known_to_have_been_done_is_not_done_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, DRAIN)
+    story.schedule()
+    story.go(4)
+    heal = restarted(story)
+    heal()
+    story.go(20)
+    assert not story.instance.parts.journal.trouble
+    assert story.count("start", name="drain") == 1
+    assert story.count("post") == 1, "the reminder is due 60 s after the first"
+
+
+def test_what_is_begun_while_the_journal_comes_back_is_recovered(tmp_path: Path) -> None:
+    story = Story(tmp_path, PLAIN, DRAIN)
+    event = story.schedule()
+    story.go(4)
+    heal = restarted(story, 1)
+    heal()
+    story.go(20)
+    story.world.model.cancel(event)
+    story.go(30)
+    assert story.count("start", name="drain") == 1
+    assert story.count("start", name="undrain") == 1
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_nothing_is_approved_by_the_policies_of_the_runner_before(tmp_path: Path, slow: bool) -> None:
+    story = Story(tmp_path, DRAIN, MORE)
+    story.world.post_fault = "failed"
+    story.schedule()
+    story.go(4)
+    story.world.post_fault = None
+    heal = restarted(story, 1)
+    heal()
+    if slow:
+        story.slow = {"drain", "late"}
+    story.go(20)
+    late = story.moments("start", name="late")
+    posts = story.moments("post", result="taken")
+    assert late
+    assert (not posts) if slow else late[0] < posts[0]
+
+
+def test_an_event_that_has_changed_meanwhile_is_prepared_anew(tmp_path: Path) -> None:
+    story = Story(tmp_path, DRAIN)
+    event = story.schedule()
+    story.go(4)
+    story.world.change(event, event_type="Redeploy")
+    heal = restarted(story)
+    heal()
+    story.go(40)
+    assert (story.count("start", name="drain"), story.count("post")) == (2, 2)
+    story.world.model.cancel(event)
+    story.go(5)
+    assert story.count("start", name="undrain") == 1
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_start_that_was_seen_meanwhile_counts(tmp_path: Path, late: bool) -> None:
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(start_on="all_approvals")
+    story.go(4)
+    story.stop()
+    heal = hide(tmp_path) if late else lambda: None
+    story.start()
+    story.go(2)
+    story.world.model.start(event)
+    story.go(3)
+    story.world.read_fault = 503
+    heal()
+    story.go(7)
+    story.world.read_fault = None
+    story.world.model.finish(event)
+    story.go(15)
+    assert story.count("start", name="start-again") == 1
+
+
+def test_two_events_when_the_journal_is_found_in_between(tmp_path: Path) -> None:
+    story = Story(tmp_path, BOTH)
+    story.schedule(notice=700.0)
+    story.go(4)
+    story.stop()
+    heal = hide(tmp_path)
+    story.start()
+    story.go(12)
+    heal()
+    story.schedule(description="plain", notice=400.0)
+    story.go(20)
+    assert story.count("start", name="drain") == 1

@@ -1,0 +1,116 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A NotBefore that moves while hooks run, and recoveries in the way of what is to be prepared before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.runner.spool import Record, Request, Spool, new_id
+from tools.runner_world import VMS
+from tools.stories import Story, hook, match
+
+
+def let_drain_take_forty_seconds(story: Story, seconds: int) -> None:
+    for _ in range(seconds):
+        story.go(1)
+        for each in story.world.running():
+            if each.name == "drain" and story.world.now - each.started_at >= 40:
+                story.end("drain")
+
+
+# A hook runs on where NotBefore is postponed
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"on_failure": "approve"}, {"prepare": [hook("drain", 60.0, retry={"attempts": 1})]}, {}],
+    ids=["approve", "never", "hold"],
+)
+def test_a_postponed_not_before_leaves_a_hook_its_time(tmp_path: Path, values: dict[str, Any]) -> None:
+    drain = {"prepare": [hook("drain", 60.0)], "recover": ["undrain"], **values}
+    story = Story(tmp_path, [("web", [match("a", **drain)])])
+    story.slow = {"drain"}
+    event = story.schedule(notice=20.0)
+    story.go(3)
+    story.world.postpone(event, 900.0)
+    let_drain_take_forty_seconds(story, 50)
+    assert story.count("asked") == 0
+    assert story.moments("end", result="succeeded")[0] < story.moments("post", result="taken")[0]
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_hook_that_not_before_has_ended_runs_again_if_there_is_time_again(tmp_path: Path, once: bool) -> None:
+    drain = hook("drain", 60.0, **({"retry": {"attempts": 1}} if once else {}))
+    story = Story(tmp_path, [("web", [match("a", prepare=[drain], recover=["undrain"])])])
+    story.slow = {"drain"}
+    event = story.schedule(notice=20.0)
+    story.go(18)
+    assert story.moments("asked") == [pytest.approx(17.0, abs=1.0)]
+    assert story.count("post") == 0
+    story.world.postpone(event, 900.0)
+    let_drain_take_forty_seconds(story, 60)
+    assert story.count("start", name="drain") == (1 if once else 2)
+    assert story.count("post") == (0 if once else 1)
+
+
+# Recoveries in the way
+
+
+def test_a_recovery_makes_way_for_all_that_is_to_be_prepared(tmp_path: Path) -> None:
+    drain = match("a", prepare=[hook("drain", 60.0)], recover=[hook("undrain", 600.0)])
+    second = 'event.Description == "second"'
+    flush = match("b", prepare=[hook("flush", 200.0)], recover=["reopen"], condition=second)
+    nothing = match("none", condition='event.Description == "first"')
+    story = Story(tmp_path, [("web", [drain]), ("db", [flush, nothing])])
+    first = story.schedule(description="first")
+    story.slow = {"undrain"}
+    story.go(3)
+    story.world.model.cancel(first)
+    story.go(3)
+    assert story.count("start", name="undrain") == 1
+    story.slow = {"undrain", "flush"}
+    story.schedule(description="second", notice=720.0)
+    story.go(60)
+    assert story.count("start", name="flush") == 1, "it has all of its time"
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_recovery_in_the_way_runs_in_the_end(tmp_path: Path, once: bool) -> None:
+    undrain = hook("undrain", 600.0, **({"retry": {"attempts": 1}} if once else {}))
+    story = Story(tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[undrain])])])
+    first = story.schedule()
+    story.go(3)
+    story.world.model.cancel(first)
+    story.slow = {"undrain"}
+    story.go(3)
+    for each in story.world.running():
+        each.patience = 2.0
+    second = story.schedule(notice=300.0)
+    story.go(1)
+    assert story.count("asked") == (0 if once else 1), "what may run once only is not broken off"
+    story.world.model.cancel(second)
+    story.go(3)
+    story.slow = set()
+    story.go(30)
+    assert story.instance.parts.conductor.lives == []
+
+
+def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
+    story = Story(tmp_path, [("web", [match("a", prepare=[hook("drain", 60.0)], recover=[hook("undrain", 600.0)])])])
+    event = story.schedule()
+    story.go(3)
+    story.slow = {"undrain"}
+    story.world.model.cancel(event)
+    story.go(3)
+    assert story.count("start", name="undrain", drill=False) == 1
+    spool = Spool(str(tmp_path))
+    Path(spool.path).mkdir(mode=0o700, exist_ok=True)
+    request = Request("Reboot", 120.0, 3000.0, "Platform", (VMS[0],), "x")
+    spool.write(new_id(), Record(request, story.instance.parts.clocks.stamp()))
+    story.go(10)
+    assert story.count("asked") == 0
+    assert story.count("start", drill=True) == 0

@@ -1,0 +1,193 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Policies that are reloaded, or cannot be asked, in the middle of an event."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.imds.errors import TIMEOUT, PassingFault
+from tools.runner_world import WorldClient
+from tools.stories import Story, hook, match
+
+AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
+ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
+DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
+
+
+# A hook that has failed goes by what the policies say of failures now
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"on_failure": "approve"}, {"on_failure": "hold"}),
+        ({"prepare": [hook("drain", retry={"attempts": 1})]}, {}),
+        (
+            {"prepare": [hook("drain", retry={"attempts": 2, "delay_seconds": 1})]},
+            {"prepare": [hook("drain", retry={"attempts": 9, "delay_seconds": 1})]},
+        ),
+    ],
+    ids=["on_failure", "never", "attempts"],
+)
+def test_what_has_failed_for_good_is_tried_again_where_a_reload_allows_it(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    story = Story(
+        tmp_path, [("web", [match("x", **{**DRAIN, **before})])], [("web", [match("x", **{**DRAIN, **after})])]
+    )
+    story.world.post_fault = "failed"
+    story.fail = {"drain"}
+    story.schedule()
+    story.go(8)
+    attempts = story.count("start", name="drain")
+    story.fail = set()
+    story.reload()
+    story.world.post_fault = None
+    story.go(70)
+    assert story.count("start", name="drain") == attempts + 1
+    assert story.count("post", result="taken") >= 1
+
+
+def test_what_may_run_once_only_after_a_reload_has_run(tmp_path: Path) -> None:
+    never = [("web", [match("a", prepare=[hook("one", retry={"attempts": 1})], recover=["back"])])]
+    story = Story(tmp_path, ONE, never)
+    story.fail = {"one"}
+    story.schedule()
+    story.go(5)
+    attempts = story.count("start", name="one")
+    story.reload()
+    story.go(30)
+    assert story.count("start", name="one") == attempts
+
+
+def test_a_failure_that_a_reload_accepts_is_accepted_at_once(tmp_path: Path) -> None:
+    story = Story(tmp_path, ONE, [("web", [match("a", prepare=["one"], recover=["back"], on_failure="approve")])])
+    story.fail = {"one"}
+    story.schedule()
+    story.go(80)
+    assert story.count("post") == 0
+    story.reload()
+    story.go(4)
+    assert story.count("post") == 1
+
+
+# What is not asked for any more
+
+
+def test_what_is_not_asked_for_any_more_is_not_started_while_the_service_is_silent(tmp_path: Path) -> None:
+    story = Story(tmp_path, [("web", [match("a", prepare=["one", "two"], recover=["back"])])], ONE)
+    story.slow = {"one"}
+    story.schedule()
+    story.go(3)
+    story.world.read_fault = 503
+    story.go(3)
+    story.reload()
+    story.slow = set()
+    story.go(10)
+    assert story.count("start", name="two") == 0
+    assert story.count("post") == 0, "nothing is approved without a fresh document"
+
+
+def test_nothing_waits_for_what_is_not_asked_for_any_more(tmp_path: Path) -> None:
+    story = Story(tmp_path, ONE, [("web", [match("a", "hold")])])
+    story.slow = story.fail = {"one"}
+    story.schedule()
+    story.go(3)
+    story.reload()
+    story.go(3)
+    story.slow = set()
+    story.go(10)
+    assert story.count("end", result="failed") == 1
+    assert story.instance.parts.conductor.next_in() is None
+    assert story.turns(60.0) < 200
+
+
+def test_what_the_time_makes_due_is_prepared_while_the_service_is_silent(tmp_path: Path) -> None:
+    early = match("early", "hold", condition='age < duration("20s")')
+    story = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
+    story.schedule()
+    story.go(3)
+    story.world.read_fault = 503
+    story.go(30)
+    assert story.count("start", name="drain") == 1
+    assert story.count("post") == 0
+    story.world.read_fault = None
+    story.go(60)
+    assert story.count("post") == 1
+
+
+# Their order, and their time
+
+
+def test_stages_run_in_the_order_of_the_policies_as_they_are_now(tmp_path: Path) -> None:
+    stop_db = match("b", prepare=["stop-db"], recover=["start-db"], prepare_within_seconds=590.0)
+    drain = match("a", **DRAIN, prepare_within_seconds=590.0)
+    story = Story(tmp_path, [("db", [stop_db])], [("web", [drain]), ("db", [stop_db])])
+    story.schedule()
+    story.go(3)
+    story.reload()
+    story.go(20)
+    assert story.moments("start", name="drain")[0] < story.moments("start", name="stop-db")[0]
+
+
+def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_path: Path) -> None:
+    announce = match("a", prepare=["announce"], recover=["unannounce"])
+    stop_db = match("b", prepare=["announce", "stop-db"], recover=["start-db"], prepare_within_seconds=60.0)
+    story = Story(tmp_path, [("web", [announce]), ("db", [stop_db])])
+    story.schedule()
+    story.go(20)
+    assert story.count("start", name="announce") == 1
+    assert story.count("start", name="stop-db") == 0, "NotBefore is 580 s away"
+    assert story.count("post") == 0
+    story.stop()
+    story.start()
+    story.go(500)
+    assert story.count("start", name="stop-db") == 0, "nor does a restart make it due"
+    story.go(30)
+    assert story.count("start", name="stop-db") == 1
+
+
+# Policies that cannot be asked
+
+
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_a_field_that_cannot_be_read_forgets_no_recovery(tmp_path: Path, unreadable: bool) -> None:
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(start_on="all_approvals")
+    story.go(3)
+    if unreadable:
+        story.world.change(event, fields={"DurationInSeconds": "soon"})
+    story.go(3)
+    story.world.model.start(event)
+    story.go(3)
+    story.world.model.finish(event)
+    story.go(5)
+    assert story.count("start", name="start-again") == 1
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unknown: bool
+) -> None:
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(start_on="all_approvals")
+    story.go(3)
+    story.stop()
+    if unknown:
+
+        def instance(self: WorldClient, patience_seconds: float = 0.0) -> Any:
+            self.paid = False
+            raise PassingFault("no answer", "", kind=TIMEOUT)
+
+        monkeypatch.setattr(WorldClient, "instance", instance)
+    story.start()
+    story.go(3)
+    story.world.model.start(event)
+    story.go(3)
+    story.world.model.finish(event)
+    story.go(5)
+    assert story.count("start", name="start-again") == 1
