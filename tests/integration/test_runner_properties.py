@@ -12,6 +12,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tools.promises import Judge
-from tools.runner_profiles import GENERATIONS, PROFILES
+from tools.runner_profiles import GENERATIONS, PROFILES, policies
 from tools.runner_world import VMS, Hook, Instance, Lines, PipedLines, World, leftovers_in, new_runner
 from tools.waiting_promises import NobodyWaits
 from tools.watched_journals import Kept, MemoryJournal
@@ -57,14 +58,21 @@ class RunnerMachine(RuleBasedStateMachine):
         self.piped = False
         self.patch = pytest.MonkeyPatch()
 
-    @initialize(vm=st.sampled_from(VMS), first_events=st.sampled_from([0.0, 0.0, 90.0]), piped=st.booleans())
-    def begin(self, vm: str, first_events: float, piped: bool) -> None:
+    @initialize(
+        vm=st.sampled_from(VMS),
+        first_events=st.sampled_from([0.0, 0.0, 90.0]),
+        piped=st.booleans(),
+        timed=st.booleans(),
+    )
+    def begin(self, vm: str, first_events: float, piped: bool, timed: bool) -> None:
         self.vm = vm
+        self.timed = timed  # what is decided depends on the time, and so is decided anew at each poll
         self.piped = piped
         self.patch.setattr(log_writer, "LIMIT_BYTES", 20_000)  # or no example would have lines that find no room
         self.hook_seconds: float | None = None  # how long new hooks take, if not for ever
         self.world = World(self.plan, settings=Settings(switch_off=None, first_events=first_events))
         self.world.new_log = self.new_log
+        self.world.policies = partial(policies, timed=timed)
         self.world.model.request(vm)
         self.judge = Judge(vm)
         self.punctual = NobodyWaits()
@@ -80,6 +88,10 @@ class RunnerMachine(RuleBasedStateMachine):
         with leftovers_in(self.world):
             made.runner.resume()
         return made
+
+    def described(self, name: str) -> str:
+        """Return a Description that the policies know."""
+        return name if self.timed or not PROFILES[name].after else "drain"
 
     # The service
 
@@ -105,7 +117,7 @@ class RunnerMachine(RuleBasedStateMachine):
                 "Reboot",
                 resources,
                 notice=notice,
-                description=description,
+                description=self.described(description),
                 start_on=start_on,
                 gone_after=gone_after,
                 hardware_failure=failure,
@@ -140,7 +152,15 @@ class RunnerMachine(RuleBasedStateMachine):
     def change_what_is_listed(self, data: st.DataObject, what: dict[str, Any]) -> None:
         """Another content under the same id."""
         life = data.draw(st.sampled_from(self.events(SCHEDULED)))
+        if "description" in what:
+            what = {**what, "description": self.described(what["description"])}
         self.world.change(life.event_id, **what)
+
+    @precondition(lambda self: self.events(SCHEDULED))
+    @rule(data=st.data(), fields=st.sampled_from([{}, {"DurationInSeconds": "soon"}, {"NotBefore": "later"}]))
+    def spoil_a_field(self, data: st.DataObject, fields: dict[str, Any]) -> None:
+        """Or mend it."""
+        self.world.change(data.draw(st.sampled_from(self.events(SCHEDULED))).event_id, fields=fields)
 
     @precondition(lambda self: self.events(SCHEDULED))
     @rule(data=st.data(), seconds=st.sampled_from([-600.0, -30.0, -5.0, 5.0, 60.0, 3600.0]))
@@ -156,7 +176,7 @@ class RunnerMachine(RuleBasedStateMachine):
     def postpone_at_the_last_moment(self, description: str, left: float, seconds: int, postponed: float) -> None:
         """An event with little or no time left to prepare; then there is time again."""
         event_id = self.world.model.schedule(
-            EventSpec("Reboot", (self.vm,), notice=left, description=description, start_on="not_before")
+            EventSpec("Reboot", (self.vm,), notice=left, description=self.described(description), start_on="not_before")
         )
         self.pass_time(seconds)
         if event_id in [life.event_id for life in self.events(SCHEDULED)]:
@@ -177,6 +197,7 @@ class RunnerMachine(RuleBasedStateMachine):
         resources: tuple[str, ...] = (self.vm,)
         if not self.judge.over_for_good(key):  # to the runner it is the same event, however long nobody asked
             description, resources = str(life.spec.description), life.spec.resources
+        description = self.described(description)
         del self.world.model.events[key]
         self.world.model.schedule(
             EventSpec("Redeploy", resources, notice=notice, description=description, event_id=key)
@@ -312,6 +333,18 @@ class RunnerMachine(RuleBasedStateMachine):
         self.world.clock.advance(seconds)
         self.instance = self.run_it()
 
+    @rule(seconds=st.sampled_from([1, 3, 12, 40]), stopped=st.booleans())
+    def restart_while_the_journal_is_away(self, seconds: int, stopped: bool) -> None:
+        """It cannot be read at the start, and can be some time later."""
+        if stopped:
+            self.instance.runner._stopped()
+        self.world.kill()
+        self.kept.hidden = True
+        self.world.note("hidden")
+        self.instance = self.run_it()
+        self.pass_busy_time(seconds)
+        self.kept.hidden = False
+
     @rule(times=st.sampled_from([2, 3, 5]))
     def restart_again_and_again(self, times: int) -> None:
         for _ in range(times):
@@ -320,7 +353,7 @@ class RunnerMachine(RuleBasedStateMachine):
 
     @rule(description=DESCRIPTIONS, notice=NOTICES, resources=RESOURCES)
     def rehearse(self, description: str, notice: float, resources: tuple[str, ...]) -> None:
-        request = Request("Reboot", notice, 30.0, "Platform", resources, description)
+        request = Request("Reboot", notice, 30.0, "Platform", resources, self.described(description))
         clocks = self.instance.parts.clocks
         spool = Spool(self.directory)
         Path(spool.path).mkdir(mode=0o700, exist_ok=True)
@@ -361,7 +394,10 @@ class RunnerMachine(RuleBasedStateMachine):
         self.answer_approvals_with(None)
         self.world.unreadable = frozenset()
         self.world.not_startable = False
-        self.kept.broken = False
+        self.kept.broken = self.kept.hidden = False
+        for life in self.events(SCHEDULED):
+            if life.spec.fields:
+                self.world.change(life.event_id, fields={})
         self.pass_busy_time(150)
         self.judge.read(self.world.ledger).at_rest(self.world.wall)
         for life in self.events(SCHEDULED):

@@ -63,6 +63,7 @@ class Listing:
     start_known: bool = False  # that it has started is in the journal
     not_before: float | None = None
     moved: bool = False  # NotBefore has changed
+    problems: bool = False  # a field cannot be read, as the document has it now
     gone_at: float | None = None
     gone_index: int | None = None
     asked: list[tuple[int, Stage]] = field(default_factory=list)

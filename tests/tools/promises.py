@@ -103,6 +103,12 @@ class Judge:
         # A drill may be overtaken before anybody is shown it again.
         self.listed = {key: listing for key, listing in self.listed.items() if listing.kept or not listing.drill}
 
+    def _hidden(self, at: float) -> None:
+        """The runner that starts cannot read the journal: it does not know what was approved, nor what has started."""
+        self.kills += 1
+        for listing in self.everything():
+            listing.taken = []
+
     def _step(self, at: float, seconds: float) -> None:
         self.wall_stepped = True
 
@@ -168,7 +174,7 @@ class Judge:
                 )
                 listing.not_before = event["not_before"]
                 self.listed[drill, key] = listing
-            elif content != listing.content:
+            elif content != listing.content and not event["problems"]:
                 listing.version += 1
                 listing.content, listing.changed_at = content, at
                 listing.taken, listing.tried, listing.sending = [], False, False
@@ -178,6 +184,9 @@ class Judge:
                 place,
             )
             listing.started = listing.started or event["status"] == "Started"
+            listing.problems = event["problems"]
+            if listing.problems:  # what cannot be read changes nothing
+                continue
             listing.moved = listing.moved or (event["not_before"] != listing.not_before and not listing.started)
             if not listing.started:
                 for attempt in listing.every("prepare"):
@@ -259,6 +268,7 @@ class Judge:
         self.demand(listing is not None, "nothing is prepared for what is not listed", event, name)
         assert listing is not None
         self.demand(not listing.started, "nothing is prepared once the event has started", event, name)
+        self.demand(not listing.problems, "nothing is prepared for what cannot be read", event, name)
         self.demand(not self.trouble, "nothing is prepared that could not be recovered", event, name)
         self.demand(
             (listing.version, name) in listing.begun, "a start is in the journal before it happens", event, name
@@ -384,6 +394,7 @@ class Judge:
         about = (listing.event_id, listing.profile.name)
         profile = listing.profile
         self.demand(profile.approves, "no approval unless the policies approve", *about)
+        self.demand(not listing.problems, "no approval of what cannot be read", *about)
         self.demand(not listing.started, "no approval of what has started", *about)
         self.demand(listing.not_before is None or wall < listing.not_before, "no approval after NotBefore", *about)
         self.demand(listing.place is not None or profile.witness, "no approval of what does not affect this VM", *about)

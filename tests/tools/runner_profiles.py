@@ -14,6 +14,8 @@ from tools.policy_data import policy, policy_set
 # The real checks of hook programs apply to it; nobody runs it.
 PROGRAM = "/bin/true"
 HOOK_SECONDS = 30.0
+# Of some, so that not all are cut short by the same NotBefore, or wait as long for a recovery.
+SECONDS = {"flush": 100.0, "approach": 10.0, "close-door": 5.0, "step-2": 200.0, "undrain": 120.0, "open-door": 300.0}
 
 
 class Stage(NamedTuple):
@@ -116,6 +118,13 @@ PROFILES = {
         _one("crowd", prepare=" ".join(f"crowd-{number}" for number in range(20)), recover="disperse", parallel=True),
         _one("once", prepare="once-1 once-2", recover="unonce", once=True),
         _one("near", prepare="approach", recover="retreat", within=60.0),
+        Profile(
+            "nearby",
+            (
+                Stage("web", "approve", ("announce",), ("unannounce",)),
+                Stage("db", "approve", ("announce", "stop-db"), ("start-db",), within=60.0),
+            ),
+        ),
         _one("afterwards", recover="start-again", recover_when="started"),
         _one("always", prepare="stop", recover="start-again", recover_when="started"),
     )
@@ -131,6 +140,10 @@ _CHANGED = {
         _one("oneway"),
         _one("share-a", "hold", prepare="close-door", recover="open-door"),
         _one("refuse"),
+        # Hooks that stay, and whose failures count otherwise
+        _one("careless", prepare="try-1 try-2", recover="untry"),
+        _one("once", prepare="once-1 once-2", recover="unonce"),
+        _one("sides", prepare="left right middle", recover="straighten", parallel=True, on_failure="approve"),
     )
 }
 GENERATIONS = (PROFILES, {**PROFILES, **_CHANGED})
@@ -139,16 +152,20 @@ NOTIFY = "tell"
 
 def hook(name: str, once: bool = False) -> dict[str, Any]:
     """Return the hook of a name, as an artifact has it."""
-    made: dict[str, Any] = {"run": [PROGRAM, name], "timeout_seconds": HOOK_SECONDS}
+    made: dict[str, Any] = {"run": [PROGRAM, name], "timeout_seconds": SECONDS.get(name, HOOK_SECONDS)}
     return {**made, "retry": {"attempts": 1}} if once else made
 
 
 @cache
-def policies(generation: int = 0) -> PolicySet:
-    """Return the policies of all profiles, before or after they were changed."""
+def policies(generation: int = 0, *, timed: bool = True) -> PolicySet:
+    """Return the policies of all profiles, before or after they were changed; of those that do not depend on the time
+    alone, unless ``timed``.
+    """
     matches: dict[str, list[dict[str, Any]]] = {"web": [], "db": []}
     suffix = "-renamed" if generation else ""
     for profile in GENERATIONS[generation].values():
+        if profile.after and not timed:
+            continue
         condition = f'event.Description == "{profile.name}"'
         for stage in profile.stages:
             match = _match(f"{profile.name}{suffix}", condition, stage)

@@ -93,11 +93,12 @@ class WatchedJournal(Journal):
 
 
 class Kept:
-    """What a journal in memory has on its disk. ``broken``: nothing can be written to it."""
+    """What a journal in memory has on its disk. ``broken``: nothing can be written to it, ``hidden``: nor read."""
 
     def __init__(self) -> None:
         self.rows: dict[int, str] = {}
         self.broken = False
+        self.hidden = False
 
     def lives(self) -> list[LifeRow]:
         """Return all lives, oldest first."""
@@ -113,11 +114,16 @@ class MemoryJournal(NoJournal):
         self._kept = kept
         self._watch = _Watch(world)
         self._rows: dict[int, str] = {}
+        self._unread = False
 
     def kept(self) -> bool:
         return bool(self._kept.rows)
 
     def open(self) -> list[LifeRow]:
+        self._unread = self._kept.hidden
+        if self._unread:
+            self.trouble = "the disk is away"
+            return []
         rows = [row for row in self._kept.lives() if row.open]
         for row in rows:
             self._watch.saved(row)
@@ -133,10 +139,15 @@ class MemoryJournal(NoJournal):
         self._watch.saved(row)
 
     def commit(self) -> bool:
-        if self._kept.broken:
+        if self._kept.broken or self._kept.hidden:
             self.trouble = "the disk is full"
         else:
             self.trouble = None
+            if self._unread:
+                self._unread = False
+                self.late = [row for row in self._kept.lives() if row.open]
+                for row in self.late:
+                    self._watch.saved(row)
             self._kept.rows.update(self._rows)
             self._rows.clear()
         self._watch.after_commit(self.trouble is None)

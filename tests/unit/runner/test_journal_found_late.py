@@ -143,3 +143,21 @@ def test_two_events_when_the_journal_is_found_in_between(tmp_path: Path) -> None
     story.schedule(description="plain", notice=400.0)
     story.go(20)
     assert story.count("start", name="drain") == 1
+
+
+def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tmp_path: Path) -> None:
+    story = Story(tmp_path, DRAIN)
+    event = story.schedule()
+    story.go(4)
+    heal = restarted(story)
+    heal()
+    story.world.clock.advance(30.0)  # until the journal is tried again
+    story.stop()
+    story.start()
+    story.go(4)
+    assert len(story.instance.parts.conductor.lives) == 1
+    assert (story.count("start", name="drain"), story.count("post")) == (1, 1)
+    story.world.model.cancel(event)
+    story.go(4)
+    assert story.count("start", name="undrain") == 1
+    assert story.instance.parts.conductor.lives == []

@@ -308,7 +308,7 @@ class Conductor:
             event = running.life.event
             if running.run.phase != plans.PREPARE:
                 continue
-            if running.not_before != event.not_before and _may_prepare(running.life):
+            if running.not_before != event.not_before and _may_prepare(running.life) and not event.problems:
                 left = self._seconds_left(event)
                 running.not_before = event.not_before
                 running.end_at = None if left is None else now + left

@@ -98,8 +98,14 @@ class Docket:
 
     def restore(self, last_poll: Stamp | None) -> None:
         """Take up the lives that the conductor has resumed."""
-        lives = [life for life in self._conductor.lives if life.listed and life.drill == self.drill]
-        self.tracker.restore(lives, last_poll)
+        oldest: dict[str, Life] = {}
+        for life in sorted(self._conductor.lives, key=lambda each: each.identifier):
+            if life.listed and life.drill == self.drill:
+                first = oldest.setdefault(life.event.key, life)
+                if first is not life:  # the runner before ended when it had just found the other again
+                    first.take_over(life)
+                    self._conductor.supersede(life)
+        self.tracker.restore(list(oldest.values()), last_poll)
 
     def adopt(self, life: Life) -> None:
         """Take up a life that could not be read at the start. No hook was started since: there was no journal."""

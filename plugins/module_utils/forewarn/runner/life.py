@@ -96,6 +96,14 @@ class Life:
         self.revision += changed
         return changed
 
+    def take_over(self, later: Life) -> None:
+        """Take over what is known of the event from a life that was begun while this one could not be read."""
+        self.event, self.last_seen = later.event, later.last_seen
+        self.approvals += later.approvals
+        self.approved_at = later.approved_at or self.approved_at
+        self.unanswered = self.unanswered or later.unanswered
+        self.started_at = self.started_at or later.started_at
+
     def step(self, what: str) -> bool:
         """Move on by an input; what the table does not name changes nothing. Return whether the state has changed."""
         after = TRANSITIONS[self.state].get(what, self.state)

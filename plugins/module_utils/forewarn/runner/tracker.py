@@ -112,22 +112,20 @@ class Tracker:
             self._tracked[life.event.key] = tracked
 
     def replace(self, life: Life) -> Life | None:
-        """Take up one more life; return the one that was begun for the same event meanwhile, if it was."""
+        """Take up one more life. Where there is another of the same event, the older one stays: return the other.
+
+        Nothing is done for it until the next document has confirmed it.
+        """
         tracked = self._tracked.get(life.event.key)
         if tracked is None:
             self.restore([life], None)
             return None
-        before = tracked.life
-        self.restore([life], None)  # nothing is done for it until the next document has confirmed it
-        life.event, life.last_seen = before.event, before.last_seen
-        now = self._tracked[life.event.key]
-        now.last_seen = tracked.last_seen
-        if tracked.approved_at is not None:
-            now.approved_at = tracked.approved_at
-        life.approvals += before.approvals
-        life.unanswered = life.unanswered or before.unanswered
-        life.started_at = life.started_at or before.started_at
-        return before
+        older, newer = sorted((life, tracked.life), key=lambda each: each.identifier)
+        older.take_over(newer)
+        self.restore([older], None)
+        self._tracked[older.event.key].last_seen = tracked.last_seen
+        older.confirmed = False
+        return newer
 
     def _retry(self) -> RetryPolicy:
         return RetryPolicy(clock=self._clock)
