@@ -21,7 +21,7 @@ from . import plan as plans
 from .clocks import Clocks, Stamp
 from .conductor import Conductor
 from .journal import Journal
-from .life import Life
+from .life import Life, first
 from .log import Logger, shortened
 from .metrics import Metrics
 from .notices import BEGAN, DECIDED
@@ -98,14 +98,14 @@ class Docket:
 
     def restore(self, last_poll: Stamp | None) -> None:
         """Take up the lives that the conductor has resumed."""
-        oldest: dict[str, Life] = {}
-        for life in sorted(self._conductor.lives, key=lambda each: each.identifier):
+        found: dict[str, Life] = {}
+        for life in sorted(self._conductor.lives, key=first):
             if life.listed and life.drill == self.drill:
-                first = oldest.setdefault(life.event.key, life)
-                if first is not life:  # the runner before ended when it had just found the other again
-                    first.take_over(life)
+                stays = found.setdefault(life.event.key, life)
+                if stays is not life:  # the runner before ended when it had just found the other again
+                    stays.take_over(life)
                     self._conductor.supersede(life)
-        self.tracker.restore(list(oldest.values()), last_poll)
+        self.tracker.restore(list(found.values()), last_poll)
 
     def adopt(self, life: Life) -> None:
         """Take up a life that could not be read at the start. No hook was started since: there was no journal."""

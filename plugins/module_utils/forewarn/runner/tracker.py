@@ -15,7 +15,7 @@ from ..imds.retry import RetryPolicy
 from ..policy.approval import Standing
 from ..policy.decision import APPROVE, Decision
 from .clocks import Clocks, Stamp
-from .life import CALLED_OFF, FINISHED, UNSEEN, Life
+from .life import CALLED_OFF, FINISHED, UNSEEN, Life, first
 from .poller import is_due
 
 # An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;
@@ -112,7 +112,7 @@ class Tracker:
             self._tracked[life.event.key] = tracked
 
     def replace(self, life: Life) -> Life | None:
-        """Take up one more life. Where there is another of the same event, the older one stays: return the other.
+        """Take up one more life. Where there is another of the same event, ``first`` of them stays: return the other.
 
         Nothing is done for it until the next document has confirmed it.
         """
@@ -120,12 +120,12 @@ class Tracker:
         if tracked is None:
             self.restore([life], None)
             return None
-        older, newer = sorted((life, tracked.life), key=lambda each: each.identifier)
-        older.take_over(newer)
-        self.restore([older], None)
-        self._tracked[older.event.key].last_seen = tracked.last_seen
-        older.confirmed = False
-        return newer
+        stays, other = sorted((life, tracked.life), key=first)
+        stays.take_over(other)
+        self.restore([stays], None)
+        self._tracked[stays.event.key].last_seen = tracked.last_seen
+        stays.confirmed = False
+        return other
 
     def _retry(self) -> RetryPolicy:
         return RetryPolicy(clock=self._clock)
