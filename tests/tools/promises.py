@@ -46,6 +46,7 @@ class Judge:
         self._just_gone: list[Listing] = []  # since the last commit
         self._commits = 0
         self._document_at = 0.0
+        self._shown: set[bool] = set()  # documents that this runner has seen: of the service, of drills
 
     def read(self, entries: Iterable[Entry]) -> Judge:
         """Judge the entries that are new."""
@@ -76,13 +77,15 @@ class Judge:
         self._just_gone.clear()
         self.trouble = False
         self.generation = generation  # from the next document on
+        self._shown.clear()
 
     def _reload(self, at: float, generation: int) -> None:
         """The runner goes by other policies at once, as far as it has seen a document."""
         self.generation = generation
-        for listing in self.listed.values():
-            listing.profile = GENERATIONS[generation][listing.profile.name]
-            listing.ask()
+        for (drill, _key), listing in self.listed.items():
+            if drill in self._shown:
+                listing.profile = GENERATIONS[generation][listing.profile.name]
+                listing.ask()
 
     def _kill(self, at: float) -> None:
         self.kills += 1
@@ -159,6 +162,7 @@ class Judge:
 
     def _document(self, at: float, source: str, events: list[Any], unreadable: bool) -> None:
         drill = source == "drills"
+        self._shown.add(drill)
         self._ended_in_time(at)
         named = {event["id"].lower(): event for event in events}
         profiles = GENERATIONS[self.generation]
