@@ -191,3 +191,32 @@ def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(
     story.world.model.finish(event)
     story.go(5)
     assert story.count("start", name="start-again") == 1
+
+
+@pytest.mark.parametrize("unknown", [False, True])
+def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unknown: bool
+) -> None:
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(start_on="all_approvals")
+    story.go(3)
+    story.world.model.start(event)
+    story.go(3)
+    story.world.kill()
+    story.world.reboot(40.0)
+    story.world.model.finish(event)
+    with monkeypatch.context() as patch:
+        if unknown:
+
+            def instance(self: WorldClient, patience_seconds: float = 0.0) -> Any:
+                self.paid = False
+                raise PassingFault("no answer", "", kind=TIMEOUT)
+
+            patch.setattr(WorldClient, "instance", instance)
+        story.start()
+        story.go(1)
+    later = story.schedule(start_on="any_approval")
+    story.go(70)
+    assert story.instance.parts.conductor.vm_name
+    told = {fields["event_id"]: fields["kind"] for _level, line, fields in story.instance.log.lines if line == "impact"}
+    assert told == {event: "reboot"}, later

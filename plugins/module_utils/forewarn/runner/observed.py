@@ -28,6 +28,7 @@ class Observed:
         self._metrics = metrics
         self._clocks = clocks
         self._pending: dict[str, tuple[float, float]] = {}  # kind -> seconds, noticed at (monotonic)
+        self._ended: list[Life] = []  # since something is pending, while this VM's name is not known
 
     def paused(self, seconds: float) -> None:
         """Note that the machine stood still."""
@@ -44,15 +45,19 @@ class Observed:
     def attribute(self, listed: Sequence[Life], ended: Sequence[Life], vm_name: str | None) -> None:
         """Tell what is pending with the events that are under way, or have just ended, and affect this VM."""
         if not self._pending:
+            self._ended.clear()
             return
+        self._ended += ended
         causes = [
             life
-            for life in (*listed, *ended)
+            for life in (*listed, *self._ended)
             if life.event.place_of(vm_name) is not None
             and (life.state == STARTED or life.outcome not in (None, CALLED_OFF))
         ]
         if not causes and PAUSE not in self._pending:  # nobody else reboots a VM whose event was approved
             causes = [life for life in listed if life.state == APPROVED and life.event.place_of(vm_name) is not None]
+        if vm_name is not None:
+            self._ended.clear()
         for kind, (seconds, noticed_at) in list(self._pending.items()):
             if not causes and self._clocks.monotonic() - noticed_at < LONGEST_WAIT_SECONDS:
                 continue
