@@ -520,7 +520,7 @@ def test_json(recorded: Recorded, status: Status) -> None:
         "web_1",
     )
     assert (data["service"]["state"], data["service"]["last_good_poll_age_seconds"]) == ("ok", 0.0)
-    assert (data["journal"], data["problems"], data["failed_recoveries"]) == ({"trouble": None}, [], [])
+    assert (data["journal"], data["problems"], data["failed_recoveries"]) == ({"trouble": None, "read": True}, [], [])
     (event,) = data["events"]
     assert (event["event_id"], event["state"], event["drill"]) == ("A1", "preparing", False)
     assert event["seconds_to_not_before"] == 887.0

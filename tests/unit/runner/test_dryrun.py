@@ -30,6 +30,7 @@ class Asks(NamedTuple):
     prepare: tuple[dict[str, Any], ...] = (DRAIN,)
     recover: tuple[dict[str, Any], ...] = (UNDRAIN,)
     prepare_within_seconds: float | None = None
+    recover_when: str = "prepared"
 
 
 class Said:
@@ -127,7 +128,7 @@ def compare(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str],
 
 
 def decision(state: Recorded, event_id: str, status: str = "Scheduled", **fields: Any) -> None:
-    life = state.life(event_id, plan=[planned("prepare", DRAIN)] if fields.pop("drains", False) else [])
+    life = state.life(event_id, plan=[planned("prepare", DRAIN, "succeeded")] if fields.pop("drains", False) else [])
     state.note("decision", life, status=status, **decided("approve", **fields))
 
 

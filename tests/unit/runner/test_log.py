@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import unicodedata
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
+import forewarn
 import pytest
 from forewarn.runner.log import Log
 from hypothesis import given
@@ -95,3 +99,37 @@ def test_a_stream_that_cannot_write_a_letter_gets_it_escaped() -> None:
     stream = io.TextIOWrapper(raw, encoding="ascii")
     Log(stream).info("decision", reason="größer als …")
     assert b'reason="gr\\xf6\\xdfer als \\u2026"' in raw.getvalue()
+
+
+def test_half_a_line_of_the_log_does_not_spoil_the_next(tmp_path: Path) -> None:
+    """A disk that is full takes the beginning of a line; docs/operations.md: one line each."""
+    program = """
+import resource, signal, sys, time
+from forewarn.runner.log import Log
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+log = Log(sys.stdout, "json")
+log.detach()
+log.info("first")
+log.close(1)
+import os
+size = os.fstat(1).st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, resource.RLIM_INFINITY))
+log.info("second", text="x" * 100)
+log.info("third")
+log.close(1)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+log.info("fourth")
+log.close(1)
+"""
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        subprocess.run(
+            [sys.executable, "-c", program],
+            stdout=file,
+            check=True,
+            env={"PYTHONPATH": str(Path(forewarn.__file__).parent.parent)},
+        )
+    lines = path.read_text().splitlines()
+    half = next(line for line in lines if not line.endswith("}"))
+    whole = [json.loads(line)["line"] for line in lines if line != half]
+    assert sorted(whole) == ["first", "fourth", "log-lines-lost"], lines

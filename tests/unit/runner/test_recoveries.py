@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -506,3 +507,36 @@ def test_who_asked_is_the_user_and_who_became_root() -> None:
     assert recoveries.asker({}) == me
     assert recoveries.asker({"SUDO_USER": "alice"}) == ("root (sudo: alice)" if os.getuid() == 0 else me)
     assert recoveries.asker({"SUDO_USER": "two\nlines"}) == me
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.EIO])
+def test_a_request_that_cannot_be_read_now_is_read_later(
+    machine: Machine, error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/operations.md: it is removed when it was carried out; a file that is no request is moved aside."""
+    life = machine.failing()
+    request_id = machine.ask(life, "put back by hand")
+    whole = os.open
+
+    def fails(path: Any, *args: Any, **options: Any) -> int:
+        if str(path).endswith(f"{request_id}.json"):
+            raise OSError(error, os.strerror(error))
+        return whole(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", fails)
+        machine.work()
+    machine.work()
+    assert life.state == "done"
+
+
+def test_an_event_with_a_long_id_can_be_dealt_with(machine: Machine) -> None:
+    """docs/operations.md: an EventId may have 256 characters."""
+    life = machine.recovering(name="A" * 256)
+    for pause in (10.0, 60.0, 0.0):
+        machine.end("undrain", "failed")
+        machine.work(pause)
+    machine.ask(life, "put back by hand")
+    machine.work()
+    assert machine.files() == []
+    assert life.state == "done"

@@ -4,8 +4,8 @@
 """``forewarn history --compare``: what two runners decided and did for the same events, a dry run and the live one say.
 
 Two events are the same if their ids are. The verdict is on the last decision before the start, and on the hooks that it
-asked to prepare. Who saw an event only when it had started had nothing to decide: the live one's approval may have been
-quicker than the other's poll.
+asked to prepare, and that ran or would have. Who saw an event only when it had started had nothing to decide: the live
+one's approval may have been quicker than the other's poll.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _is_drill(life: LifeRow) -> bool:
 
 def _did(life: LifeRow, side: Side) -> dict[str, Any]:
     decision: Mapping[str, Any] = {}
-    prepared = [hook_text(run) for run in plan_of(life) if run.get("phase") == "prepare"]
+    prepared = [hook_text(run) for run in plan_of(life) if run.get("phase") == "prepare" and run.get("attempts")]
     approved = False
     for entry in side.journal.entries(life_id=life.id, kinds=_KINDS):
         if entry.kind == "decision":

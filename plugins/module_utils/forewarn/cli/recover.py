@@ -57,10 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the recoveries that fail, or ask the runner for what is to become of one."""
-    asked = args.again or args.dealt_with is not None
-    if args.event_id is None and asked:
+    wanted = args.again or args.dealt_with is not None
+    if args.event_id is None and wanted:
         raise InputError("EVENT_ID is needed.", "Which there are: forewarn recover.")
-    if args.event_id is not None and not asked:
+    if args.event_id is not None and not wanted:
         raise InputError(
             "--again or --dealt-with is needed.", "Run it again now, or say what was done by hand: --dealt-with NOTE."
         )
@@ -73,17 +73,22 @@ def run(args: argparse.Namespace) -> int:
     if args.event_id is None:
         _list([entry for life in failing.all_of(state.journal) for entry in known.tried(life)], state, args)
         return 0
-    life = _find(state.journal, args.event_id.strip())
-    event_id = text_of(object_of(life.data, "event"), "EventId") or life.key
+    lives = _find(state.journal, args.event_id.strip())
     note = None if args.dealt_with is None else args.dealt_with.strip()
     action = AGAIN if args.again else DEALT_WITH
-    request = Request(life.id, event_id, action, note, recoveries.asker(os.environ), clocks.stamp())
-    request_id = recoveries.hand_over(state.directory, request)
-    answer = None
-    if silence is None:
-        _wait(state.directory, request_id, clocks)
-        answer = _answer(state.journal, life, request_id)
-    return _report(args, state, life, request_id, action, answer, silence)
+    asked = []
+    for life in lives:
+        event_id = text_of(object_of(life.data, "event"), "EventId") or life.key
+        request = Request(life.id, event_id, action, note, recoveries.asker(os.environ), clocks.stamp())
+        asked.append((life, recoveries.hand_over(state.directory, request)))
+    codes = []
+    for life, request_id in asked if not args.json else asked[-1:]:
+        answer = None
+        if silence is None:
+            _wait(state.directory, request_id, clocks)
+            answer = _answer(state.journal, life, request_id)
+        codes.append(_report(args, state, life, request_id, action, answer, silence))
+    return max(codes)
 
 
 def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -> None:
@@ -96,17 +101,21 @@ def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -
     failing.show(page, found)
 
 
-def _find(journal: JournalReader, prefix: str) -> LifeRow:
-    """Return the event whose recovery is meant. Raises InputError."""
+def _find(journal: JournalReader, prefix: str) -> list[LifeRow]:
+    """Return the event whose recovery is meant: several times if it had left the list and came back.
+
+    Raises InputError.
+    """
     lives = journal.lives(event=prefix) if prefix else []
     if not lives:
         raise InputError(f"no event's id begins with {prefix!r}.", "Whose recovery fails: forewarn recover.")
     found = [life for life in lives if failing.tried(life)]
-    if len(found) > 1:
+    found = [life for life in found if life.key == prefix.lower()] or found
+    if len({life.key for life in found}) > 1:
         ids = ", ".join(text_of(object_of(life.data, "event"), "EventId") or life.key for life in found)
         raise InputError(f"several events whose recovery fails begin with {prefix!r}: {ids}.", "Write more of the id.")
     if found:
-        return found[0]
+        return found
     life = lives[-1]
     event_id = text_of(object_of(life.data, "event"), "EventId") or life.key
     if life.state == "recovering":

@@ -120,7 +120,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
     if trouble:
         problems.append(f"the journal: {trouble}")
-    unkept = int(number_of(fields, "unkept") or 0) if runner["condition"] == RUNNING else 0
+    unkept = int(number_of(fields, "unkept") or 0)  # of one that has ended: what it had not kept by then
     named = text_of(fields, "unkept_events") if unkept else ""
     if unkept:
         problems.append(f"{unkept} listed {'event is' if unkept == 1 else 'events are'} not in the journal: {named}")
@@ -136,7 +136,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         "state_directory": state.directory,
         "runner": runner,
         "service": service,
-        "journal": {"trouble": trouble or None},
+        "journal": {"trouble": trouble or None, "read": state.journal is not None},
         "unkept": {"number": unkept, "events": named},
         "damaged": [
             {"file": doubt.file, "event_keys": doubt.keys, "reason": doubt.reason, "text": doubt.in_words()}
@@ -244,7 +244,7 @@ def _event(life: LifeRow, waiting: Waiting, clocks: Clocks) -> dict[str, Any]:
         "starts": _starts(life, not_before, clocks),
         "waits_for": waiting.for_what(life),
         "would": waiting.would(life),
-        "failure": failure(life) or None,
+        "failure": failure(life) or waiting.why_failed(life) or None,
     }
 
 
@@ -292,7 +292,9 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         number = f"{unkept['number']} {'event' if unkept['number'] == 1 else 'events'}"
         text = f"{number} not in the journal, and held where there are hooks: {unkept['events']}"
         page.line(text + (", …" if unkept["number"] > UNKEPT_NAMED else ""), "bold", "red")
-    if not events and not unkept["number"]:
+    if not report["journal"]["read"]:
+        page.line("What is pending is not known: the journal cannot be read.", "bold", "red")
+    if not events and not unkept["number"] and report["journal"]["read"]:
         page.line("Nothing is pending.")
     elif events:
         if report["runner"]["condition"] != RUNNING:

@@ -44,11 +44,20 @@ class Waiting:
         if life.state == "preparing":
             return self._hooks(life, "prepare") or "the runner"
         if life.state == "failed":
-            why = failure(life) or text_of(object_of(life.data, "decision"), "standing_reason")
+            why = failure(life) or self.why_failed(life)
             return f"nothing: it is not approved, as {why or 'a prepare hook failed'}"
         if life.state in ("seen", "held", "prepared"):
             return self._by_decision(life)
         return f"what state {life.state!r} waits for, which this version does not know"
+
+    def why_failed(self, life: LifeRow) -> str:
+        """Return why a listed event is in state ``failed``, "" if it is in another state."""
+        if life.state != "failed":
+            return ""
+        steps = self._journal.entries(life_id=life.id, kinds=("state",), limit=_ENTRIES, newest_first=True)
+        latest = next((entry for entry in steps if text_of(entry.fields, "to") == "failed"), None)
+        told = "" if latest is None else text_of(latest.fields, "why")
+        return told or text_of(object_of(life.data, "decision"), "standing_reason") or "its preparation failed"
 
     def would(self, life: LifeRow) -> list[str]:
         """Return what a dry run would have done for an event so far, in order."""

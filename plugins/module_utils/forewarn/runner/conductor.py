@@ -28,7 +28,7 @@ from . import hooks, notices
 from . import life as states
 from . import plan as plans
 from .clocks import Clocks
-from .executor import Executor, Outcome, end_leftover
+from .executor import Executor, Outcome, ask_leftover, end_leftover
 from .journal import Journal, LifeRow
 from .life import Life
 from .log import Logger
@@ -104,6 +104,8 @@ class Conductor:
     def take_up(self, rows: Sequence[LifeRow]) -> list[Life]:
         """Take up lives that an earlier runner left; return them."""
         taken = []
+        found: list[tuple[Life, list[Run]]] = []
+        asked = set()  # several end side by side
         for row in rows:
             try:
                 life = Life.of(row)
@@ -111,9 +113,19 @@ class Conductor:
                 self._log.error("journal-trouble", event_key=row.key, reason=f"an event's record is damaged: {error}")
                 self._journal.distrust(row, f"{error.__class__.__name__}: {error}")
                 continue
+            interrupted = life.plan.interrupted()
+            for run in interrupted:
+                if run.pid_boot not in (None, self._clocks.boot_id):
+                    run.pid = None  # a number of another boot, which may be somebody else's now
+                if run.pid is not None and ask_leftover(run.pid, run.pid_started):
+                    asked.add(run.pid)
+            found.append((life, interrupted))
+        until = self._clocks.monotonic() + GRACE_SECONDS
+        for life, interrupted in found:
             taken.append(life)
-            for run in life.plan.interrupted():
-                if run.pid is not None and end_leftover(run.pid, run.pid_started):
+            for run in interrupted:
+                left = max(0.0, until - self._clocks.monotonic())
+                if run.pid is not None and (end_leftover(run.pid, run.pid_started, left) or run.pid in asked):
                     fields = {
                         "hook": hooks.describe(run.hook),
                         "pid": run.pid,
@@ -398,6 +410,8 @@ class Conductor:
     def _recover(self, life: Life) -> None:
         if life.plan.running(plans.PREPARE):
             return  # it is being ended
+        if self._journal.doubt(life.event.key) is not None and not life.plan.recovered():
+            return  # until a person has seen to it
         while self._leave_what_others_need(life):
             pass  # what comes after it is due now
         for run in life.plan.due_to_recover(self._clocks.monotonic()):
@@ -520,6 +534,7 @@ class Conductor:
         begun = self._executor.start(token, command)
         if begun is not None:
             run.pid, run.pid_started = begun
+            run.pid_boot = self._clocks.boot_id
             self._journal.save(life.as_row())
             self._journal.commit()
 

@@ -120,16 +120,18 @@ class Docket:
             self.document = document
             self._tell_document(document)
         # An answer without a body, or one that can be read in part, does not tell what is listed.
-        if self._journal.damaged_unknown and document.incarnation is not None and not (self.drill or document.problems):
-            self._journal.listed(event.key for event in document.events)
+        if self._journal.damaged_unknown and not self.drill:
+            listed = [event.key for event in document.events]
+            sure = document.incarnation is not None and not document.problems
+            (self._journal.listed if sure else self._journal.suspect)(listed)
         gone = self.tracker.update(document, changed)
         self.ended = [tracked.life for tracked, _outcome in gone]
         for tracked, outcome in gone:
             self._gone(tracked, outcome)
         for life in self.tracker.changed:
             self._conductor.content_changed(life)
-        listed = [self.tracker[event].life for event in document.events]
-        begun = [life for life in listed if life.event.event_status == "Started" and self._conductor.started(life)]
+        lives = [self.tracker[event].life for event in document.events]
+        begun = [life for life in lives if life.event.event_status == "Started" and self._conductor.started(life)]
         if not document.events:
             self._decisions = ()
             return []
@@ -204,7 +206,9 @@ class Docket:
         doubt = self._journal.doubt(life.event.key)
         if doubt is not None:
             return Standing(IN_DOUBT, doubt)
-        if self._mode.dry_run or not (decision.prepare or life.plan.runs):
+        if self._mode.dry_run:
+            return self._early(decision)
+        if not (decision.prepare or life.plan.runs):
             return None
         if self._mode.once:
             return Standing(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
@@ -230,6 +234,14 @@ class Docket:
             return Standing(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")
         return Standing(PREPARING, f"waits for {text}" + (f": {life.obstacle}" if life.obstacle else ""))
 
+    def _early(self, decision: Decision) -> Standing | None:
+        """Return what keeps a dry run from approving: a preparation whose time has not come. Else there is nothing."""
+        notice = decision.event.notice_seconds(self._now())
+        withins = [verdict.prepare_within_seconds for verdict in decision.verdicts if verdict.prepare]
+        waits = [notice - within for within in withins if notice is not None and within is not None]
+        wait = max(waits, default=0.0)
+        return Standing(PREPARING, f"its preparation would begin in {wait:.0f} s") if wait > 0.0 else None
+
     def _gone(self, tracked: Tracked, outcome: str) -> None:
         life = tracked.life
         seconds = round(self._clocks.monotonic() - tracked.first_seen, 3)
@@ -241,7 +253,7 @@ class Docket:
         if self.shadow is not None:
             self.shadow.forget([life.event.key])
         if self._pretence is not None:
-            self._pretence.gone(life)
+            self._pretence.gone(life, outcome)
         self._conductor.gone(life, outcome)
 
     def _tell_document(self, document: Document) -> None:

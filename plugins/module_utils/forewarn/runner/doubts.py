@@ -44,8 +44,10 @@ def read(directory: str) -> list[Doubt]:
     path = os.path.join(directory, DIRECTORY)  # noqa: PTH118 - importing pathlib takes a tenth of the start
     try:
         names = sorted(os.listdir(path))  # noqa: PTH208 - as above
-    except OSError:
+    except FileNotFoundError:
         return []
+    except OSError as error:  # what lies there may mean any event
+        return [Doubt(path, None, f"{path} cannot be read: {error.strerror}", "", 0.0)]
     return [_read(os.path.join(path, name)) for name in names if name.endswith(_SUFFIX)]  # noqa: PTH118 - as above
 
 
@@ -72,6 +74,11 @@ class Doubts:
         self._doubts = {doubt.file: doubt for doubt in read(self._directory)}
         self._look()
 
+    @property
+    def _unread(self) -> str:
+        """What stands for all of them as long as the directory cannot be read."""
+        return os.path.join(self._directory, DIRECTORY)  # noqa: PTH118 - as above
+
     def add(self, losses: Iterable[Loss], wall: float) -> list[Doubt]:
         """Keep aside what is left of the records; return what was not known before."""
         news = []
@@ -90,6 +97,7 @@ class Doubts:
     def settle(self, keys: Collection[str]) -> list[Doubt]:
         """Say which events those without a name can be: these and no other. Return what has changed."""
         news = [doubt._replace(keys=tuple(sorted(keys))) for doubt in self._doubts.values() if doubt.keys is None]
+        news = [doubt for doubt in news if doubt.file != self._unread]
         for doubt in news:
             self._put(doubt)
         self._look()
@@ -105,13 +113,13 @@ class Doubts:
         """Write what could not be written; return those whose files somebody has removed."""
         if not self._doubts:
             return []
+        if self._unread in self._doubts:
+            del self._doubts[self._unread]
+            self._doubts = {**{doubt.file: doubt for doubt in read(self._directory)}, **self._doubts}
+            self._look()
         for file in sorted(self._unwritten):
             self._put(self._doubts[file])
-        gone = [
-            doubt
-            for doubt in self._doubts.values()
-            if doubt.file not in self._unwritten and not os.path.lexists(doubt.file)
-        ]
+        gone = [doubt for doubt in self._doubts.values() if doubt.file not in self._unwritten and _is_gone(doubt.file)]
         for doubt in gone:
             del self._doubts[doubt.file]
         if gone:
@@ -135,6 +143,17 @@ class Doubts:
     def _look(self) -> None:
         self._reasons = {key: doubt.in_words() for doubt in self._doubts.values() for key in doubt.keys or ()}
         self.unknown = any(doubt.keys is None for doubt in self._doubts.values())
+
+
+def _is_gone(file: str) -> bool:
+    """Tell whether somebody has removed a file: one that cannot be looked at is there."""
+    try:
+        os.lstat(file)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _write(doubt: Doubt) -> None:

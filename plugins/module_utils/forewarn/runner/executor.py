@@ -22,6 +22,7 @@ from .processes import (
     Output,
     Streams,
     exit_descriptor,
+    group_is_of_hook,
     group_lives,
     identity,
     signal_group,
@@ -136,16 +137,23 @@ class Executor:
         self._wake()
 
 
+def ask_leftover(pid: int, pid_started: int | None) -> bool:
+    """Tell a hook that outlived the runner before to end; return whether there was one. This does not wait."""
+    if pid_started is None or not (_is_leader(pid, pid_started) or _is_orphaned(pid, pid_started)):
+        return False
+    return signal_group(pid, signal.SIGTERM)
+
+
 def end_leftover(pid: int, pid_started: int | None, grace_seconds: float = _LEFTOVER_GRACE_SECONDS) -> bool:
     """End the process group of a hook that outlived the runner before; return whether there was one.
 
     ``pid`` and its start tell that it is the same process. This waits until it has ended, at most for two graces.
     """
-    if pid_started is None or not _is_leader(pid, pid_started):
+    if pid_started is None or not (_is_leader(pid, pid_started) or _is_orphaned(pid, pid_started)):
         return False
     for number in (signal.SIGTERM, signal.SIGKILL):
         signal_group(pid, number)
-        deadline = time.monotonic() + grace_seconds
+        deadline = time.monotonic() + (grace_seconds if number == signal.SIGTERM else _LEFTOVER_GRACE_SECONDS)
         while _is_leader(pid, pid_started) or (number == signal.SIGTERM and group_lives(pid)):
             if time.monotonic() >= deadline:
                 break
@@ -158,6 +166,11 @@ def end_leftover(pid: int, pid_started: int | None, grace_seconds: float = _LEFT
 def _is_leader(pid: int, pid_started: int) -> bool:
     found = identity(pid)
     return found is not None and found.state not in "ZX" and (found.group, found.start) == (pid, pid_started)
+
+
+def _is_orphaned(pid: int, pid_started: int) -> bool:
+    """Tell whether a hook has ended, by SIGPIPE say, and what it had started in its group has not."""
+    return identity(pid) is None and group_is_of_hook(pid, pid_started)
 
 
 class _Hook:

@@ -78,7 +78,8 @@ class Housekeeping:
         if self._readiness is not None:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
-            self._readiness.turning(self._conductor.lives, self._conductor.vm_name, within_seconds)
+            lives, name = self._conductor.lives, self._conductor.vm_name
+            self._readiness.turning(lives, name, within_seconds, unread=self._journal.unread)
 
     def polled(self, fault: str | None) -> None:
         """Note what came of a poll; ``fault`` is None if it was answered."""

@@ -18,6 +18,7 @@ from . import trust
 
 _REFUSED = ".refused"
 _MOST_BYTES = 64 * 1024
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # these say nothing about a file
 _SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # Windows has neither
 _RELATIVE = os.open in os.supports_dir_fd  # not on Windows
 
@@ -66,7 +67,9 @@ class Inbox:
                 os.close(directory)
 
     def read(self, name: str) -> bytes:
-        """Return what a file holds. Raises InputError if it is not safe from others, or too long."""
+        """Return what a file holds. Raises InputError if it is not safe from others, or too long; OSError if it cannot
+        be read now.
+        """
         path = self._file(name)
         trust.check_file(path, self._what)
         try:
@@ -76,6 +79,8 @@ class Inbox:
             finally:
                 os.close(file)
         except OSError as error:
+            if error.errno in _PASSING:
+                raise
             raise InputError(f"{path}: {error.strerror}") from error
         if len(content) > _MOST_BYTES:
             raise InputError(f"{path} is longer than {_MOST_BYTES} bytes")

@@ -153,6 +153,14 @@ class Journal:
         return len(self._doubts)
 
     @property
+    def unread(self) -> bool:
+        """Whether an earlier run may have left open lives that could not be read yet."""
+        if not self._unread or self.trouble is None:
+            return False
+        mark = self._mark_file.read()
+        return mark is None or mark.number != 0
+
+    @property
     def unkept(self) -> frozenset[int]:
         """The ids of open lives that the file does not have as they are, because of ``trouble``."""
         if self.trouble is None:
@@ -170,6 +178,15 @@ class Journal:
     def listed(self, keys: Iterable[str]) -> None:
         """Say what the first document since the loss lists: what comes later is new, and not in doubt."""
         self._doubts.settle(frozenset(keys) - self._before)
+
+    def suspect(self, keys: Iterable[str]) -> None:
+        """Say what is listed since the loss, by a document that does not tell all: these may be concerned.
+
+        That is written down, since after a restart their own records look like those of an earlier run.
+        """
+        new = frozenset(keys) - self._before - self._doubts.keys
+        reason = "something was lost before, and it is not known of which events"
+        self._lose(Loss(key, None, reason, "") for key in sorted(new))
 
     def distrust(self, row: LifeRow, why: str) -> None:
         """Keep a life aside that cannot be made use of: nothing is done for its event until a person has seen to it."""

@@ -60,6 +60,7 @@ class Log:
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
         self._writer: LogWriter | None = None
         self._descriptor = -1
+        self._half = False  # the last line has no end: on a full disk, say
 
     @property
     def lost(self) -> int:
@@ -129,9 +130,14 @@ class Log:
 
     def _deliver(self, forms: Sequence[bytes]) -> None:
         """Write a line, in the writer's thread. Not by the stream, whose lock the end of the process needs."""
-        from .log_writer import write_all
+        from .log_writer import HalfError, write_all
 
-        write_all(self._descriptor, forms[-1])
+        try:
+            write_all(self._descriptor, b"\n" * self._half + forms[-1])
+        except HalfError:
+            self._half = True
+            raise
+        self._half = False
 
 
 def text_line(name: str, fields: Mapping[str, Any]) -> str:

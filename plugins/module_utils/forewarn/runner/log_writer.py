@@ -129,13 +129,24 @@ class LogWriter:
                 self._idle.release()
 
 
+class HalfError(OSError):
+    """The beginning of what was to be written is written, the rest cannot be."""
+
+
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of ``data``, waiting for whoever reads it. Raises OSError."""
+    """Write all of ``data``, waiting for whoever reads it. Raises OSError, HalfError if some of it was written."""
+    size = len(data)
     while data:
         try:
             data = data[os.write(descriptor, data) :]
         except BlockingIOError:  # noqa: PERF203 - somebody else has made it one that does not wait
             select.select([], [descriptor], [])
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if len(data) == size:
+                raise
+            raise HalfError(error.errno, error.strerror) from error
 
 
 def _size(line: Forms) -> int:

@@ -144,7 +144,19 @@ class Runner:
             parts.observed.rebooted(self._down_seconds)
 
     def run(self, interval_seconds: float) -> None:
-        """Work until a stop signal. Raises no ServiceError: no fault of the service ends the runner."""
+        """Work until a stop signal. Raises no ServiceError: no fault of the service ends the runner.
+
+        Raises BrokenPipeError, once its hooks have ended, if nobody is there to read the log any more.
+        """
+        parts = self._parts
+        try:
+            self._work_on(interval_seconds)
+        except BrokenPipeError:
+            parts.executor.close()
+            parts.journal.close()
+            raise
+
+    def _work_on(self, interval_seconds: float) -> None:
         parts = self._parts
         self.resume()
         parts.journal.commit()
@@ -206,6 +218,7 @@ class Runner:
     def run_once(self) -> None:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""
         parts = self._parts
+        parts.journal.open()  # with a state directory: what is in doubt there is not approved
         try:
             with self._stop.request():
                 document = parts.client.read()
@@ -284,10 +297,11 @@ class Runner:
         """Let the drills go on. A real event that may affect this VM, or is being recovered from, ends them."""
         parts, drills = self._parts, self._drills
         name = parts.identity.vm.name
-        if drills is None or name is None:
+        if drills is None or (name is None and not parts.drill_docket.tracker.lives):
             return
         real = parts.docket.document
-        affecting = [event for event in real.events if event.place_of(name) is not None] if real else []
+        # Without a name, after a restart say, any of them may: a drill that ends early does no harm.
+        affecting = [event for event in real.events if name is None or event.place_of(name) is not None] if real else []
         overtaken = None
         if affecting:
             overtaken = f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}"

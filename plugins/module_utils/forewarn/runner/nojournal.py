@@ -41,6 +41,11 @@ class NoJournal(Journal):
         return 0
 
     @property
+    def unread(self) -> bool:
+        """Say no, as above."""
+        return False
+
+    @property
     def unkept(self) -> frozenset[int]:
         """Return none: nothing is to be kept."""
         return frozenset()
@@ -50,6 +55,9 @@ class NoJournal(Journal):
         return None
 
     def listed(self, keys: Iterable[str]) -> None:
+        """Forget it."""
+
+    def suspect(self, keys: Iterable[str]) -> None:
         """Forget it."""
 
     def distrust(self, row: LifeRow, why: str) -> None:

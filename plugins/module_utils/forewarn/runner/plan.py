@@ -65,6 +65,7 @@ class Run:
         self.failures = 0
         self.pid: int | None = None
         self.pid_started: int | None = None
+        self.pid_boot: str | None = None
         self.seconds: float | None = None
         self.exit_code: int | None = None
         self.reason = ""
@@ -119,7 +120,7 @@ class Run:
     def of(cls, data: Mapping[str, Any]) -> Run:
         """Return what ``as_json`` wrote, in this version or an earlier one. Raises KeyError for anything else."""
         run = cls(data["phase"], data["policy"], data["rule"], data["hook"])
-        later = {"revision": 0, "failures": 0}  # fields that the first version did not have
+        later = {"revision": 0, "failures": 0, "pid_boot": None}  # fields that the first version did not have
         for key in vars(run):
             if key != _NOT_KEPT:
                 setattr(run, key, data.get(key, later[key]) if key in later else data[key])

@@ -134,6 +134,27 @@ def group_lives(process_group: int) -> bool:
     return any(each is not None and each.group == process_group and each.state not in "ZX" for each in found)
 
 
+def group_is_of_hook(process_group: int, started: int) -> bool:
+    """Tell whether a group without its leader has processes that a hook has started: they have its environment."""
+    if not signal_group(process_group, 0):
+        return False
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+    except OSError:
+        return False
+    for number in numbers:
+        found = identity(number)
+        if found is None or found.group != process_group or found.start < started or found.state in "ZX":
+            continue
+        try:
+            with open(f"/proc/{number}/environ", "rb") as file:  # noqa: PTH123 - as above
+                if b"FOREWARN_ATTEMPT=" in file.read():
+                    return True
+        except OSError:
+            pass
+    return False
+
+
 def exit_descriptor(pid: int) -> int | None:
     """Return what can be polled for the end of a child; None where the system cannot do that (before Linux 5.3)."""
     try:

@@ -41,8 +41,13 @@ class Readiness:
         self._drills = drills
         self._turn: _Turn | None = None
 
-    def turning(self, lives: Iterable[Life], vm_name: str | None, within_seconds: float) -> None:
-        """Say how things are. The next turn is meant to come ``within_seconds``. For the main thread."""
+    def turning(
+        self, lives: Iterable[Life], vm_name: str | None, within_seconds: float, *, unread: bool = False
+    ) -> None:
+        """Say how things are. The next turn is meant to come ``within_seconds``. For the main thread.
+
+        ``unread``: there may be lives that are not known yet, and what they have drained.
+        """
         self._vm_name = vm_name or self._vm_name
         ours = [
             life
@@ -54,7 +59,7 @@ class Readiness:
         ]
         self._turn = _Turn(
             self._clocks.monotonic() + within_seconds + LATE_SECONDS,
-            any(_disturbed(life) for life in ours),
+            unread or any(_disturbed(life) for life in ours),
             min(moments, default=None),
         )
 
@@ -79,4 +84,5 @@ def _disturbed(life: Life) -> bool:
         life.state in (states.APPROVED, states.STARTED, states.RECOVERING)
         or life.event.event_status == "Started"
         or life.plan.begun()
+        or life.approvals > 0  # the service may go by an approval whatever became of the event since
     )

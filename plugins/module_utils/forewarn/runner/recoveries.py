@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
+from ..events import MAX_ID_CHARACTERS
 from . import hooks
 from . import life as states
 from . import plan as plans
@@ -146,6 +147,8 @@ class Recoveries:
             if not re.fullmatch(_ID, request_id):
                 raise InputError(f"{name} is not the name of a request's file.")
             request = _request(self._inbox.read(name))
+        except OSError:  # the next look may read it
+            return
         except InputError as error:
             self._inbox.refuse(name)
             reason = f"{error.message} It was moved aside."
@@ -244,6 +247,6 @@ def _request(content: bytes) -> Request:
         request = Request(life_id, data["event_id"], data["action"], data["note"], data["by"], asked)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise InputError(f"its file is no request: {error}.") from error
-    if not _is_line(request.event_id, _LONGEST_NAME):
+    if not _is_line(request.event_id, MAX_ID_CHARACTERS):
         raise InputError("its file is no request: event_id is not the id of an event.")
     return check(request)

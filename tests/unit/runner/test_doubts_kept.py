@@ -1,0 +1,102 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events in doubt are held: across restarts, and where the files that say so cannot be read."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.runner import doubts
+from forewarn.runner.journal_mark import Loss
+from tools.journals import StillClocks, opened
+from tools.stories import Story, match
+
+ALWAYS = match("both", recover=["undrain"], recover_when="started")
+PLAIN = match("plain")
+
+
+def doubted(directory: Path, key: str | None) -> Path:
+    directory.chmod(0o700)
+    found = doubts.Doubts(str(directory))
+    (one,) = found.add([Loss(key, None if key is None else 1, "its record in the journal is damaged", "x")], 1.8e9)
+    return Path(one.file)
+
+
+def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
+    """docs/operations.md: no hook is started for it, neither to prepare nor to recover."""
+    event_id = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+    file = doubted(tmp_path, event_id.lower())
+    told = Story(tmp_path, [("web", [ALWAYS])])
+    told.schedule(event_id=event_id, notice=30.0)
+    told.go(3)
+    assert [life.event.key for life in told.instance.parts.conductor.lives] == [event_id.lower()]
+    told.go(30)
+    told.world.model.finish(event_id)
+    told.go(5)
+    assert file.exists()
+    assert told.count("start") == 0, "a person has not seen to it"
+
+
+def test_so_it_stays_across_a_restart_though_the_document_could_be_read_in_part_only(tmp_path: Path) -> None:
+    """docs/operations.md: if it is not known which event it was, every event is held that the next document lists ...
+    This stays so across restarts until a person has seen to it."""
+    file = doubted(tmp_path, None)
+    told = Story(tmp_path, [("web", [match("both", prepare=["drain"], recover=["undrain"])])])
+    told.schedule()
+    other = told.schedule()
+    told.world.unreadable = frozenset([other.lower()])
+    told.go(3)
+    assert (told.count("start"), told.count("post")) == (0, 0)
+    told.world.kill()
+    told.instance.parts.journal._disconnect()
+    told.start()
+    told.go(10)
+    assert file.exists()
+    assert (told.count("start"), told.count("post")) == (0, 0)
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EACCES])
+def test_a_file_that_cannot_be_looked_at_is_not_one_that_somebody_has_removed(
+    tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = doubted(tmp_path, "e")
+    journal = opened(tmp_path, StillClocks())
+    assert journal.doubt("e")
+    lstat = os.lstat
+
+    def fails(path: Any, *args: Any, **options: Any) -> os.stat_result:
+        if str(path) == str(file):
+            raise OSError(error, os.strerror(error))
+        return lstat(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "lstat", fails)
+        journal.prune()
+    assert journal.cleared == []
+    assert journal.doubt("e")
+    journal.close()
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.EMFILE])
+def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
+    tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = doubted(tmp_path, "e")
+    listdir = os.listdir
+
+    def fails(path: Any = ".") -> Any:
+        if str(path) == str(file.parent):
+            raise OSError(error, os.strerror(error))
+        return listdir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", fails)
+        journal = opened(tmp_path, StillClocks())
+    assert file.exists()
+    assert journal.doubt("e"), "nobody has seen to it"
+    journal.close()

@@ -1,0 +1,122 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hooks that outlive a runner, and what they have started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from forewarn.runner.executor import end_leftover
+from forewarn.runner.processes import identity
+from tools.runner_world import VMS, new_runner
+from tools.stories import Story, hook, match
+
+SCRIPT = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print(child.pid, flush=True)
+sys.stdin.readline()
+"""
+
+
+def alive(pid: int) -> bool:
+    found = identity(pid)
+    return found is not None and found.state not in "ZX"
+
+
+def test_what_a_leftover_hook_has_started_is_ended_though_its_leader_is_gone() -> None:
+    """docs/runner-states.md: its leftover process is ended before that; one gap is left, and it is another."""
+    leader = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={"FOREWARN_ATTEMPT": "1"},
+    )
+    assert leader.stdin
+    assert leader.stdout
+    child = int(leader.stdout.readline())
+    found = identity(leader.pid)
+    assert found is not None
+    leader.stdin.close()
+    leader.wait()
+    try:
+        assert alive(child)
+        end_leftover(leader.pid, found.start)
+        assert not alive(child), "the next attempt runs beside it"
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+
+
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("on", flush=True)
+time.sleep(60)
+"""
+
+
+def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path) -> None:
+    """docs/runner-states.md: after a restart recovery begins within 1 s, whatever ... ; each costs 2 s."""
+    three = match("three", prepare=[hook(name) for name in ("a", "b", "c")], parallel=True, recover=["undrain"])
+    told = Story(tmp_path, [("web", [three])])
+    told.slow = {"a", "b", "c"}
+    told.schedule()
+    told.go(3)
+    processes = []
+    (life,) = told.instance.parts.conductor.lives
+    for run in life.plan.running():
+        process = subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, start_new_session=True)
+        assert process.stdout
+        process.stdout.readline()
+        found = identity(process.pid)
+        assert found
+        run.pid, run.pid_started = process.pid, found.start
+        processes.append(process)
+    assert len(processes) == 3
+    told.instance.parts.journal.save(life.as_row())
+    assert told.instance.parts.journal.commit()
+    told.world.kill()
+    told.instance.parts.journal._disconnect()
+    instance = new_runner(told.world, str(tmp_path), VMS[0])
+    instance.parts.conductor._clocks.monotonic = time.monotonic  # type: ignore[method-assign]  # hooks are real here
+    began = time.monotonic()
+    instance.runner.resume()
+    seconds = time.monotonic() - began
+    for process in processes:
+        process.kill()
+        process.wait()
+    assert seconds < 3.0, seconds
+
+
+def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -> None:
+    """The number and the ticks since boot are those of a process of this boot by chance."""
+    told = Story(tmp_path, [("web", [match("both", prepare=["drain"], recover=["undrain"])])])
+    told.slow = {"drain"}
+    told.schedule()
+    told.go(3)
+    (life,) = told.instance.parts.conductor.lives
+    (run,) = life.plan.running()
+    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+    found = identity(process.pid)
+    assert found
+    run.pid, run.pid_started = process.pid, found.start
+    told.instance.parts.journal.save(life.as_row())
+    assert told.instance.parts.journal.commit()
+    told.world.kill()
+    told.world.reboot(30.0)
+    told.instance.parts.journal._disconnect()
+    new_runner(told.world, str(tmp_path), VMS[0]).runner.resume()
+    try:
+        assert alive(process.pid), "it is somebody else's"
+    finally:
+        process.kill()
+        process.wait()

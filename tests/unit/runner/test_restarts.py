@@ -1,0 +1,90 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a load balancer and a drill learn after a change, or after a restart in bad circumstances."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.runner import journal as journals
+from forewarn.runner import spool
+from forewarn.runner.readiness import Readiness
+from tools.runner_world import VMS
+from tools.stories import Story, match
+
+HOOKED = match("both", prepare=["drain"], recover=["undrain"])
+
+
+def ready(told: Story) -> bool:
+    parts = told.instance.parts
+    found = Readiness(parts.clocks, 60.0, VMS[0])
+    parts.housekeeping._readiness = found  # as if it were asked for by --probe-listen
+    parts.conductor.vm_name = VMS[0]
+    parts.housekeeping.turning(1.0)
+    return found.ready()
+
+
+def test_what_this_vm_approved_keeps_it_unready_until_it_has_left_the_list(tmp_path: Path) -> None:
+    """docs/operations.md: from the moment this VM approved it, until the event has left the list."""
+    once = match("plain", condition=None)
+    told = Story(tmp_path, [("web", [once])], [("web", [match("other", "hold")])])
+    event = told.schedule(duration=5, start_on="not_before")
+    told.go(3)
+    assert told.count("post", result="taken") == 1
+    assert not ready(told)
+    told.reload()
+    told.world.change(event, duration=9)
+    told.go(3)
+    assert told.count("post", result="taken") == 1, "it is held now; the service has the approval all the same"
+    assert not ready(told)
+
+
+def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/operations.md, probes: a restart of the runner forgets none of it."""
+    told = Story(tmp_path, [("web", [HOOKED])])
+    told.schedule()
+    told.go(3)
+    assert told.count("start", phase="prepare") == 1
+    assert not ready(told)
+    told.world.kill()
+    told.instance.parts.journal._disconnect()
+
+    def fails(*_: object) -> Any:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "connect", fails)
+        patch.setattr(journals, "read", fails)
+        told.start()
+        told.go(3)
+        assert told.instance.parts.journal.trouble
+        assert not ready(told), "it was drained by the runner before, and is"
+
+
+def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_path: Path) -> None:
+    """docs/drills.md: keep --cancel at hand; what had begun to prepare is recovered."""
+    told = Story(tmp_path, [("web", [HOOKED])])
+    told.go(3)
+    drills = spool.Spool(str(tmp_path))
+    drills.make()
+    drills.write(
+        "drill-0123456789ab",
+        spool.Record(spool.Request("Reboot", 600.0, 30.0, "Platform", VMS[:1]), told.instance.parts.clocks.stamp()),
+    )
+    told.go(3)
+    assert told.count("start", phase="prepare") == 1
+    told.stop()
+    told.start()
+    told.world.stuck = frozenset({"instance"})
+    told.instance.parts.identity._name = None
+    told.go(3)
+    assert told.instance.parts.identity.vm.name is None
+    drills.cancel("drill-0123456789ab")
+    told.go(5)
+    assert told.count("start", phase="recover") == 1

@@ -1,0 +1,191 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What commands say of a journal that cannot be read, of events that came back, and of dry runs."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.cli import main as cli
+from forewarn.cli import recover as recover_command
+from forewarn.runner import dryrun
+from forewarn.runner.assembly import Equipment
+from forewarn.runner.docket import Mode
+from tools import runner_world
+from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
+from tools.stories import Story, match
+
+HOOKED = match("both", prepare=["drain"], recover=["undrain"])
+
+
+def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.main(list(arguments))
+    return (code, *capsys.readouterr())
+
+
+def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """docs/runner-states.md: "the same id later is another life"; both fail, and both are the person's."""
+    told = Story(tmp_path, [("web", [HOOKED])])
+    told.fail = {"undrain"}
+    first = told.schedule()
+    told.go(3)
+    told.world.model.cancel(first)
+    told.go(3)
+    (one,) = told.instance.parts.conductor.lives
+    assert one.state == "recovering"
+    # The service lists the same id again.
+    del told.world.model.events[first.lower()]
+    told.schedule(event_id=first)
+    told.go(3)
+    told.world.model.cancel(first)
+    told.go(90)
+    assert [life.event.key for life in told.instance.parts.conductor.lives] == [first.lower()] * 2
+    monkeypatch.setattr(recover_command, "_wait", lambda *_: None)
+    code, _out, err = say(capsys, "recover", "--state", str(tmp_path), first, "--dealt-with", "by hand")
+    assert (code, err) == (0, "")
+    told.go(2)
+    assert told.instance.parts.conductor.lives == []
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_nothing_is_pending_is_not_said_of_a_journal_that_cannot_be_read(
+    tmp_path: Path, works: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    state = Recorded(tmp_path)
+    monkeypatch.setattr("forewarn.cli.status.Clocks", lambda: state.clocks)
+    state.life(
+        state="recovering",
+        outcome="finished",
+        plan=[planned("prepare", DRAIN, "succeeded"), planned("recover", UNDRAIN, "waiting")],
+    )
+    state.journal.close()
+    state.beat(events=1, pid=os.getpid() if works else 4_000_000)
+    for name in ("journal.db-wal", "journal.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / "journal.db").write_bytes(b"rubbish" * 1000)
+    code, out, _err = say(capsys, "status", "--state", str(tmp_path))
+    print(out)
+    assert code == 1
+    assert "cannot be read" in out
+    assert "Nothing is pending" not in out
+
+
+def test_status_ends_with_1_if_no_time_was_left_for_a_preparation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Story(tmp_path, [("web", [HOOKED])])
+    told.fail = {"drain"}
+    told.schedule(notice=60.0)
+    told.go(57)
+    (life,) = told.instance.parts.conductor.lives
+    assert life.state == "failed"
+    told.instance.parts.housekeeping.facts.update(interval_seconds=1.0, pid=os.getpid())
+    told.go(1)
+    monkeypatch.setattr("forewarn.cli.status.Clocks", told.world.clocks)
+    code, out, _err = say(capsys, "status", "--state", str(tmp_path))
+    print(out)
+    assert "failed" in out
+    assert code == 1, "seeing.md: 1 if the preparation of a listed event failed"
+
+
+def test_what_was_never_due_makes_no_difference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same policies; the event is called off before ``prepare_within``: nothing was prepared by either."""
+    late = match("both", prepare=["drain"], recover=["undrain"], prepare_within_seconds=60.0)
+    (tmp_path / "dry-run").mkdir(mode=0o700)
+    dryrun.claim(str(tmp_path / "dry-run"), dry_run=True)
+    for directory, mode in ((tmp_path, Mode()), (tmp_path / "dry-run", Mode(dry_run=True))):
+        monkeypatch.setattr(runner_world, "Equipment", partial(Equipment, mode=mode))
+        told = Story(directory, [("web", [late])])
+        event = told.schedule(event_id="C7061BAC-AFDC-4513-B24B-AA5F13A16123")
+        told.go(10)
+        told.world.model.cancel(event)
+        told.go(3)
+        assert told.count("start") == 0
+        told.stop()
+    code, out, _err = say(capsys, "history", "--compare", "--state", str(tmp_path), "--since", "2020-01-01")
+    print(out)
+    assert "prepared it by" not in out, "no hook has run"
+    assert code == 0
+
+
+def dry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **values: Any) -> Story:
+    dryrun.claim(str(tmp_path), dry_run=True)
+    monkeypatch.setattr(runner_world, "Equipment", partial(Equipment, mode=Mode(dry_run=True)))
+    return Story(tmp_path, [("web", [match("both", **{"prepare": ["drain"], "recover": ["undrain"], **values})])])
+
+
+def said(told: Story) -> list[tuple[str, list[str]]]:
+    lines = told.instance.log.lines
+    return [(fields["phase"], fields["hooks"]) for _level, name, fields in lines if name == "would-run"]
+
+
+def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = dry(tmp_path, monkeypatch)
+    event = told.schedule(notice=60.0)
+    told.go(3)
+    assert said(told) == [("prepare", ["run /bin/true drain"])]
+    told.go(60)
+    assert told.world.model.find(event).status == "Started"
+    told.stop()
+    told.start()
+    told.go(2)
+    told.world.model.finish(event)
+    told.go(3)
+    assert told.instance.parts.docket.tracker.lives == []
+    assert said(told) == [("recover", ["run /bin/true undrain"])]
+
+
+def test_a_dry_run_that_was_restarted_does_not_say_again_what_it_has_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = dry(tmp_path, monkeypatch)
+    told.schedule()
+    told.go(3)
+    told.stop()
+    told.start()
+    told.go(3)
+    assert said(told) == [], "a live runner does not run again what has succeeded"
+
+
+def test_a_dry_run_says_the_recovery_of_what_may_have_started_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+    event = told.schedule(notice=30.0)
+    told.go(3)
+    told.world.read_fault = 503
+    told.go(60)
+    told.world.model.finish(event)
+    told.world.read_fault = None
+    told.go(15)
+    assert [f["outcome"] for _l, n, f in told.instance.log.lines if n == "event-gone"] == ["unseen"]
+    assert said(told) == [("recover", ["run /bin/true undrain"])]
+
+
+def test_what_was_not_kept_is_told_when_the_runner_is_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    state = Recorded(tmp_path)
+    monkeypatch.setattr("forewarn.cli.status.Clocks", lambda: state.clocks)
+    fields = {"journal_trouble": "the disk is full", "unkept": 1, "unkept_events": "Reboot A1B2 (held)", "events": 1}
+    state.beat(**fields, pid=4_000_000)
+    state.journal.close()
+    code = cli.main(["status", "--state", str(tmp_path)])
+    out = capsys.readouterr().out
+    print(out)
+    assert code == 1
+    assert "Nothing is pending." not in out
+    assert "A1B2" in out
