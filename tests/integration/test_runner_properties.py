@@ -395,7 +395,7 @@ class RunnerMachine(RuleBasedStateMachine):
         self.world.unreadable = frozenset()
         self.world.not_startable = False
         self.kept.broken = self.kept.hidden = False
-        for life in self.events(SCHEDULED):
+        for life in self.events(SCHEDULED, STARTED):
             if life.spec.fields:
                 self.world.change(life.event_id, fields={})
         self.pass_busy_time(150)

@@ -119,7 +119,8 @@ class Listing:
         """Return the recover hooks that have to run once the event has left the list."""
         stages = self.begun_stages()
         if self.started:
-            stages += [stage for stage in (*self.latest, *self.stages) if stage.recover_when == "started"]
+            now = [] if self.problems else self.stages  # of what cannot be read the policies cannot be asked
+            stages += [stage for stage in (*self.latest, *now) if stage.recover_when == "started"]
         return {name for stage in stages for name in stage.recover}
 
     def may_recover(self) -> set[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
@@ -237,13 +238,15 @@ def parse_document(body: bytes | str, api_version: str = LATEST_API_VERSION) -> 
     if containers * _CONTAINER_BYTES + values * _VALUE_BYTES + 2 * sys.getsizeof(text) > _MAX_MEMORY:
         raise DocumentError(f"the document is too large to be taken in: {len(text)} characters, {values} values")
     try:
-        data = json.loads(text, parse_int=_parse_int)
+        data = json.loads(text, parse_int=_parse_int, object_pairs_hook=_object)
     except (ValueError, RecursionError, MemoryError) as error:
         raise DocumentError(f"the document is not JSON: {error or error.__class__.__name__}") from error
     del text
     if not isinstance(data, dict):
         raise DocumentError(f"the document is {_kind(data)}, not an object")
     listed = data.get("Events")
+    if isinstance(data, _Ambiguous) and "Events" in data.twice:
+        raise DocumentError("the document has Events more than once")
     if not isinstance(listed, list):
         raise DocumentError("the document has no array Events")
     incarnation, doubt = _parse_incarnation(data.get("DocumentIncarnation"))
@@ -284,6 +287,21 @@ def _listed_twice(events: dict[str, Event], first: Event, problems: list[str]) -
         events[first.key] = replace(first, problems=(*first.problems, problem))
 
 
+class _Ambiguous(dict[str, Any]):
+    """A JSON object with keys that are there more than once: which of the values is meant, nobody can say."""
+
+    twice: tuple[str, ...] = ()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    ambiguous = _Ambiguous(found)
+    ambiguous.twice = tuple(name for name, count in Counter(name for name, _value in pairs).items() if count > 1)
+    return ambiguous
+
+
 def _id_of(item: object) -> str:
     event_id = item.get("EventId") if isinstance(item, dict) else None
     return event_id if isinstance(event_id, str) else ""
@@ -317,6 +335,8 @@ def _parse_event(item: object, where: str, api_version: str, skipped: list[str],
         skipped.append(f"{where} has an EventId of {len(event_id)} characters: skipped")
         return None
     reader = _FieldReader(item, api_version)
+    if isinstance(item, _Ambiguous):
+        reader.problems += [f"{name[:40]} is there more than once" for name in item.twice[:MAX_PROBLEMS]]
     return Event(
         event_id=event_id,
         event_type=reader.text("EventType", required=True),

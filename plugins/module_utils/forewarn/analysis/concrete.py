@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ..events import Document, Event, Vm, format_time, has_field, parse_document
+from ..events import LATEST_API_VERSION, Document, Event, Vm, format_time, has_field, parse_document
 from ..policy.decision import Facts
 from ..policy.evaluate import ABSENT
 from ..policy.timevalues import SECOND, format_duration, format_timestamp, from_datetime
@@ -46,19 +47,21 @@ class Witness(NamedTuple):
             arguments += ["--first-seen", format_time(first_seen)]
         for fact, value in vm_dict(vm).items():
             if fact == "tags":
-                tags = value or {"other": "x"}  # no tags at all cannot be said there, and are not unknown tags
-                arguments += [part for tag in tags for part in ("--vm", f"tags.{tag}={tags[tag]}")]
+                arguments += [part for tag, text in value.items() for part in ("--vm", f"tags.{tag}={text}")]
             elif fact == "name":
                 arguments += ["--vm-name", value]
             else:
                 arguments += ["--vm", f"{fact}={value}"]
         for name, value in self.params.items():
             arguments += ["--param", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+        if self.document.api_version != LATEST_API_VERSION:
+            arguments += ["--api-version", self.document.api_version]
         return arguments
 
     def as_test_input(self) -> dict[str, Any]:
         """Return the ``input`` of a test that repeats the case."""
-        event = {name: self.event.get(name) for name in ("EventType", "EventStatus", "NotBefore", "Resources")}
+        filled_in = ("EventType", "EventStatus", "NotBefore", "Resources", "ResourceType")  # where a test leaves it out
+        event = {name: self.event.get(name) for name in filled_in}
         event.update({name: value for name, value in self.event.items() if name != "EventId" or value != EVENT_ID})
         given: dict[str, Any] = {"event": event, "vm": {"name": None, **vm_dict(self.facts.vm)}}
         first_seen = self.facts.first_seen.get(self.document.events[0].key, self.facts.now)
@@ -120,18 +123,36 @@ def _tags(values: Assignment) -> dict[str, str]:
 
 def _resources(values: Assignment, vm: str | None) -> list[str]:
     """Return the names that an event lists: ``vm`` at its place, those asked for, and others up to the number."""
-    named = [name[6:] for name, value in values.items() if name.startswith("names:") and value]
+    asked = {name[6:]: value for name, value in values.items() if name.startswith("names:")}
+    named = [name for name, value in asked.items() if value]
+    taken = {name.lower() for name in (*asked, vm or _VM, str(values.get("vm.name", _VM)))}
+    others = (name for name in _unasked("vm_") if name.lower() not in taken)
     place = values.get("place", "leader") if vm is not None else "not listed"
     if place != "not listed" and vm is not None:
         rest = [name for name in named if name != vm]
-        named = [vm, *rest] if place == "leader" else [*(rest[:1] or ["vm_1"]), vm, *rest[1:]]
-    count = values.get("count", 1)
-    number = 1
-    while len(named) < count:
-        if (filler := f"vm_{number}") not in named:
-            named.append(filler)
-        number += 1
+        named = [vm, *rest] if place == "leader" else [*(rest[:1] or [next(others)]), vm, *rest[1:]]
+    while len(named) < values.get("count", 1):
+        named.append(next(others))
     return named
+
+
+def _unasked(stem: str) -> Iterator[str]:
+    if not stem.endswith("_"):
+        yield stem
+    yield from (f"{stem}{number}" for number in itertools.count(1))
+
+
+def spelling(name: str, values: Assignment) -> str | None:
+    """Return how a VM of a name is listed in a class: names of VMs are not told apart by case.
+
+    None if each way to spell it is asked for, and denied.
+    """
+    asked = {one[6:]: value for one, value in values.items() if one.startswith("names:")}
+    listed = [one for one, value in asked.items() if value and one.lower() == name.lower()]
+    if listed or name not in asked:
+        return listed[0] if listed else name
+    cases = [(one.swapcase(), one) if one.isascii() and one.isalpha() else (one,) for one in name]
+    return next((one for one in map("".join, itertools.product(*cases)) if one not in asked), None)
 
 
 def witness(values: Assignment, params: Mapping[str, str], api_version: str) -> Witness:
@@ -139,9 +160,11 @@ def witness(values: Assignment, params: Mapping[str, str], api_version: str) -> 
     now_ns = values.get("now", from_datetime(_NOW))
     now = _EPOCH + timedelta(microseconds=now_ns // 1000)
     name = None if values.get("vm.name") is MISSING else values.get("vm.name", _VM)
-    listed = name
-    if name is not None and values.get(f"names:{name}") is False:
-        listed = name.swapcase()  # is listed, though not in this spelling
+    listed = None if name is None else spelling(name, values)
+    if "place" not in values:  # it leads if that may be
+        named = [one[6:] for one, value in values.items() if one.startswith("names:") and value]
+        room = listed in named or len(named) < values.get("count", len(named) + 1)
+        values = {**values, "place": "leader" if listed is not None and room else "not listed"}
     event: dict[str, Any] = {
         "EventId": EVENT_ID,
         "EventType": "Freeze",
@@ -167,7 +190,10 @@ def witness(values: Assignment, params: Mapping[str, str], api_version: str) -> 
         for key, value in values.items()
         if key.startswith("vm.") and key not in ("vm.name", "vm.tags") and value is not MISSING
     }
-    tags = _tags(values) if values.get("vm.tags", False) else None
+    tags = None
+    if values.get("vm.tags", False):
+        # 'policy explain' cannot be told of a VM without any tag, so it has one that nobody asks for.
+        tags = _tags(values) or {next(name for name in _unasked("other") if f"tag:{name}" not in values): "x"}
     first_seen = now - timedelta(microseconds=values.get("age", 0) // 1000)
     seen = {one.key: first_seen for one in document.events}
     facts = Facts(now, Vm(name=name, tags=tags, **facts_of_vm), seen)

@@ -41,13 +41,17 @@ class Region(NamedTuple):
 
 
 class MatchSets(NamedTuple):
-    """What becomes of one match: the classes that reach it, meet its condition, fail in it, fail in its explanation."""
+    """What becomes of one match: the classes that reach it, meet its condition, fail in it, fail in its explanation.
+
+    ``left`` are those that a nested rule without a condition hands on to the next match.
+    """
 
     match: ReadMatch
     reached: int
     met: int
     failed: int
     unexplained: int
+    left: int = 0
 
 
 class Outcome(NamedTuple):
@@ -185,7 +189,7 @@ def _try(
             met, failed = alive & sets.true, alive & sets.error
         alive ^= met | failed
         _add(regions, policy, ERROR, HOLD, match, failed)
-        unexplained = 0
+        unexplained = handed_on = 0
         if match.inner is not None:
             left, more = _try(policy, match.inner, met, evaluation, regions, found)
             abstained |= more
@@ -193,10 +197,11 @@ def _try(
                 abstained |= left
             else:
                 alive |= left
+                handed_on = left
         else:
             if match.explanation is not None:
                 unexplained = met & evaluation(match.explanation).error
             _add(regions, policy, RULE, match.data["output"], match, met ^ unexplained if unexplained else met)
             _add(regions, policy, EXPLANATION, HOLD, match, unexplained)
-        found[match.number] = MatchSets(match, reached, met, failed, unexplained)
+        found[match.number] = MatchSets(match, reached, met, failed, unexplained, handed_on)
     return alive, abstained

@@ -204,7 +204,7 @@ def _preparation(one: Behaviour) -> str:
         notes = (
             ("approve on failure", on_failure == "approve"),
             ("parallel", parallel),
-            (f"within {within or 0:g} s", within is not None),
+            (f"within {within or 0:.15g} s", within is not None),
         )
         more = [word for word, is_so in notes if is_so]
         told.append(_list(hooks) + (f" [{', '.join(more)}]" if more else ""))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,21 +13,22 @@ from typing import Any
 def hook_text(hook: Mapping[str, Any]) -> str:
     """Return what a hook does, within what time, and how often."""
     what = (
-        " ".join(hook["run"])
+        shlex.join(hook["run"])
         if "run" in hook
         else f"{hook['action']} {hook['unit']}"
         if "unit" in hook
         else hook["http"]
     )
     retry = retry_text(hook)
-    return f"{what} ({hook.get('timeout_seconds', 60.0):g} s{f', {retry}' if retry else ''})"
+    what += "".join(f", bearer {kind} {name}" for kind, name in hook.get("bearer", {}).items())
+    return f"{what} ({hook.get('timeout_seconds', 60.0):.15g} s{f', {retry}' if retry else ''})"
 
 
 def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return, by phase, what the hooks of a match do, and last when they do it; phases without hooks are left out."""
     found = {phase: [hook_text(hook) for hook in match.get(phase, ())] for phase in ("prepare", "recover", "notify")}
     if found["prepare"] and "prepare_within_seconds" in match:
-        found["prepare"].append(f"from {match['prepare_within_seconds']:g} s before NotBefore")
+        found["prepare"].append(f"from {match['prepare_within_seconds']:.15g} s before NotBefore")
     if found["recover"] and match.get("recover_when") == "started":
         found["recover"].append("also where the event started without preparation")
     return {phase: texts for phase, texts in found.items() if texts}
@@ -40,5 +42,5 @@ def retry_text(hook: Mapping[str, Any]) -> str:
     told = [f"at most {retry['attempts']} times"] if "attempts" in retry else []
     for key, words in (("delay_seconds", "again after"), ("max_delay_seconds", "pauses of at most")):
         if key in retry:
-            told.append(f"{words} {retry[key]:g} s")
+            told.append(f"{words} {retry[key]:.15g} s")
     return ", ".join(told)

@@ -71,7 +71,7 @@ def read_lines(
 
     ``report`` gets each line that cannot be used. Raises OSError.
     """
-    before: Any = None
+    before = ""
     document: Document | None = None
     for number, line in enumerate(_lines(stream), 1):
         if line is not None and not line.strip():
@@ -82,8 +82,9 @@ def read_lines(
             data, at, vm = _parse_line(line)
             if timed and at is None:
                 raise ValueError("the line has no 'time', and the policies decide by the time")
-            if document is None or data != before:  # polls mostly return what the one before did
-                document, before = parse_document(json.dumps(data), api_version), data
+            body = json.dumps(data)  # compared as text: to Python, true is 1
+            if document is None or body != before:  # polls mostly return what the one before did
+                document, before = parse_document(body, api_version), body
         except (ValueError, RecursionError, DocumentError) as error:
             report(f"{name}:{number}", _words(error))
             continue

@@ -96,7 +96,7 @@ def _look_for_dead(
             for one in before:
                 if not left:
                     break
-                taken = left & (one.met | one.failed if one.failed else one.met)
+                taken = left & without(one.met | one.failed, one.left)
                 if taken:
                     takers.append(one.match.path)
                     left ^= taken
@@ -175,8 +175,10 @@ class Search:
             yield found._replace(finding=weaker)
             return
         decision = example.decision
+        # What was given for all events is part of what decides one.
+        seen = example.witness._replace(params={**self.decided.reading.fixed, **example.witness.params})
         case = {
-            **example.witness.as_dict(),
+            **seen.as_dict(),
             "decision": {
                 "output": decision.output,
                 "policy": decision.policy,
@@ -185,12 +187,12 @@ class Search:
             },
             "test": {
                 "name": f"an event of {finding.code}",
-                "input": example.witness.as_test_input(),
+                "input": seen.as_test_input(),
                 "output": decision.output,
                 **({"rule": decision.rule} if decision.rule else {}),
             },
         }
-        yield found._replace(finding=replace(finding, case=case, explain=tuple(example.witness.explain)))
+        yield found._replace(finding=replace(finding, case=case, explain=tuple(seen.explain)))
 
     def _sent(self, classes: int) -> bool:
         return bool(classes & self.space.normal)
@@ -291,6 +293,8 @@ class Search:
 
     def _followers(self) -> Iterator[Found]:
         several = without(self.space.all, self.space.having("count", 1))
+        several = without(several, self._approved_with(approver="leader"))  # the most careful wish of several counts
+        several = without(several, self._approved_with(group="hold") & self._prepared())  # nobody approves these
         for policy in self.decided.policies:
             for region in policy.regions:
                 match = region.match
@@ -304,6 +308,17 @@ class Search:
                 message = f"rule {match.path} lets {who} approve it, and one approval starts it for all of them"
                 hint = "leave out 'approver', or let the rule ask for size(event.Resources) == 1"
                 yield from self.shown(at_rule("follower-approves", "warning", policy, match, message, hint), taken)
+
+    def _approved_with(self, **wish: str) -> int:
+        """Return the classes that some rule approves with a wish, which is the default of its key."""
+        ((key, default),) = wish.items()
+        classes = 0
+        for policy in self.decided.policies:
+            for region in policy.regions:
+                match = region.match
+                if match is not None and region.output == "approve" and match.data.get(key, default) == default:
+                    classes |= region.classes
+        return classes
 
     def _invariant(self, invariant: Invariant) -> Iterator[Found]:
         evaluation, decided = self.decided.evaluation, self.decided

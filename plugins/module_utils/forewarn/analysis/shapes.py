@@ -338,7 +338,17 @@ class Reader:
         leaf, value = leaves[not_before, now]
         self.vocabulary.want(leaf)
         self.vocabulary.cut(leaf, "eq", value)
-        return frozenset(leaf.dims) | frozenset(("notice",) if not_before or first[0] else ())
+        if not self._asks_not_before(left, right):
+            return frozenset(leaf.dims)
+        self.vocabulary.want(notice)
+        return frozenset((*leaf.dims, *notice.dims))
+
+    def _asks_not_before(self, *forms: Form) -> bool:
+        """Tell whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""
+        return any(
+            _is_field(form, "event", "NotBefore") or self._asks_not_before(*parts(form))
+            for form in map(self.resolved, forms)
+        )
 
     def _sum(self, form: Form) -> tuple[int, int, int] | None:
         """Return how often NotBefore and now are in a sum, and the rest of it."""
@@ -361,6 +371,10 @@ class Reader:
 
 _NOW = Leaf("timestamp", ("now",), "now")
 _ERROR = Term("lit", name="error")
+
+
+def _is_field(form: Form, record: str, name: str) -> bool:
+    return bool(form[0] == "field" and form[4][0] == "var" and form[4][4] == record and form[5] == name)
 
 
 def _is_form(item: Any) -> bool:

@@ -162,24 +162,37 @@ class Space:
         if "count" in self.by_name:
             result &= ~(self.having("place", "further down") & self.having("count", 1))
             result &= ~self._too_many_names()
-        for name in self.by_name:
-            if name.startswith("names:"):
-                if name[6:] == name[6:].swapcase():
-                    listed = self.having("place", "leader", "further down") & self.having("vm.name", name[6:])
-                    result &= ~(listed & self.having(name, False))
-                result &= ~(
-                    self.having("vm.name", name[6:]) & self.having("place", "not listed") & self.having(name, True)
-                )
+        asked = [name for name in self.by_name if name.startswith("names:")]
+        for value in self.by_name["vm.name"].values if "place" in self.by_name else ():
+            if value.concrete is MISSING:
+                continue
+            mine, itself = self._spellings(value.concrete), self.having("vm.name", value.concrete)
+            listed = itself & self.having("place", "leader", "further down")
+            some = twice = 0
+            for name in mine:
+                held = self.having(name, True)
+                some, twice = some | held, twice | (some & held)
+            result &= ~(itself & self.having("place", "not listed") & some)
+            result &= ~(listed & twice)
+            if concrete.spelling(value.concrete, dict.fromkeys(asked, False)) is None:
+                result &= ~(listed & ~some)
         return result
+
+    def _spellings(self, vm: str) -> list[str]:
+        """Return the dimensions that ask for a VM in Resources, however they spell its name."""
+        return [name for name in self.by_name if name.startswith("names:") and name[6:].lower() == vm.lower()]
 
     def _too_many_names(self) -> int:
         """Return the classes whose Resources name more VMs than there are."""
         at_least = [self.all]  # at_least[n]: n of the asked-for names, or more, are among Resources
-        me = [name[6:] for name in self.by_name if name.startswith("names:")]
-        for name in me:
-            held = self.having("names:" + name, True)
-            at_least = [one | (fewer & held) for one, fewer in zip([*at_least, 0], [self.all, *at_least])]
-        listed = self.having("place", "leader", "further down") & ~self.having("vm.name", MISSING, *me)
+        for name in self.by_name:
+            if name.startswith("names:"):
+                held = self.having(name, True)
+                at_least = [one | (fewer & held) for one, fewer in zip([*at_least, 0], [self.all, *at_least])]
+        listed = self.having("place", "leader", "further down") & ~self.having("vm.name", MISSING)
+        for value in self.by_name["vm.name"].values if "vm.name" in self.by_name else ():
+            for name in () if value.concrete is MISSING else self._spellings(value.concrete):
+                listed &= ~(self.having("vm.name", value.concrete) & self.having(name, True))  # it is one of them
         result = 0
         for place, value in enumerate(self.by_name["count"].values):
             count = value.concrete

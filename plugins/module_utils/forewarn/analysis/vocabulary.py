@@ -27,6 +27,7 @@ _RANGES: Mapping[str, tuple[Any, Any]] = {
     "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
 }
 _FIRST_NOW, _LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
+_VM_NAME = "vm_0"  # of a VM that no policy names
 _MAY_LACK = ("zone", "scale_set", "fault_domain")  # facts that not every VM has
 
 
@@ -220,8 +221,11 @@ class Vocabulary:
             return texts(known, spec.texts, False, literal=False, other=False)
         if name == "event.EventId":
             return texts((), spec.texts, None)
+        if name == "vm.name":  # whether it is one of the names that Resources is asked for makes a difference
+            asked = {one[6:] for one in self.specs if one.startswith("names:")}
+            return texts((), spec.texts | asked, False, name=_VM_NAME)
         absent_is_normal = name.startswith("tag:") or name == "event.Description" or name[3:] in _MAY_LACK
-        return texts((), spec.texts, absent_is_normal, name="vm_0" if name == "vm.name" else "Other")
+        return texts((), spec.texts, absent_is_normal)
 
     def _ordered(self, name: str, spec: _Spec) -> tuple[Value, ...]:
         low, high, unit = {
@@ -245,10 +249,10 @@ class Vocabulary:
     def _cuts(self, name: str) -> set[Any]:
         """Return the cuts of a dimension, with those of all that it is compared with, and their bounds."""
         cuts: set[Any] = set()
-        if name == "count":  # so that each class has room for those who must be listed, or not
-            named = sum(1 for one in self.specs if one.startswith("names:"))
-            cuts |= set(range(2, named + 3 if named or "place" in self.specs else 2))
         for peer in self.group(name):
+            if peer == "count":  # so that each class has room for those who must be listed, or not
+                named = sum(1 for one in self.specs if one.startswith("names:"))
+                cuts |= set(range(2, named + 3 if named or "place" in self.specs else 2))
             cuts |= self._spec(peer).cuts
             if peer.startswith("params."):
                 low, high = self._range(self.params[peer[7:]])

@@ -76,9 +76,9 @@ def analysed(work: Any) -> Any:
     try:
         return work()
     except AnalysisError as error:
-        raise ForewarnError(
-            f"internal error: {error}", "Please report it with the policies; nothing was proven."
-        ) from error
+        defect = ForewarnError(f"internal error: {error}", "Please report it with the policies; nothing was proven.")
+        defect.exit_code = 70  # of forewarn, not of what it was given
+        raise defect from error
 
 
 def parameters(given: Sequence[str], declared: dict[str, str]) -> dict[str, Any]:

@@ -85,7 +85,8 @@ def tested_by(test: Path) -> list[Path]:
     home = test.parent.parent if test.parent.name == _TEST_DIRECTORY else test.parent
     match = _TEST_NAME.fullmatch(test.name)
     if match and match.group("policy") is None:  # tests.yml
-        return [file for file in sorted(home.glob("*")) if file.suffix in _SUFFIXES and not is_test(file)]
+        beside = (file for file in sorted(home.glob("[!.]*")) if file.suffix in _SUFFIXES and not file.is_dir())
+        return [file for file in beside if not is_test(file)]
     name = match.group("policy") if match else test.stem
     return [file for file in (home / (name + suffix) for suffix in _SUFFIXES) if os.path.isfile(file)]  # noqa: PTH113 - likewise
 

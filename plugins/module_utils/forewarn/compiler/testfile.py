@@ -123,7 +123,7 @@ class _Reader:
             if not found:
                 message = "the policy that these tests are about is not beside them"
                 self.file.add("test-policy", message, self.root, "name it: policies: [FILE.yml]")
-            return tuple(found)
+            return tuple({policy.resolve(): policy for policy in reversed(found)}.values())[::-1]  # links once
         result = []
         for item in listed.items:
             policy = self.path.parent / (text(item) or "")
@@ -132,7 +132,7 @@ class _Reader:
                     "test-policy", f"there is no policy file {policy}", item, "paths are relative to this file"
                 )
             result.append(policy)
-        return tuple(result)
+        return tuple({policy.resolve(): policy for policy in reversed(result)}.values())[::-1]
 
     def cases(self) -> tuple[Case, ...]:
         common = _data(self.root.get("input"))

@@ -197,7 +197,8 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
     """Return what became of each rule in the search that decides."""
     roots = view.roots(event, policy.params)
     tried: dict[int, bool | EvaluationError] = {}
-    policy.program.answer(roots, lambda match, met: tried.update({match.index: met}))
+    if policy.doubt(event) is None:  # otherwise no rule is asked
+        policy.program.answer(roots, lambda match, met: tried.update({match.index: met}))
     rules = []
     for match in policy.program.every:
         condition = match.data["condition"]

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When nobody reads the log of a runner any more, it ends, and so do its hooks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
+from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
+from tools.waiting import wait_until
+
+POLICY = """
+name: web
+rule:
+  match:
+    - id: all
+      output: approve
+      prepare: [{run: [/bin/sh, -c, 'echo $$ > PID; exec sleep 60']}]
+      recover: [{run: [/bin/true]}]
+"""
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_hooks_end_with_the_runner_when_nobody_reads_its_log(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    pid_file = tmp_path / "pid"
+    (tmp_path / "web.yml").write_text(POLICY.replace("PID", str(pid_file)))
+    artifact = tmp_path / "policy.json"
+    artifact.write_text(json.dumps(compile_policies([tmp_path / "web.yml"]).artifact))
+    with EmulatorServer(vms=["web_0"], settings=Settings()) as server, EmulatorClient(server.url) as emulator:
+        emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
+        environ = {**os.environ, "FOREWARN_ENDPOINT": server.vm_endpoint("web_0")}
+        command = [sys.executable, "-m", "forewarn.cli.main", "run", "--artifact", str(artifact)]
+        options = ["--state", str(tmp_path / "state"), "--vm-name", "web_0"]
+        with subprocess.Popen([*command, *options], env=environ, stdout=subprocess.PIPE) as runner:
+            try:
+                wait_until(lambda: pid_file.exists() and pid_file.read_text().strip(), what="the hook runs")
+                hook = int(pid_file.read_text())
+                assert runner.stdout
+                runner.stdout.close()
+                emulator.schedule("Freeze", ["web_0"], notice_seconds=300)  # about which the log has a line
+                assert runner.wait(20) == 141
+                assert not _lives(hook)
+            finally:
+                runner.kill()

@@ -1,0 +1,222 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What verify, diff and the tests of policies say is true: odd names, hooks, parameters, files and documents."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.analysis.coverage import find_gaps
+from forewarn.analysis.diff import compare
+from forewarn.analysis.finding import Finding
+from forewarn.analysis.reading import read
+from forewarn.analysis.recordings import read_lines
+from forewarn.analysis.verify import verify
+from forewarn.cli.main import main
+from forewarn.compiler.policyfile import load_policies
+from forewarn.compiler.policytest import run_tests
+from forewarn.events import DocumentError, parse_document
+
+HEAD = "name: {name}\nrule:\n  match:\n"
+REST = "    - {id: rest, output: hold}\ninvariants:\n  - {name: nothing is approved, expression: decision == hold}\n"
+
+
+def loaded(directory: Path, text: str, name: str = "p") -> Any:
+    path = directory / f"{name}.yml"
+    path.write_text(text.replace("{name}", name))
+    return load_policies([path])
+
+
+def found(directory: Path, text: str, **options: Any) -> list[Finding]:
+    return list(verify(read(loaded(directory, text), **options)).findings)
+
+
+def codes(findings: list[Finding]) -> set[str]:
+    return {one.code for one in findings if one.severity != "note"}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "'vm_0' in event.Resources && !affects_me",
+        "!('vm_1' in event.Resources) && size(event.Resources) == 2",
+        "'web_0' in event.Resources && affects_me && size(event.Resources) == 1",
+        "'a' in event.Resources && 'b' in event.Resources && event.DurationInSeconds > size(event.Resources)",
+        "'a' in event.Resources && size(event.Resources) == 1",
+        "!('7' in event.Resources) && vm.name == '7'",
+        "now - (event.NotBefore - event.NotBefore) < timestamp('2050-01-01T00:00:00Z')",
+        "event.NotBefore > event.NotBefore + (now - timestamp('2050-01-01T00:00:00Z'))",
+    ],
+)
+def test_what_is_approved_is_seen(tmp_path: Path, condition: str) -> None:
+    text = HEAD + f'    - {{id: some, condition: "{condition}", output: approve}}\n' + REST
+    assert "invariant-violated" in codes(found(tmp_path, text))
+    assert "unsatisfiable-rule" not in codes(found(tmp_path, text))
+
+
+def test_a_rule_about_the_absence_of_a_vm_is_not_shadowed(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + "    - {id: one, condition: \"'vm_1' in event.Resources\", output: hold}\n    - {id: all, output: approve}\n"
+    )
+    assert "shadowed-rule" not in codes(found(tmp_path, text))
+
+
+def test_a_vm_is_one_in_whatever_case(tmp_path: Path) -> None:
+    condition = "vm.name == 'web_0' && !affects_me && 'WEB_0' in event.Resources"
+    findings = found(tmp_path, HEAD + f'    - {{id: odd, condition: "{condition}", output: approve}}\n' + REST)
+    assert codes(findings) == {"unsatisfiable-rule"}
+
+
+def test_a_limit_on_one_side_of_a_time(tmp_path: Path) -> None:
+    text = (
+        "name: p\nparams:\n"
+        "  - {name: due, type: timestamp, default: '2026-06-01T00:00:00Z', min: '2025-01-01T00:00:00Z'}\n"
+        "rule:\n  match:\n"
+        "    - {id: early, condition: now < params.due, output: hold}\n    - {id: late, output: approve}\n"
+    )
+    assert found(tmp_path, text) == []
+
+
+def test_a_group_takes_only_what_its_rules_take(tmp_path: Path) -> None:
+    text = (
+        HEAD + "    - id: group\n      rule:\n        match:\n"
+        '          - {id: freeze, condition: event.EventType == "Freeze", output: hold}\n'
+        '    - {id: first, condition: event.EventType == "Reboot", output: approve}\n'
+        '    - {id: second, condition: event.EventType == "Reboot", output: hold}\n    - {id: rest, output: hold}\n'
+    )
+    (dead,) = [one for one in found(tmp_path, text) if one.code == "shadowed-rule"]
+    assert dead.rule == "second"
+    assert "first before it takes" in dead.message
+
+
+def test_a_group_that_nobody_approves_has_no_follower_that_does(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + "    - {id: drain, output: approve, approver: any, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
+    )
+    assert "follower-approves" not in codes(found(tmp_path, text))
+
+
+def test_one_policy_that_asks_for_the_leader_is_enough(tmp_path: Path) -> None:
+    for name, more in (("a", ", approver: any"), ("b", "")):
+        (tmp_path / f"{name}.yml").write_text(f"name: {name}\nrule: {{match: [{{id: r, output: approve{more}}}]}}\n")
+    findings = verify(read(load_policies([tmp_path / "a.yml", tmp_path / "b.yml"]))).findings
+    assert "follower-approves" not in codes(list(findings))
+
+
+@pytest.mark.parametrize(
+    ("condition", "arguments", "params"),
+    [
+        ("!('other' in vm.tags)", [], {}),
+        (
+            "event.DurationInSeconds < params.limit && event.DurationInSeconds > 30",
+            ["--param", "limit=60"],
+            {"limit": 60},
+        ),
+    ],
+)
+def test_a_finding_is_repeated_by_its_command_and_its_test(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], condition: str, arguments: list[str], params: dict[str, Any]
+) -> None:
+    text = (
+        "name: p\nparams: [{name: limit, type: int, default: 9}]\nrule:\n  match:\n"
+        f'    - {{id: some, condition: "{condition}", output: approve}}\n' + REST
+    )
+    (finding,) = [one for one in found(tmp_path, text, params=params) if one.code == "invariant-violated"]
+    assert finding.case is not None
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps(finding.case["event"]))
+    main(["policy", "explain", "--policy", str(tmp_path / "p.yml"), "--event", str(event), "--json", *finding.explain])
+    (explained,) = json.loads(capsys.readouterr().out)["explanations"]
+    assert explained["decision"]["output"] == finding.case["decision"]["output"] == "approve"
+    tests = tmp_path / "p.test.yml"
+    tests.write_text(json.dumps({"section": [{"name": "s", "tests": [dict(finding.case["test"])]}]}))
+    run = run_tests([tests])
+    assert (run.failed, run.findings, len(run.results)) == ([], [], 1)
+
+
+def test_a_command_names_the_version(tmp_path: Path) -> None:
+    path = tmp_path / "p.yml"
+    path.write_text("name: p\nrule: {match: [{id: r, output: approve, prepare: [{run: [/bin/a]}]}]}\n")
+    findings = verify(read(load_policies([path], "2019-08-01"))).findings
+    assert findings
+    assert all(one.explain[-2:] == ("--api-version", "2019-08-01") for one in findings if one.case is not None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{run: [/bin/a, b c]}", "{run: [/bin/a, b, c]}"),
+        ("{http: 'https://x.example/y'}", "{http: 'https://x.example/y', bearer: {file: /etc/token}}"),
+        (
+            "{http: 'https://x.example/y', bearer: {file: /etc/one}}",
+            "{http: 'https://x.example/y', bearer: {credential: two}}",
+        ),
+        ("{run: [/bin/a], retry: {delay: 1000000s}}", "{run: [/bin/a], retry: {delay: 1000001s}}"),
+    ],
+)
+def test_another_hook_is_a_change(tmp_path: Path, old: str, new: str) -> None:
+    rule = HEAD + "    - {id: r, output: approve, prepare: [HOOK], recover: [HOOK]}\n"
+    before, after = (loaded(tmp_path, rule.replace("HOOK", hook)) for hook in (old, new))
+    assert compare(before, after).verdict != "no-change"
+
+
+def test_events_that_no_rule_is_asked_about_cover_no_branch(tmp_path: Path) -> None:
+    (tmp_path / "p.yml").write_text(
+        "name: p\nrule:\n  match:\n"
+        "    - {id: brief, condition: event.DurationInSeconds < 9, output: hold}\n    - {id: rest, output: hold}\n"
+    )
+    tests = tmp_path / "p.test.yml"
+    tests.write_text(
+        "section:\n  - name: s\n    tests:\n"
+        "      - {name: t, input: {event: {EventType: Unheard, DurationInSeconds: 1}}, output: hold}\n"
+    )
+    (gaps,) = find_gaps(run_tests([tests]).tested)
+    assert ("brief", "true") in {(gap.rule, gap.branch) for gap in gaps.gaps}
+
+
+@pytest.mark.parametrize("listed", ["[p.yml, p.yml]", "[p.yml, ./p.yml]", "[p.yml, link.yml]"])
+def test_a_policy_that_is_listed_twice_is_tested_once(tmp_path: Path, listed: str) -> None:
+    (tmp_path / "p.yml").write_text("name: p\nrule: {match: [{id: r, output: hold}]}\n")
+    (tmp_path / "link.yml").symlink_to("p.yml")
+    tests = tmp_path / "x.test.yml"
+    tests.write_text(
+        f"policies: {listed}\nsection:\n  - name: s\n    tests:\n"
+        "      - {name: t, input: {event: {EventType: Freeze}}, output: hold}\n"
+    )
+    assert len(run_tests([tests]).results) == 1
+
+
+def test_tests_of_a_directory_are_about_what_it_stands_for(tmp_path: Path) -> None:
+    (tmp_path / "p.yml").write_text("name: p\nrule: {match: [{id: r, output: hold}]}\n")
+    (tmp_path / ".draft.yml").write_text("name: draft\nrule: {match: [{id: r, output: approve}]}\n")
+    (tmp_path / "old.yml").mkdir()
+    (tmp_path / "tests.yml").write_text(
+        "section:\n  - name: s\n    tests:\n      - {name: t, input: {event: {EventType: Freeze}}, output: hold}\n"
+    )
+    run = run_tests([tmp_path / "tests.yml"])
+    assert [covered.policy for covered in run.coverage] == ["p"]
+
+
+def test_a_recording_tells_true_from_one() -> None:
+    event = {"EventId": "A", "EventType": "Freeze", "Resources": ["x"], "EventStatus": "Scheduled"}
+    lines = [{"DocumentIncarnation": 1, "Events": [{**event, "DurationInSeconds": value}]} for value in (1, True)]
+    stream = io.BytesIO("\n".join(map(json.dumps, lines)).encode())
+    records = list(read_lines(stream, "x", "2020-07-01", lambda where, what: pytest.fail(f"{where}: {what}")))
+    assert [bool(one.document and one.document.events[0].problems) for one in records] == [False, True]
+
+
+def test_a_field_that_is_there_twice_is_a_doubt() -> None:
+    event = (
+        '{"EventId": "A", "EventType": "Reboot", "EventType": "Freeze", "Resources": ["x"], "EventStatus": "Scheduled"}'
+    )
+    (parsed,) = parse_document(f'{{"DocumentIncarnation": 1, "Events": [{event}]}}').events
+    assert parsed.problems == ("EventType is there more than once",)
+    with pytest.raises(DocumentError, match="Events more than once"):
+        parse_document('{"DocumentIncarnation": 1, "Events": [], "Events": []}')
