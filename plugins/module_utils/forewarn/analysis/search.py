@@ -293,8 +293,8 @@ class Search:
 
     def _followers(self) -> Iterator[Found]:
         several = without(self.space.all, self.space.having("count", 1))
-        several = without(several, self._approved_with(approver="leader"))  # the most careful wish of several counts
-        several = without(several, self._approved_with(group="hold") & self._prepared())  # nobody approves these
+        several = without(several, self._approved_with("approver", "leader"))  # the most careful wish of several counts
+        several = without(several, self._approved_with("group", "hold") & self._prepared())  # nobody approves these
         for policy in self.decided.policies:
             for region in policy.regions:
                 match = region.match
@@ -309,9 +309,8 @@ class Search:
                 hint = "leave out 'approver', or let the rule ask for size(event.Resources) == 1"
                 yield from self.shown(at_rule("follower-approves", "warning", policy, match, message, hint), taken)
 
-    def _approved_with(self, **wish: str) -> int:
-        """Return the classes that some rule approves with a wish, which is the default of its key."""
-        ((key, default),) = wish.items()
+    def _approved_with(self, key: str, default: str) -> int:
+        """Return the classes that some rule approves with the default of a key."""
         classes = 0
         for policy in self.decided.policies:
             for region in policy.regions:
