@@ -161,3 +161,16 @@ def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tm
     story.go(4)
     assert story.count("start", name="undrain") == 1
     assert story.instance.parts.conductor.lives == []
+
+
+def test_an_event_that_has_changed_and_was_approved_meanwhile_is_approved_once(tmp_path: Path) -> None:
+    story = Story(tmp_path, DRAIN, [("web", [match("plain")])])
+    event = story.schedule()
+    story.world.post_fault = "failed"
+    story.go(4)
+    story.world.post_fault = None
+    story.world.change(event, event_type="Redeploy")
+    heal = restarted(story, 1)
+    heal()
+    story.go(40)
+    assert story.count("post", result="taken") == 1

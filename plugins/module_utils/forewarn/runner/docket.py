@@ -103,15 +103,25 @@ class Docket:
             if life.listed and life.drill == self.drill:
                 stays = found.setdefault(life.event.key, life)
                 if stays is not life:  # the runner before ended when it had just found the other again
-                    stays.take_over(life)
-                    self._conductor.supersede(life)
+                    self._merge(stays, life)
         self.tracker.restore(list(found.values()), last_poll)
 
     def adopt(self, life: Life) -> None:
         """Take up a life that could not be read at the start. No hook was started since: there was no journal."""
-        began = self.tracker.replace(life)
-        if began is not None:
-            self._conductor.supersede(began)
+        known = self.tracker.life_of(life.event.key)
+        if known is None:
+            self.tracker.restore([life], None)
+            return
+        stays, other = sorted((life, known), key=first)
+        self._merge(stays, other)
+        self.tracker.replace(stays)
+
+    def _merge(self, stays: Life, other: Life) -> None:
+        """Go on with one of two lives of the same event."""
+        if stays.changed_since(other):
+            self._conductor.content_changed(stays)
+        stays.take_over(other)
+        self._conductor.supersede(other)
 
     def process(self, document: Document, vm: Vm) -> list[list[Event]]:
         """Take in the document as it is now; return the events to approve now, grouped by request."""

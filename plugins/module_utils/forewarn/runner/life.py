@@ -96,8 +96,17 @@ class Life:
         self.revision += changed
         return changed
 
+    def changed_since(self, later: Life) -> bool:
+        """Note the content by which another life of the same event goes; return whether it is another than before."""
+        changed, self.content = later.content != self.content, later.content
+        self.revision += changed
+        return changed
+
     def take_over(self, later: Life) -> None:
-        """Take over what is known of the event from a life that was begun while this one could not be read."""
+        """Take over what is known of the event from a life that was begun while this one could not be read.
+
+        What was approved of another content counts for nothing: see ``changed_since``.
+        """
         self.event, self.last_seen = later.event, later.last_seen
         self.approvals += later.approvals
         self.approved_at = later.approved_at or self.approved_at

@@ -15,7 +15,7 @@ from ..imds.retry import RetryPolicy
 from ..policy.approval import Standing
 from ..policy.decision import APPROVE, Decision
 from .clocks import Clocks, Stamp
-from .life import CALLED_OFF, FINISHED, UNSEEN, Life, first
+from .life import CALLED_OFF, FINISHED, UNSEEN, Life
 from .poller import is_due
 
 # An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;
@@ -111,21 +111,17 @@ class Tracker:
                 tracked.approved_at = now - self._clocks.since(life.approved_at)
             self._tracked[life.event.key] = tracked
 
-    def replace(self, life: Life) -> Life | None:
-        """Take up one more life. Where there is another of the same event, ``first`` of them stays: return the other.
+    def life_of(self, key: str) -> Life | None:
+        """Return the life of a listed event by ``Event.key``, None if there is none."""
+        tracked = self._tracked.get(key)
+        return None if tracked is None else tracked.life
 
-        Nothing is done for it until the next document has confirmed it.
-        """
-        tracked = self._tracked.get(life.event.key)
-        if tracked is None:
-            self.restore([life], None)
-            return None
-        stays, other = sorted((life, tracked.life), key=first)
-        stays.take_over(other)
-        self.restore([stays], None)
-        self._tracked[stays.event.key].last_seen = tracked.last_seen
-        stays.confirmed = False
-        return other
+    def replace(self, life: Life) -> None:
+        """Go on with this life of a listed event. Nothing is done for it until the next document has confirmed it."""
+        before = self._tracked[life.event.key]
+        self.restore([life], None)
+        self._tracked[life.event.key].last_seen = before.last_seen
+        life.confirmed = False
 
     def _retry(self) -> RetryPolicy:
         return RetryPolicy(clock=self._clock)
