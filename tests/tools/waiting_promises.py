@@ -36,6 +36,7 @@ class NobodyWaits:
         self._read = 0
         self._cause_at = 0.0
         self._trouble = False
+        self._hidden = False  # the journal is away when this runner starts: what it finds later waits for a document
         self._ended: dict[int, bool] = {}  # uid -> whether a runner took in its end
         self._latest: dict[tuple[object, ...], int] = {}  # hook -> uid of its latest attempt
 
@@ -53,6 +54,8 @@ class NobodyWaits:
                     raise BrokenPromise(f"the end of a hook is taken in at once: {entry}")
             if entry.kind in CAUSES or (entry.kind == "commit" and self._trouble):
                 self._cause_at = entry.at
+            if entry.kind in ("hidden", "kill"):
+                self._hidden = entry.kind == "hidden"
             if entry.kind in ("commit", "trouble", "run"):
                 self._trouble = entry.kind == "trouble"
             if entry.kind in ("driven", "kill"):
@@ -65,7 +68,7 @@ class NobodyWaits:
         self._latest[hook] = fields["uid"]
         self._ended[fields["uid"]] = False
         again = before is not None and self._ended[before]  # after a pause, which is not judged here
-        if not self.driven or again or fields["name"] in _AT_AN_AGE:
+        if not self.driven or self._hidden or again or fields["name"] in _AT_AN_AGE:
             return
         self.judged += 1
         if entry.at - self._cause_at > LATE_SECONDS:
