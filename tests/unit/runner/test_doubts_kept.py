@@ -100,3 +100,39 @@ def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
     assert file.exists()
     assert journal.doubt("e"), "nobody has seen to it"
     journal.close()
+
+
+def test_what_an_unreadable_directory_names_is_held_though_its_record_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record may be whole and an older one: only the file about it tells."""
+    story = Story(tmp_path, [("web", [PLAIN])], [("web", [match("later", "hold")])])
+    story.world.generation = 1
+    story.start()
+    event, other = story.schedule(), story.schedule()
+    story.go(3)
+    story.stop()
+    file = doubted(tmp_path, event.lower())
+    listdir = os.listdir
+
+    def fails(path: Any = ".") -> Any:
+        if str(path) == str(file.parent):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return listdir(path)
+
+    story.world.generation = 0
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", fails)
+        story.start()
+        story.world.unreadable = frozenset([other.lower()])  # nor does the document tell all
+        story.go(5)
+        assert story.count("post") == 0
+    story.world.unreadable = frozenset()
+    assert listdir(file.parent) == [file.name], "what may be lost is not what is lost"
+    story.go(90)
+    approved = {each for entry in story.world.ledger if entry.kind == "post" for each in entry.fields["ids"]}
+    assert approved == {other}
+    file.unlink()
+    story.go(90)
+    approved = {each for entry in story.world.ledger if entry.kind == "post" for each in entry.fields["ids"]}
+    assert approved == {event, other}

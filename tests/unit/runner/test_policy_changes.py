@@ -154,6 +154,12 @@ def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_
 # Policies that cannot be asked
 
 
+def silent(client: WorldClient, patience_seconds: float = 0.0) -> Any:
+    """Do not say who the VM is."""
+    client.paid = False
+    raise PassingFault("no answer", "", kind=TIMEOUT)
+
+
 @pytest.mark.parametrize("unreadable", [False, True])
 def test_a_field_that_cannot_be_read_forgets_no_recovery(tmp_path: Path, unreadable: bool) -> None:
     story = Story(tmp_path, AFTER)
@@ -178,12 +184,7 @@ def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(
     story.go(3)
     story.stop()
     if unknown:
-
-        def instance(self: WorldClient, patience_seconds: float = 0.0) -> Any:
-            self.paid = False
-            raise PassingFault("no answer", "", kind=TIMEOUT)
-
-        monkeypatch.setattr(WorldClient, "instance", instance)
+        monkeypatch.setattr(WorldClient, "instance", silent)
     story.start()
     story.go(3)
     story.world.model.start(event)
@@ -207,12 +208,7 @@ def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(
     story.world.model.finish(event)
     with monkeypatch.context() as patch:
         if unknown:
-
-            def instance(self: WorldClient, patience_seconds: float = 0.0) -> Any:
-                self.paid = False
-                raise PassingFault("no answer", "", kind=TIMEOUT)
-
-            patch.setattr(WorldClient, "instance", instance)
+            patch.setattr(WorldClient, "instance", silent)
         story.start()
         story.go(1)
     later = story.schedule(start_on="any_approval")

@@ -75,6 +75,11 @@ class Doubts:
         self._look()
 
     @property
+    def unread(self) -> bool:
+        """Whether the directory could not be read yet, so that any event may be meant."""
+        return self._unread in self._doubts
+
+    @property
     def _unread(self) -> str:
         """What stands for all of them as long as the directory cannot be read."""
         return os.path.join(self._directory, DIRECTORY)  # noqa: PTH118 - as above
@@ -113,7 +118,7 @@ class Doubts:
         """Write what could not be written; return those whose files somebody has removed."""
         if not self._doubts:
             return []
-        if self._unread in self._doubts:
+        if self.unread:
             del self._doubts[self._unread]
             self._doubts = {**{doubt.file: doubt for doubt in read(self._directory)}, **self._doubts}
             self._look()

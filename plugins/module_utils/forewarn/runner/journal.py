@@ -173,6 +173,8 @@ class Journal:
         What was kept of it is damaged or has gone missing, and nobody has seen to that yet.
         """
         reason = self._doubts.reason(key)
+        if self._doubts.unread:  # it may be named there
+            return reason
         return None if reason is None or (key in self._before and key not in self._doubts.keys) else reason
 
     def listed(self, keys: Iterable[str]) -> None:
@@ -184,6 +186,8 @@ class Journal:
 
         That is written down, since after a restart their own records look like those of an earlier run.
         """
+        if self._doubts.unread:  # every event is held until it is known whether anything was lost
+            return
         new = frozenset(keys) - self._before - self._doubts.keys
         reason = "something was lost before, and it is not known of which events"
         self._lose(Loss(key, None, reason, "") for key in sorted(new))

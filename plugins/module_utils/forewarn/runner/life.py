@@ -100,6 +100,7 @@ class Life:
         """Note the content by which another life of the same event goes; return whether it is another than before."""
         changed, self.content = later.content != self.content, later.content
         self.revision += changed
+        self.event = later.event
         return changed
 
     def take_over(self, later: Life) -> None:
@@ -107,7 +108,7 @@ class Life:
 
         What was approved of another content counts for nothing: see ``changed_since``.
         """
-        self.event, self.last_seen = later.event, later.last_seen
+        self.last_seen = later.last_seen
         self.approvals += later.approvals
         self.approved_at = later.approved_at or self.approved_at
         self.unanswered = self.unanswered or later.unanswered
