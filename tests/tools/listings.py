@@ -69,6 +69,7 @@ class Listing:
     asked: list[tuple[int, Stage]] = field(default_factory=list)
     planned: list[tuple[int, Stage]] = field(default_factory=list)  # less what never began, nor is asked for
     latest: list[Stage] = field(default_factory=list)  # what they asked for last before it started
+    in_journal: tuple[list[tuple[int, Stage]], list[Stage]] = ([], [])  # ``planned`` and ``latest`` as it has them
     steady: bool = True  # they have asked for the same all the time, for the same content
     entered: set[tuple[int, Stage]] = field(default_factory=set)  # stages of which a hook was started in their own time
     begun: set[tuple[int, str]] = field(default_factory=set)  # prepare hooks, by version, whose start is in the journal
@@ -92,6 +93,15 @@ class Listing:
         self.asked += [each for each in now if each not in self.asked]
         self.planned = [each for each in self.planned if each in now or self._has_begun(*each)]
         self.planned += [each for each in now if each not in self.planned]
+
+    def keep(self) -> None:
+        """Note that what was asked for is in the journal."""
+        self.kept, self.start_known = True, self.started
+        self.in_journal = self.planned, self.latest
+
+    def forget(self) -> None:
+        """Go back to what the journal has: a runner that is killed takes with it what it was asked for since."""
+        self.planned, self.latest = self.in_journal
 
     def _has_begun(self, version: int, stage: Stage) -> bool:
         return any((version, name) in self.begun for name in stage.prepare)

@@ -90,6 +90,7 @@ class Judge:
     def _kill(self, at: float) -> None:
         self.kills += 1
         for listing in self.everything():
+            listing.forget()
             listing.taken = [(when, known) for when, known in listing.taken if known]
             listing.started = listing.start_known or (listing.drill and listing.started)  # drills do not come back
             for attempt in listing.every():
@@ -152,7 +153,7 @@ class Judge:
         self._just_gone.clear()
         for listing in self.everything():
             listing.taken = [(when, True) for when, _known in listing.taken]
-            listing.start_known, listing.kept = listing.started, True
+            listing.keep()
             for attempt in listing.every():
                 if not attempt.interrupted:
                     attempt.journaled = attempt.pid_kept = True
