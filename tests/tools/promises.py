@@ -403,7 +403,7 @@ class Judge:
         self.demand(not listing.started, "no approval of what has started", *about)
         self.demand(listing.not_before is None or wall < listing.not_before, "no approval after NotBefore", *about)
         self.demand(listing.place is not None or profile.witness, "no approval of what does not affect this VM", *about)
-        self.demand(at - listing.seen_at >= profile.after, "no approval before the policies approve", *about)
+        self.demand(at - listing.seen_at >= profile.after - _TINY, "no approval before the policies approve", *about)
         self.demand(len(listing.resources) == 1 or not profile.holds_groups, "no approval for a held group", *about)
         if all(stage.approver == "leader" for stage in profile.stages) and listing.place:
             waited = at - listing.changed_at
