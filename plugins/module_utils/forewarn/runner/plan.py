@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from ..policy.decision import APPROVE, HOLD, Verdict
@@ -84,10 +85,7 @@ class Run:
     @property
     def exhausted(self) -> bool:
         """Whether it is not tried again."""
-        limit = self._retry.get("attempts")
-        if limit is None and self.on_failure == APPROVE and self.phase == PREPARE and "retry" not in self.hook:
-            limit = 1  # its failure is accepted
-        return limit is not None and self.failures >= limit
+        return self.failures >= _limit(self.hook, accepted=self.on_failure == APPROVE and self.phase == PREPARE)
 
     @property
     def failing(self) -> bool:
@@ -255,6 +253,7 @@ class Plan:
         for stage in self.stages:
             stage.wanted = False
         asked = [self._add(verdict, revision) for verdict in verdicts if verdict.prepare or verdict.recover]
+        self._join_hooks(verdicts, revision)
         self.stages = [stage for stage in self.stages if not stage.wanted and stage.begun]
         self.stages += {id(stage): stage for stage in asked}.values()
         kept = {id(run) for stage in self.stages for run in (*stage.prepare, *stage.recover)}
@@ -280,9 +279,11 @@ class Plan:
         Nothing is prepared then, and what was planned before stays.
         """
         before = len(self.stages)
-        for verdict in verdicts:
-            if verdict.recover and verdict.recover_when == STARTED:
-                self._add(verdict._replace(prepare=()), revision)
+        asking = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == STARTED]
+        for verdict in asking:
+            if verdict.recover:
+                self._add(verdict, revision)
+        self._join_hooks(asking, revision)
         return len(self.stages) != before
 
     def _add(self, verdict: Verdict, revision: int) -> Stage:
@@ -298,15 +299,31 @@ class Plan:
 
     def _run(self, phase: str, verdict: Verdict, hook: Mapping[str, Any], revision: int) -> Run:
         """Return the hook's run: the one there is, if these words were asked for before."""
+        run = self._known(phase, hook, revision)
+        if run is None:
+            run = Run(phase, verdict.policy, verdict.rule, hook, revision)
+            self.runs.append(run)
+        return run
+
+    def _known(self, phase: str, hook: Mapping[str, Any], revision: int) -> Run | None:
         wanted = words(hook)
         for run in self.runs:
             if run.phase == phase and run.words == wanted and (phase == RECOVER or run.revision == revision):
-                if run.status != SUCCEEDED:
-                    run.hook = hook  # it may have another timeout or retry now
                 return run
-        run = Run(phase, verdict.policy, verdict.rule, hook, revision)
-        self.runs.append(run)
-        return run
+        return None
+
+    def _join_hooks(self, verdicts: Sequence[Verdict], revision: int) -> None:
+        """Let each hook have the ``timeout`` and ``retry`` that those who ask for it now agree on."""
+        asked: dict[int, tuple[Run, list[tuple[Mapping[str, Any], float]]]] = {}
+        for verdict in verdicts:
+            for phase, hooks in ((PREPARE, verdict.prepare), (RECOVER, verdict.recover)):
+                for hook in hooks:
+                    run = self._known(phase, hook, revision)
+                    if run is not None and run.status != SUCCEEDED:
+                        limit = _limit(hook, accepted=phase == PREPARE and verdict.on_failure == APPROVE)
+                        asked.setdefault(id(run), (run, []))[1].append((hook, limit))
+        for run, found in asked.values():
+            run.hook = _joined(found)
 
     # Looking at it
 
@@ -469,6 +486,25 @@ def _stage(data: Mapping[str, Any], runs: Sequence[Run]) -> Stage:
         setattr(stage, key, data[key])
     stage.entered = bool(data.get("entered", stage.begun))  # which earlier versions did not keep
     return stage
+
+
+def _limit(hook: Mapping[str, Any], *, accepted: bool) -> float:
+    """Return after how many failures a hook is not tried again; ``accepted``: its failure holds up no approval."""
+    if "retry" not in hook:
+        return 1.0 if accepted else inf
+    limit = (hook["retry"] or {}).get("attempts")
+    return inf if limit is None else float(limit)
+
+
+def _joined(found: Sequence[tuple[Mapping[str, Any], float]]) -> Mapping[str, Any]:
+    """Return one hook for the same one of several rules, each with its ``_limit``: what is most careful of each.
+
+    It has the longest timeout. ``retry: never`` outweighs any other; else the one that tries most often counts.
+    """
+    never = (hook for hook, _limit in found if (hook.get("retry") or {}).get("attempts") == 1)
+    chosen = next(never, max(found, key=lambda each: each[1])[0])
+    longest = max((hook for hook, _limit in found), key=lambda hook: float(hook.get("timeout_seconds", 0.0)))
+    return {**chosen, **{key: longest[key] for key in ("timeout_seconds",) if key in longest}}
 
 
 def _as_seen(status: str) -> str:

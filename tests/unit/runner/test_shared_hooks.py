@@ -1,0 +1,43 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The same hook of two policies, which give it another `retry` or `timeout`: what is most careful counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tools.stories import Story, hook, match
+
+DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
+ONCE = {"retry": {"attempts": 1}}
+
+
+def test_what_one_policy_may_run_once_only_runs_once(tmp_path: Path) -> None:
+    once = ("a", [match("a", prepare=[hook("drain", **ONCE)], recover=["undrain"])])
+    told = Story(tmp_path, [once, ("b", [match("b", **DRAIN)])])
+    told.fail = {"drain"}
+    told.schedule()
+    told.go(20)
+    assert told.count("start", name="drain") == 1
+
+
+def test_a_failure_is_accepted_only_where_each_policy_accepts_it(tmp_path: Path) -> None:
+    patient = hook("drain", retry={"attempts": 4, "delay_seconds": 5})
+    patiently = ("b", [match("b", on_failure="approve", prepare=[patient], recover=["undrain"])])
+    told = Story(tmp_path, [patiently, ("a", [match("a", on_failure="approve", **DRAIN)])])
+    told.fail = {"drain"}
+    told.schedule()
+    told.go(4)
+    assert told.count("start", name="drain") == 1
+    assert told.count("post") == 0, "policy b accepts it after 4 failures"
+
+
+def test_a_hook_has_the_time_that_a_policy_gives_it(tmp_path: Path) -> None:
+    long, short = hook("drain", 120.0), hook("drain", 5.0)
+    told = Story(tmp_path, [("a", [match("a", prepare=[long])]), ("b", [match("b", prepare=[short])])])
+    told.slow = {"drain"}
+    told.schedule()
+    told.go(8)
+    assert told.count("start", name="drain") == 1
