@@ -114,3 +114,16 @@ def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
     story.go(10)
     assert story.count("asked") == 0
     assert story.count("start", drill=True) == 0
+
+
+def test_a_hook_is_tried_again_while_there_is_time_before_the_new_not_before(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a", prepare=["drain"], recover=["undrain"])])])
+    told.fail = {"drain"}
+    event = told.schedule(notice=900.0)
+    told.go(75)  # the next attempt is 60 s away
+    before = told.count("start", name="drain")
+    told.world.move_to(event, told.world.now + 30.0)
+    told.fail = set()
+    told.go(28)
+    assert told.count("start", name="drain") == before + 1
+    assert told.count("post", result="taken") == 1

@@ -275,7 +275,10 @@ class Conductor:
         if life.undecided:
             return
         before_not_before = None if left is None else left + MARGIN_SECONDS
-        due = [] if late else life.plan.due_to_prepare(self._clocks.monotonic(), before_not_before)
+        now = self._clocks.monotonic()
+        if left is not None:  # NotBefore may have been brought forward since it failed
+            life.plan.hasten(now + max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+        due = [] if late else life.plan.due_to_prepare(now, before_not_before)
         for run in due:
             life.obstacle = self._obstacle(life, run, left)
             if life.obstacle:

@@ -358,6 +358,12 @@ class Plan:
                 break  # the next stage waits for this one, but not for what is tried again
         return due
 
+    def hasten(self, latest: float) -> None:
+        """Try prepare hooks that have failed again by the monotonic time ``latest``."""
+        for run in self.of_phase(PREPARE):
+            if run.retry_at is not None:
+                run.retry_at = min(run.retry_at, latest)
+
     def begin(self, run: Run, left_seconds: float | None) -> None:
         """Note that a prepare hook is started ``left_seconds`` before NotBefore."""
         for stage in self.wanted():
