@@ -37,15 +37,16 @@ class Waiting:
             return self._hooks(life, "prepare", running_only=True) or self._recovery(life)
         if life.state == "started":
             return "the event to end"
+        approved = stamp_of(life.data, "approved_at")
+        since = "" if approved is None else f", approved {duration_text(self._clocks.since(approved))} ago"
         if life.state == "approved":
-            approved = stamp_of(life.data, "approved_at")
-            since = "" if approved is None else f", approved {duration_text(self._clocks.since(approved))} ago"
             return f"its start{since}"
         if life.state == "preparing":
             return self._hooks(life, "prepare") or "the runner"
         if life.state == "failed":
             why = failure(life) or self.why_failed(life)
-            return f"nothing: it is not approved, as {why or 'a prepare hook failed'}"
+            why = why or "a prepare hook failed"
+            return f"nothing: it is not approved, as {why}" if approved is None else f"its start{since}; but {why}"
         if life.state in ("seen", "held", "prepared"):
             return self._by_decision(life)
         return f"what state {life.state!r} waits for, which this version does not know"

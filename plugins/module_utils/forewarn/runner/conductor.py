@@ -549,7 +549,8 @@ class Conductor:
         if outcome.result == "succeeded":
             run.end(plans.SUCCEEDED)
         elif run.phase == plans.PREPARE and not (_may_prepare(life) and run.revision == life.revision):
-            run.end(plans.FAILED, outcome.reason)  # it is not asked for any more
+            # It is not asked for any more.
+            run.end(plans.SKIPPED if outcome.result == "ended" else plans.FAILED, outcome.reason)
         elif running.interrupted:
             run.interrupted(outcome.reason)
         else:

@@ -260,10 +260,10 @@ class Plan:
         self.runs = [run for run in self.runs if id(run) in kept]
         for run in self.of_phase(PREPARE):
             asking = [stage for stage in self.stages if stage.wanted and run in stage.prepare]
-            if not asking and run.status == WAITING:
+            if not asking and run.status in (WAITING, FAILED):
                 run.end(SKIPPED, "the policies no longer ask for it")
             elif asking and run.status == SKIPPED:
-                run.wait()
+                run.wait(run.reason if run.failures else "")
             if asking:
                 run.on_failure = APPROVE if all(stage.on_failure == APPROVE for stage in asking) else HOLD
                 if run.status == FAILED and not run.exhausted:
