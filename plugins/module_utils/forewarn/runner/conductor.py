@@ -420,6 +420,8 @@ class Conductor:
         for run in life.plan.due_to_recover(self._clocks.monotonic()):
             # What a drill runs may do less than what a real event needs: that waits for the drill's end.
             needed = self._still_needed_by(life, run) is not None
+            if run.once_only and self._journal.trouble is not None:
+                continue  # nobody could remember that it ran
             if not needed and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
                 self._start(life, run)
         if life.plan.recovered():
@@ -514,8 +516,8 @@ class Conductor:
             self.step(life, states.BEGIN, f"{text} is started")
         fields = {"phase": run.phase, "hook": text, "attempt": run.attempts, "timeout_seconds": round(seconds, 3)}
         self._record("hook-started", life, fields)
-        if not self._journal.commit() and run.phase == plans.PREPARE:
-            run.status = before  # not without the promise that it will be recovered
+        if not self._journal.commit() and (run.phase == plans.PREPARE or run.once_only):
+            run.status = before  # not without the promise that it will be recovered, or runs once only
             run.attempts -= 1
             reason = "it was not started: the journal could not be written"
             self._record("hook-ended", life, {**fields, "result": "not-started", "reason": reason}, failed=True)
