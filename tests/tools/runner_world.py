@@ -35,6 +35,7 @@ from forewarn.runner.clocks import Stamp
 from forewarn.runner.docket import Docket
 from forewarn.runner.executor import ENDED, FAILED, SUCCEEDED, TIMED_OUT, Outcome, Started
 from forewarn.runner.heartbeat import read as read_heartbeat
+from forewarn.runner.heartbeat import vm_name as earlier_vm_name
 from forewarn.runner.hooks import Command
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal import Journal
@@ -611,7 +612,7 @@ def new_runner(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)
         patch.setattr(assembly, "Journal", journal)
-        identity = Identity(client, None, log, clocks.monotonic)
+        identity = Identity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
         equipment = Equipment(clocks, log, directory=directory, requester=requester)
         parts = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
         down = downtime(beat, clocks) if beat else None

@@ -207,3 +207,12 @@ def test_a_reload_that_asks_for_nothing_recovers_what_was_prepared(tmp_path: Pat
     story.go(4.0)
     assert story.count("post") == 1
     story.leave()
+
+
+def test_the_first_reminder_of_another_content_comes_after_a_minute(tmp_path: Path) -> None:
+    story = Story(tmp_path, "plain")
+    story.world.change(story.event, duration=9)
+    story.go(3.0)
+    assert story.count("post", result="taken") == 2
+    story.go(70.0)
+    assert story.count("post", result="taken") == 3

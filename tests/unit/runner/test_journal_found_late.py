@@ -13,6 +13,7 @@ from tools.stories import Story, match
 
 DRAIN = [("web", [match("drain", prepare=["drain"], recover=["undrain"])])]
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
+HELD = [("web", [match("both", "hold", prepare=["drain"], recover=["undrain"])])]
 PLAIN = [("web", [match("plain", "hold")])]
 AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
 BOTH = [
@@ -174,3 +175,36 @@ def test_an_event_that_has_changed_and_was_approved_meanwhile_is_approved_once(t
     heal()
     story.go(40)
     assert story.count("post", result="taken") == 1
+
+
+@pytest.mark.parametrize("what", ["clock-back", "unreadable"])
+def test_nothing_is_done_twice_for_a_content(tmp_path: Path, what: str) -> None:
+    told = Story(tmp_path, [("web", [match("a")])] if what == "clock-back" else HELD)
+    told.world.wall_error = 300.0 if what == "clock-back" else 0.0
+    event = told.schedule(notice=900.0)
+    told.go(3)
+    told.world.wall_error = 0.0
+    told.world.change(event, **({"duration": 9} if what == "clock-back" else {"fields": {"DurationInSeconds": "soon"}}))
+    restarted(told)()
+    told.go(20)
+    if what == "unreadable":
+        told.world.change(event, fields={})
+        told.go(5)
+        assert told.count("start", name="drain") == 1
+    else:
+        assert told.count("post", result="taken") == 2, "once for each content"
+
+
+def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    event = told.schedule(start_on="all_approvals")
+    told.world.model.start(event)
+    told.go(3)
+    heal = restarted(told)
+    told.world.model.finish(event)
+    told.go(5)
+    assert told.count("start", name="start-again") == 1
+    heal()
+    told.go(40)
+    assert told.count("start", name="start-again") == 1
+    assert told.instance.parts.conductor.lives == []

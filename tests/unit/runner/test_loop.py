@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -138,6 +138,9 @@ class Bench:
             Decision(each, self.rule(each, facts), "web-tier", "brief", "a brief freeze", approver=self.approver)
             for each in document.events
         )
+
+    def every_hook(self) -> Sequence[Mapping[str, Any]]:
+        return ()
 
     # signals
 

@@ -216,3 +216,16 @@ def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(
     assert story.instance.parts.conductor.vm_name
     told = {fields["event_id"]: fields["kind"] for _level, line, fields in story.instance.log.lines if line == "impact"}
     assert told == {event: "reboot"}, later
+
+
+def test_a_notify_hook_that_a_reload_brings_is_told_of_the_end(tmp_path: Path) -> None:
+    old, new = ([("web", [match("a", "hold", notify=[hook(name)])])] for name in ("old", "new"))
+    told = Story(tmp_path, old, new)
+    event = told.schedule()
+    told.go(3)
+    told.reload()
+    told.go(3)
+    before = len(told.world.hooks)
+    told.world.model.cancel(event)
+    told.go(3)
+    assert [each.name for each in told.world.hooks][before:] == ["new"]

@@ -10,13 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.events import Vm
+from forewarn.imds.errors import TIMEOUT, PassingFault
 from forewarn.runner import journal as journals
 from forewarn.runner import spool
 from forewarn.runner.readiness import Readiness
-from tools.runner_world import VMS
-from tools.stories import Story, match
+from tools.runner_world import VMS, WorldClient
+from tools.stories import Story, hook, match
 
 HOOKED = match("both", prepare=["drain"], recover=["undrain"])
+HELD = match("both", "hold", prepare=["drain"], recover=["undrain"])
+ONCE = {"retry": {"attempts": 1}}
 
 
 def ready(told: Story) -> bool:
@@ -82,9 +86,108 @@ def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_pat
     told.stop()
     told.start()
     told.world.stuck = frozenset({"instance"})
-    told.instance.parts.identity._name = None
+    told.instance.parts.identity.vm = Vm()
     told.go(3)
     assert told.instance.parts.identity.vm.name is None
     drills.cancel("drill-0123456789ab")
     told.go(5)
     assert told.count("start", phase="recover") == 1
+
+
+def nameless(client: WorldClient, patience_seconds: float = 0.0) -> Any:
+    client.paid = False
+    raise PassingFault("no answer", "", kind=TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    "change", [{"resources": VMS[1:]}, {"fields": {"Resources": "web_0"}}], ids=["gone", "unreadable"]
+)
+def test_a_drained_vm_is_not_ready_though_resources_have_changed(tmp_path: Path, change: dict[str, Any]) -> None:
+    told = Story(tmp_path, [("web", [HELD])])
+    event = told.schedule()
+    told.go(3)
+    assert not ready(told)
+    told.world.change(event, **change)
+    told.go(3)
+    assert told.count("start", name="undrain") == 0
+    assert not ready(told), "it is drained, and not recovered"
+
+
+def test_a_vm_is_not_ready_though_the_near_not_before_cannot_be_read_any_more(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("both", "hold")])])
+    event = told.schedule(notice=50.0)
+    told.go(3)
+    assert not ready(told)
+    told.world.change(event, fields={"NotBefore": "soon"})
+    told.go(3)
+    assert not ready(told)
+
+
+def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [HELD])])
+    told.schedule()
+    told.go(3)
+    told.stop()
+    with sqlite3.connect(tmp_path / "journal.db") as base:
+        base.execute("UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
+    base.close()
+    told.start()
+    told.go(3)
+    assert told.instance.parts.journal.damaged == 1
+    assert not ready(told), "'Is this VM still drained?'"
+
+
+def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Story(tmp_path, [("web", [HOOKED])])
+    told.slow = {"drain"}
+    told.schedule(notice=60.0)
+    told.go(3)
+    told.stop()
+    monkeypatch.setattr(WorldClient, "instance", nameless)
+    told.start()
+    told.go(30)
+    assert told.count("start", name="drain") == 2
+
+
+def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condition = 'event.EventStatus == "Started" && affects_me'
+    under_way = match("under-way", "hold", condition=condition, recover=["start-again"], recover_when="started")
+    told = Story(tmp_path, [("web", [under_way])])
+    told.go(3)
+    told.world.kill()
+    told.world.reboot(40.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", nameless)
+        event = told.schedule(notice=0.0)
+        told.start()
+        told.go(5)
+        told.world.model.finish(event)
+        told.go(3)
+    told.go(70)
+    assert told.instance.parts.conductor.vm_name
+    assert told.count("start", name="start-again") == 1
+
+
+def cannot(*_: object) -> Any:
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+def test_a_recovery_that_may_run_once_only_runs_once_though_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])])
+    event = told.schedule()
+    told.go(3)
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "connect", cannot)
+        told.instance.parts.journal._disconnect()
+        told.world.model.cancel(event)
+        told.go(4)
+        told.world.kill()
+    told.start()
+    told.go(5)
+    assert told.count("start", name="undrain") == 1

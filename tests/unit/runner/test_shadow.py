@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -48,6 +48,9 @@ class FakePolicies:
         self.asked.append((document, facts))
         self.on_decide()
         return self.decisions
+
+    def every_hook(self) -> Sequence[Mapping[str, Any]]:
+        return ()
 
 
 def differ(live: Decision, other: Decision) -> str | None:

@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from forewarn.cli import main as cli
 from forewarn.cli import recover as recover_command
+from forewarn.cli.state import open_state
+from forewarn.cli.status import examine
 from forewarn.runner import dryrun
 from forewarn.runner.assembly import Equipment
 from forewarn.runner.docket import Mode
 from tools import runner_world
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
-from tools.stories import Story, match
+from tools.stories import Story, hook, match
 
 HOOKED = match("both", prepare=["drain"], recover=["undrain"])
 
@@ -189,3 +191,83 @@ def test_what_was_not_kept_is_told_when_the_runner_is_gone(
     assert code == 1
     assert "Nothing is pending." not in out
     assert "A1B2" in out
+
+
+def status(told: Story) -> tuple[list[str], str]:
+    told.instance.parts.journal.commit()
+    found = examine(open_state(str(told.directory)), told.instance.parts.clocks)  # type: ignore[arg-type]
+    problems = [text for text in found["problems"] if not text.startswith(("the runner is", "the service"))]
+    return problems, found["events"][0]["waits_for"]
+
+
+def test_what_this_vm_has_approved_is_not_called_not_approved(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a")])], [("web", [HOOKED])])
+    told.schedule(notice=20.0)
+    told.go(17)
+    assert told.count("post", result="taken") == 1
+    told.reload()
+    told.go(2)
+    assert "it is not approved" not in status(told)[1]
+
+
+def test_a_hook_that_was_ended_for_another_content_has_not_failed(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [HOOKED])])
+    told.slow = {"drain"}
+    event = told.schedule()
+    told.go(3)
+    told.world.change(event, duration=9)
+    told.go(3)
+    told.slow = set()
+    told.go(5)
+    assert told.count("post", result="taken") == 1
+    assert status(told)[0] == []
+
+
+def test_a_hook_that_is_not_asked_for_any_more_is_no_problem(tmp_path: Path) -> None:
+    once = match("a", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
+    told = Story(tmp_path, [("web", [once])], [("web", [match("a")])])
+    told.fail = {"drain"}
+    told.schedule()
+    told.go(3)
+    told.reload()
+    told.go(3)
+    assert told.count("post", result="taken") == 1
+    assert status(told)[0] == []
+
+
+def test_a_drain_that_was_ended_by_a_cancellation_has_not_failed(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [HOOKED])])
+    told.slow = {"drain", "undrain"}
+    event = told.schedule()
+    told.go(3)
+    told.world.model.cancel(event)
+    told.go(4)
+    assert status(told)[0] == []
+
+
+def test_a_restarted_dry_run_says_what_would_be_recovered_without_a_preparation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+    event = told.schedule(start_on="all_approvals")
+    told.go(3)
+    told.world.model.start(event)
+    told.go(3)
+    told.stop()
+    told.world.model.finish(event)
+    told.start()
+    told.go(3)
+    assert said(told) == [("recover", ["run /bin/true undrain"])]
+
+
+def test_a_dry_run_says_that_another_content_would_be_prepared_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = dry(tmp_path, monkeypatch)
+    event = told.schedule()
+    told.go(3)
+    told.world.change(event, duration=9)
+    told.go(3)
+    told.world.model.cancel(event)
+    told.go(3)
+    assert said(told) == [("prepare", ["run /bin/true drain"])] * 2 + [("recover", ["run /bin/true undrain"])]

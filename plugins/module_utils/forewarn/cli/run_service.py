@@ -23,6 +23,7 @@ from ..runner.clocks import Clocks, Stamp
 from ..runner.docket import Mode
 from ..runner.heartbeat import Beat
 from ..runner.heartbeat import read as read_heartbeat
+from ..runner.heartbeat import vm_name as earlier_vm_name
 from ..runner.impact import downtime
 from ..runner.journald import open_log
 from ..runner.log import Log
@@ -102,7 +103,7 @@ def _serve(
             requester=requester,
             elsewhere=elsewhere,
         )
-        identity = Identity(asking, args.vm_name, log, clocks.monotonic)
+        identity = Identity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
         parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
         parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
         runner = Runner(

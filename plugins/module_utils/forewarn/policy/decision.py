@@ -91,6 +91,11 @@ class Verdict(NamedTuple):
     prepare_within_seconds: float | None = None
     recover_when: str = "prepared"
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether no rule was asked, since the event's own type or status is unknown."""
+        return self.output == HOLD and self.rule is None
+
 
 class Decision(NamedTuple):
     """What all policies together decide for one event: ``approve`` or ``hold``.

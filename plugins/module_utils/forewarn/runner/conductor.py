@@ -144,6 +144,15 @@ class Conductor:
         life.outcome = states.UNSEEN
         self._close(life, "its earlier record was found")
 
+    def ended_before(self, life: Life, over: Life) -> None:
+        """End a life that could not be read when its event ended, as the life ``over`` of this runner has noted."""
+        for run in over.plan.of_phase(plans.RECOVER):
+            if run.status == plans.SUCCEEDED:
+                for theirs in life.plan.of_phase(plans.RECOVER):
+                    if theirs.words == run.words:
+                        self._leave(life, theirs, "it ran when the event had ended")
+        self.gone(life, over.outcome or states.UNSEEN)
+
     def born(self, event: Event, drill: bool) -> Life:
         """Begin the life of an event that is listed for the first time."""
         stamp = self._clocks.stamp()
@@ -181,6 +190,7 @@ class Conductor:
         self._journal.note("event-changed", life.identifier, event=life.event.as_dict(), reason=why)
         self._end_preparing(life, why)
         life.approved_at = None
+        life.reminded = 0
         if _may_prepare(life):
             life.plan.want((), life.revision)
         self.step(life, states.RESET, why)
@@ -371,9 +381,11 @@ class Conductor:
     def _make_way(self, life: Life, undoing: _Running, left_seconds: float | None) -> None:
         """End a recovery if waiting for it could take the time that the preparation needs.
 
-        One that may run once only is waited for, and so is that of a real event if what prepares is a drill.
+        That of a real event is waited for if what prepares is a drill, and so is one that may run once only, unless
+        the drill's is in the way of a real event.
         """
-        if left_seconds is None or undoing.run.once_only or (life.drill and not undoing.life.drill):
+        overtakes = undoing.life.drill and not life.drill
+        if left_seconds is None or (life.drill and not undoing.life.drill) or (undoing.run.once_only and not overtakes):
             return
         left = {id(other): other for stage in life.plan.wanted() for other in stage.prepare}
         needed = sum(_timeout(other) for other in left.values() if other.status != plans.SUCCEEDED)

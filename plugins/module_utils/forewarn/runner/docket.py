@@ -8,11 +8,12 @@ There are two: the service's document, and that of the drills. Both take the sam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
-from ..events import Document, Event, Vm
+from ..events import EVENT_STATUSES, Document, Event, Vm
 from ..policy.approval import GROUP, NOT_LEADER, STARTED, Standing, standing
 from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
 from . import hooks
@@ -53,6 +54,9 @@ class Policy(Protocol):
 
     def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
         """Return a decision for each event of the document."""
+
+    def every_hook(self) -> Iterable[Mapping[str, Any]]:
+        """Return every hook that any rule has."""
 
 
 class Mode(NamedTuple):
@@ -95,6 +99,9 @@ class Docket:
         self._facts: Facts | None = None
         self._decided_by: Policy | None = None
         self._decisions: Sequence[Decision] = ()
+        self._hidden: tuple[Event, ...] = ()  # what the latest document cannot show, as it was
+        self._known = Document()  # the latest document, and these
+        self._over: dict[str, Life] = {}  # by Event.key: what ended while the journal could not be read
 
     def restore(self, last_poll: Stamp | None) -> None:
         """Take up the lives that the conductor has resumed."""
@@ -103,28 +110,35 @@ class Docket:
             if life.listed and life.drill == self.drill:
                 stays = found.setdefault(life.event.key, life)
                 if stays is not life:  # the runner before ended when it had just found the other again
-                    self._merge(stays, life)
+                    shown = min((stays, life), key=lambda each: self._clocks.since(each.last_seen))
+                    self._merge(stays, life, shown)
         self.tracker.restore(list(found.values()), last_poll)
 
     def adopt(self, life: Life) -> None:
         """Take up a life that could not be read at the start. No hook was started since: there was no journal."""
         known = self.tracker.life_of(life.event.key)
+        over = self._over.get(life.event.key)
+        if known is None and over is not None:
+            life.take_over(over)
+            self._conductor.ended_before(life, over)
+            return
         if known is None:
             self.tracker.restore([life], None)
             return
         stays, other = sorted((life, known), key=first)
-        self._merge(stays, other)
+        self._merge(stays, other, known)
         self.tracker.replace(stays)
 
-    def _merge(self, stays: Life, other: Life) -> None:
-        """Go on with one of two lives of the same event."""
-        if stays.changed_since(other):
+    def _merge(self, stays: Life, other: Life, shown: Life) -> None:
+        """Go on with one of two lives of the same event, as the latest document that showed it has it."""
+        if shown is other and stays.follow(shown):
             self._conductor.content_changed(stays)
         stays.take_over(other)
+        stays.last_seen = shown.last_seen
         self._conductor.supersede(other)
 
-    def process(self, document: Document, vm: Vm) -> list[list[Event]]:
-        """Take in the document as it is now; return the events to approve now, grouped by request."""
+    def process(self, document: Document, vm: Vm, age_seconds: float = 0.0) -> list[list[Event]]:
+        """Take in the document as it was ``age_seconds`` ago; return the events to approve now, grouped by request."""
         changed = document != self.document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)
         if changed:
             self.document = document
@@ -134,7 +148,9 @@ class Docket:
             listed = [event.key for event in document.events]
             sure = document.incarnation is not None and not document.problems
             (self._journal.listed if sure else self._journal.suspect)(listed)
-        gone = self.tracker.update(document, changed)
+        gone = self.tracker.update(document, changed, age_seconds)
+        for life in self.tracker.news:
+            self._journal.save(life.as_row())
         self.ended = [tracked.life for tracked, _outcome in gone]
         for tracked, outcome in gone:
             self._gone(tracked, outcome)
@@ -142,13 +158,13 @@ class Docket:
             self._conductor.content_changed(life)
         lives = [self.tracker[event].life for event in document.events]
         begun = [life for life in lives if life.event.event_status == "Started" and self._conductor.started(life)]
-        if not document.events:
-            self._decisions = ()
-            return []
+        hidden = tuple(life.event for life in self.tracker.hidden if life.confirmed)
         now = self._now()
-        if changed or self._outdated(vm):
-            self._decide(document, Facts(now, vm, self.tracker.first_seen(now)))
-        standings = [(decision, self._stand(decision, vm.name, now)) for decision in self._decisions]
+        if changed or hidden != self._hidden or self._outdated(vm):
+            self._hidden = hidden
+            self._known = replace(document, events=document.events + hidden) if hidden else document
+            self._decide(Facts(now, vm, self.tracker.first_seen(now)))
+        standings = self._stand_all(vm.name, now)
         for life in begun:  # now that its notify hooks are known
             self._conductor.notify(life, BEGAN)
         return self.tracker.to_send(standings)
@@ -158,12 +174,21 @@ class Docket:
 
         Nothing is approved: that takes a fresh document.
         """
-        if self.document is None or self._facts is None or not self._decisions or not self._outdated(vm):
+        if not self._known.events or self._facts is None or not self._outdated(vm):
             return
         now = self._now()
-        self._decide(self.document, Facts(now, vm, self.tracker.first_seen(now)))
+        self._decide(Facts(now, vm, self.tracker.first_seen(now)))
+        self._stand_all(vm.name, now)
+
+    def _stand_all(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Standing]]:
+        """See to the preparation of all events; tell how those stand that the latest document shows."""
+        shown = {event.key for event in self.document.events} if self.document else set()
+        standings = []
         for decision in self._decisions:
-            self._stand(decision, vm.name, now)
+            self._plan(decision, vm_name)
+            if decision.event.key in shown:
+                standings.append((decision, self._stand(decision, vm_name, now)))
+        return standings
 
     def _outdated(self, vm: Vm) -> bool:
         """Tell whether the latest decisions may be others now, for the same document."""
@@ -175,12 +200,14 @@ class Docket:
             or (self.shadow is not None and self.shadow.time_dependent)
         )
 
-    def _decide(self, document: Document, facts: Facts) -> None:
+    def _decide(self, facts: Facts) -> None:
         self._facts = facts
+        if self._decided_by is not self.policies:
+            self._drop_notify_hooks()
         self._decided_by = self.policies
-        self._decisions = self.policies.decide(document, facts)
+        self._decisions = self.policies.decide(self._known, facts)
         if self.shadow is not None and not self.drill:
-            for found in self.shadow.compare(document, facts, self._decisions):
+            for found in self.shadow.compare(self._known, facts, self._decisions):
                 fields = {"event_id": found.event.event_id, "live": found.live.output, "other": found.other.output}
                 self._log.warning("shadow", **fields, reason=found.what)
                 self._journal.note("shadow", self.tracker[found.event].life.identifier, **fields, what=found.what)
@@ -188,18 +215,27 @@ class Docket:
                     "forewarn_shadow_disagreements_total", live=found.live.output, other=found.other.output
                 )
 
-    def _stand(self, decision: Decision, vm_name: str | None, now: datetime) -> Standing:
-        """Tell how an event stands, and see to its preparation."""
+    def _plan(self, decision: Decision, vm_name: str | None) -> None:
+        """See to an event's preparation."""
         tracked = self.tracker[decision.event]
         life = tracked.life
+        if not life.affected and decision.event.place_of(vm_name) is not None:
+            life.affected = True
+            self._journal.save(life.as_row())
         if life.state in (states.SEEN, states.HELD):
             self._conductor.step(life, decision.output, decision.reason)
         if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
             acting = _acting(decision, vm_name)
-            life.undecided = bool(decision.event.problems) or (vm_name is None and not acting)
+            life.nameless = vm_name is None and not acting
+            life.undecided = life.nameless or _in_doubt(decision)
             if not life.undecided:
                 self._conductor.plan(life, acting)
             tracked.planned = decision
+
+    def _stand(self, decision: Decision, vm_name: str | None, now: datetime) -> Standing:
+        """Tell how an event stands."""
+        tracked = self.tracker[decision.event]
+        life = tracked.life
         blocked = self._blocked(decision, life)
         where = standing(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
         if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
@@ -208,6 +244,15 @@ class Docket:
         if self._pretence is not None:
             self._pretence.act(life, _acting(decision, vm_name), decision.event.notice_seconds(now))
         return where
+
+    def _drop_notify_hooks(self) -> None:
+        """Let nobody hear of an event any more whom the policies do not name now."""
+        named = list(self.policies.every_hook())
+        for life in self.tracker.lives:
+            kept = [hook for hook in life.notify if hook in named]
+            if kept != life.notify:
+                life.notify = kept
+                self._journal.save(life.as_row())
 
     def _blocked(self, decision: Decision, life: Life) -> Standing | None:
         """Return what keeps this VM from approving, whatever the policies say; None if nothing does."""
@@ -264,6 +309,8 @@ class Docket:
             self.shadow.forget([life.event.key])
         if self._pretence is not None:
             self._pretence.gone(life, outcome)
+        if self._journal.unread:
+            self._over[life.event.key] = life
         self._conductor.gone(life, outcome)
 
     def _tell_document(self, document: Document) -> None:
@@ -281,6 +328,11 @@ class Docket:
     def _tell_decision(self, decision: Decision, where: Standing, tracked: Tracked, now: datetime) -> None:
         """Log and keep what is decided for an event, if that has changed; other numbers in the reason are no change."""
         event = decision.event
+        life = tracked.life
+        for hook in decision.notify if not self._mode.dry_run else ():
+            if hook not in life.notify:
+                life.notify.append(hook)
+                self._journal.save(life.as_row())
         news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
         if tracked.logged == news:
             return
@@ -312,20 +364,22 @@ class Docket:
             "standing_reason": where.reason,
             "wait_seconds": where.wait_seconds,  # until it may change by itself
         }
-        life = tracked.life
         self._journal.note("decision", life.identifier, **fields, **told)
         answer = {"output": decision.output, "policy": decision.policy, "rule": decision.rule}
         decided_anew = life.decision is None or any(life.decision[key] != value for key, value in answer.items())
         life.decision = {**told, **answer}
-        for hook in decision.notify if not self._mode.dry_run else ():
-            if hook not in life.notify:
-                life.notify.append(hook)
         self._journal.save(life.as_row())
         if decided_anew:
             labels = {"policy": decision.policy or "", "rule": decision.rule or "", "output": decision.output}
             self._metrics.count("forewarn_decisions_total", drill="true" if self.drill else "false", **labels)
             if event.event_status != "Started":
                 self._conductor.notify(life, DECIDED)
+
+
+def _in_doubt(decision: Decision) -> bool:
+    """Tell whether the event is listed so that the policies cannot be asked: as if it could not be read."""
+    unknown = decision.event.event_status not in EVENT_STATUSES
+    return bool(decision.event.problems) or (unknown and any(verdict.in_doubt for verdict in decision.verdicts))
 
 
 def _acting(decision: Decision, vm_name: str | None) -> list[Verdict]:

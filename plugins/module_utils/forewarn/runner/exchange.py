@@ -28,8 +28,8 @@ FRESH_SECONDS = 1.0
 
 
 class Exchange:
-    """For the main thread alone. ``process`` decides about a document and returns the events to approve, grouped by
-    request; ``polled`` hears of each poll why it failed, or None.
+    """For the main thread alone. ``process`` decides about a document, which the service has shown so many seconds ago,
+    and returns the events to approve, grouped by request; ``polled`` hears of each poll why it failed, or None.
 
     ``ended`` is set whenever nothing more is to be asked until the next poll, and ``hurried`` if that should come as
     soon as the request budget lets it.
@@ -45,7 +45,7 @@ class Exchange:
         log: Logger,
         limiter: Limiter,
         clock: Callable[[], float],
-        process: Callable[[Document], list[list[Event]]],
+        process: Callable[[Document, float], list[list[Event]]],
         polled: Callable[[str | None], None],
     ) -> None:
         self.ended = False
@@ -64,6 +64,7 @@ class Exchange:
         self._sent: list[Event] = []  # the events that it approves
         self._more = False  # further requests would have followed it
         self._document: Document | None = None  # waits for the answer who this VM is
+        self._document_at = 0.0  # when it, or that below, was answered
         self._document_until = 0.0
         self._decided_without: Document | None = None  # that answer
 
@@ -119,7 +120,8 @@ class Exchange:
     def _take_in(self) -> None:
         answer = self._requester.take()
         if self._what == DOCUMENT:
-            self._document_answered(answer.value, answer.fault, self._clock() - answer.at <= FRESH_SECONDS)
+            self._document_at = answer.at
+            self._document_answered(answer.value, answer.fault, self._age() <= FRESH_SECONDS)
         elif self._what == INSTANCE:
             if answer.fault is None:
                 self._identity.answered(answer.value)
@@ -145,7 +147,7 @@ class Exchange:
             self._document, self._document_until = document, self._clock() + IDENTITY_PATIENCE_SECONDS
             self._begin(INSTANCE, self._identity.ask)
             return
-        requests = self._process(document)
+        requests = self._process(document, self._age())
         events = self._approvals.next(requests, self._docket) if fresh else None
         if events is None:
             self._end(hurried=bool(requests) and not fresh)
@@ -156,7 +158,10 @@ class Exchange:
     def _decide_late(self) -> bool:
         """Decide about the document that has waited; return whether there is anything to approve."""
         document, self._document = self._document, None
-        return document is not None and bool(self._process(document))
+        return document is not None and bool(self._process(document, self._age()))
+
+    def _age(self) -> float:
+        return max(0.0, self._clock() - self._document_at)
 
     def _end(self, *, hurried: bool = False) -> None:
         if hurried and self._poller.due and self._limiter.delay(reserve=READ_RESERVE) <= 0:

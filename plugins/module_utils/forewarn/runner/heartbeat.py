@@ -127,6 +127,15 @@ def _read(path: str) -> Beat | None:
     return None
 
 
+def vm_name(beat: Beat | None, clocks: Clocks) -> str | None:
+    """Return the name of this VM that a runner knew since the machine was booted, None if none did.
+
+    A disk may be another VM's after a boot.
+    """
+    name = None if beat is None or beat.stamp.boot_id != clocks.boot_id else beat.fields.get("vm")
+    return name if isinstance(name, str) and name else None
+
+
 def silence(beat: Beat | None, clocks: Clocks) -> str | None:
     """Return why no runner works on a state directory whose latest beat this is, None if one does."""
     if beat is None:

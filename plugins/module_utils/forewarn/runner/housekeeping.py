@@ -79,7 +79,8 @@ class Housekeeping:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
             lives, name = self._conductor.lives, self._conductor.vm_name
-            self._readiness.turning(lives, name, within_seconds, unread=self._journal.unread)
+            unread = self._journal.unread or self._journal.damaged > 0
+            self._readiness.turning(lives, name, within_seconds, unread=unread)
 
     def polled(self, fault: str | None) -> None:
         """Note what came of a poll; ``fault`` is None if it was answered."""

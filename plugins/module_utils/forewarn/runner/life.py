@@ -63,17 +63,22 @@ class Life:
         self.started_at: Stamp | None = None
         self.gone_at: Stamp | None = None
         self.approvals = 0
+        self.reminded = 0  # how many of these are of the content as it is
         self.approved_at: Stamp | None = None
         self.unanswered = False  # an approval was sent, or was about to be, and no answer has come
-        self.content = content_of(event)
+        self.content = "" if event.problems else content_of(event)  # "": it could not be read yet
         self.revision = 0  # how often the content has changed
+        self.affected = False  # it has named this VM
+        self.missing = False  # the latest answers could not tell whether it is still listed
         self.plan = Plan()
         self.notify: list[Mapping[str, Any]] = []
         self.decision: Mapping[str, Any] | None = None
+        self.pretended: Mapping[str, Sequence[Sequence[Any]]] = {}  # what a dry run has said of it
         self.paused_seconds = 0.0
         self.down_seconds = 0.0
         self.confirmed = False  # seen since the runner started; not kept
         self.undecided = False  # it is listed so that the policies cannot be asked, or this VM has no name; not kept
+        self.nameless = False  # this VM has no name; not kept
         self.obstacle = ""  # why its preparation does not go on by itself; not kept
 
     @property
@@ -91,28 +96,33 @@ class Life:
 
         An event in doubt changes nothing: what cannot be read now was perhaps the same.
         """
-        found = self.content if event.problems else content_of(event)
-        changed, self.content = found != self.content, found
+        return self._changed(self.content if event.problems else content_of(event))
+
+    def _changed(self, content: str) -> bool:
+        changed = content != self.content and self.content != ""
+        self.content = content
         self.revision += changed
         return changed
 
-    def changed_since(self, later: Life) -> bool:
-        """Note the content by which another life of the same event goes; return whether it is another than before."""
-        changed, self.content = later.content != self.content, later.content
-        self.revision += changed
-        self.event = later.event
-        return changed
+    def follow(self, shown: Life) -> bool:
+        """Go by the event as another record of it was shown later; return whether its content has changed."""
+        if shown.content == "":  # it could not be read then
+            return False
+        self.event = shown.event
+        return self._changed(shown.content)
 
-    def take_over(self, later: Life) -> None:
-        """Take over what is known of the event from a life that was begun while this one could not be read.
+    def take_over(self, other: Life) -> None:
+        """Take over what is known of the event from another record of it: one of them could not be read for a while.
 
-        What was approved of another content counts for nothing: see ``changed_since``.
+        What was approved of another content counts for nothing, but for how the event may have ended.
         """
-        self.last_seen = later.last_seen
-        self.approvals += later.approvals
-        self.approved_at = later.approved_at or self.approved_at
-        self.unanswered = self.unanswered or later.unanswered
-        self.started_at = self.started_at or later.started_at
+        self.approvals += other.approvals
+        self.unanswered = self.unanswered or other.unanswered
+        self.started_at = self.started_at or other.started_at
+        self.affected = self.affected or other.affected
+        if other.content == self.content:
+            self.approved_at = other.approved_at or self.approved_at
+            self.reminded += other.reminded
 
     def step(self, what: str) -> bool:
         """Move on by an input; what the table does not name changes nothing. Return whether the state has changed."""
@@ -138,13 +148,17 @@ class Life:
             "started_at": self.started_at,
             "gone_at": self.gone_at,
             "approvals": self.approvals,
+            "reminded": self.reminded,
             "approved_at": self.approved_at,
             "unanswered": self.unanswered,
             "content": self.content,
             "revision": self.revision,
+            "affected": self.affected,
+            "missing": self.missing,
             **self.plan.as_json(),
             "notify": self.notify,
             "decision": self.decision,
+            "pretended": self.pretended,
             "impact": {"paused_seconds": self.paused_seconds, "down_seconds": self.down_seconds},
         }
         return LifeRow(self.identifier, self.event.key, self.state, self.state in OPEN, data)
@@ -163,12 +177,16 @@ class Life:
         life.gone_at = _stamp(data["gone_at"])
         life.approvals = int(data["approvals"])
         life.approved_at = _stamp(data["approved_at"])
-        life.unanswered = bool(data.get("unanswered", False))  # the first version kept none of these three
+        life.unanswered = bool(data.get("unanswered", False))  # the first version kept neither this nor the next two
         life.content = str(data.get("content", life.content))
         life.revision = int(data.get("revision", 0))
+        life.reminded = int(data.get("reminded", life.approvals))  # earlier versions kept none of these three
+        life.affected = bool(data.get("affected", False))
+        life.missing = bool(data.get("missing", False))
         life.plan = Plan.of(data)
         life.notify = list(data["notify"])
         life.decision = data["decision"]
+        life.pretended = dict(data.get("pretended") or {})
         life.paused_seconds = float(data["impact"]["paused_seconds"])
         life.down_seconds = float(data["impact"]["down_seconds"])
         return life

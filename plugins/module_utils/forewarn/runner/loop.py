@@ -285,11 +285,11 @@ class Runner:
             if life.listed:
                 (self._parts.drill_docket if life.drill else self._parts.docket).adopt(life)
 
-    def _process(self, document: Document) -> list[list[Event]]:
+    def _process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
         parts = self._parts
         self._processed = True
         parts.conductor.vm_name = parts.identity.vm.name
-        requests = parts.docket.process(document, parts.identity.vm)
+        requests = parts.docket.process(document, parts.identity.vm, age_seconds)
         parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)
         return requests
 
@@ -299,9 +299,9 @@ class Runner:
         name = parts.identity.vm.name
         if drills is None or (name is None and not parts.drill_docket.tracker.lives):
             return
-        real = parts.docket.document
+        real = [life.event for life in parts.docket.tracker.lives]  # also those that the service cannot show just now
         # Without a name, after a restart say, any of them may: a drill that ends early does no harm.
-        affecting = [event for event in real.events if name is None or event.place_of(name) is not None] if real else []
+        affecting = [event for event in real if name is None or event.place_of(name) is not None]
         overtaken = None
         if affecting:
             overtaken = f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}"

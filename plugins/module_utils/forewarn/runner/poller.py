@@ -91,10 +91,15 @@ def identity_client(client: Client) -> Client:
 
 
 class Identity:
-    """Who this VM is. A name given by the operator stands; everything else comes from the instance metadata."""
+    """Who this VM is. A name given by the operator stands; everything else comes from the instance metadata.
 
-    def __init__(self, client: Client, name: str | None, log: Logger, clock: Callable[[], float]) -> None:
-        self.vm = Vm(name=name)
+    Until these have answered, the VM goes by the name that an earlier runner knew since the machine was booted.
+    """
+
+    def __init__(
+        self, client: Client, name: str | None, log: Logger, clock: Callable[[], float], earlier_name: str | None = None
+    ) -> None:
+        self.vm = Vm(name=name or earlier_name)
         self._client = client
         self._name = name
         self._log = log

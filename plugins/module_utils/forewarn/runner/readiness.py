@@ -49,17 +49,15 @@ class Readiness:
         ``unread``: there may be lives that are not known yet, and what they have drained.
         """
         self._vm_name = vm_name or self._vm_name
-        ours = [
-            life
-            for life in lives
-            if life.event.place_of(self._vm_name) is not None and (self._drills or not life.drill)
-        ]
+        counted = [life for life in lives if self._drills or not life.drill]
+        ours = [life for life in counted if life.event.place_of(self._vm_name) is not None]
         moments = [
             life.event.not_before.timestamp() for life in ours if life.listed and life.event.not_before is not None
         ]
+        left = (life for life in counted if life.affected and life not in ours)
         self._turn = _Turn(
             self._clocks.monotonic() + within_seconds + LATE_SECONDS,
-            unread or any(_disturbed(life) for life in ours),
+            unread or any(_disturbed(life) for life in ours) or any(_touched(life) for life in left),
             min(moments, default=None),
         )
 
@@ -83,6 +81,10 @@ def _disturbed(life: Life) -> bool:
     return (
         life.state in (states.APPROVED, states.STARTED, states.RECOVERING)
         or life.event.event_status == "Started"
-        or life.plan.begun()
-        or life.approvals > 0  # the service may go by an approval whatever became of the event since
+        or _touched(life)
     )
+
+
+def _touched(life: Life) -> bool:
+    """Tell whether something was done for an event, which counts though the event may name this VM no longer."""
+    return life.plan.begun() or life.approvals > 0  # the service may go by an approval whatever became of the event

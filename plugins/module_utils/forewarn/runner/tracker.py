@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ..events import Document, Event
@@ -15,7 +15,7 @@ from ..imds.retry import RetryPolicy
 from ..policy.approval import Standing
 from ..policy.decision import APPROVE, Decision
 from .clocks import Clocks, Stamp
-from .life import CALLED_OFF, FINISHED, UNSEEN, Life
+from .life import CALLED_OFF, FINISHED, STARTED, UNSEEN, Life
 from .poller import is_due
 
 # An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;
@@ -65,6 +65,7 @@ class Tracked:
             self.life.approvals > 0
             or self.life.unanswered
             or (not_before is not None and wall >= not_before.timestamp())
+            or self.life.event.event_status != "Scheduled"  # it cannot be read, or nobody knows what it means
         )
         watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.life.last_seen.boot_id == boot_id
         return CALLED_OFF if watched and not could_start else UNSEEN
@@ -74,8 +75,24 @@ class Tracked:
         if self.pretended:
             return False
         if self.approved_at is not None:
-            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** (self.life.approvals - 1)
+            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** max(0, self.life.reminded - 1)
         return not self.refused and is_due(self.retry, now)
+
+
+def _as_known(before: Event, event: Event) -> Event:
+    """Return the event as it is listed now. Of one in doubt, what cannot be read is as it was; but not its status."""
+    if not event.problems:
+        return event
+    names = ["event_type", "resource_type", "description", "event_source", "duration_in_seconds"]
+    if event.event_status != "Started":  # NotBefore is blank then
+        names.append("not_before")
+    values = {name: getattr(before, name) for name in names if getattr(event, name) is None}
+    return replace(event, **values, resources=event.resources or before.resources)
+
+
+def _to_be_decided(life: Life) -> bool:
+    """Tell whether an event that is over waits for the policies: it has started before this VM knew its name."""
+    return life.nameless and life.state == STARTED and not life.plan.stages
 
 
 class Tracker:
@@ -86,6 +103,8 @@ class Tracker:
         self._clock = clocks.monotonic
         self._born = born
         self.changed: list[Life] = []  # whose content the latest document has changed
+        self.hidden: list[Life] = []  # that it does not show, though it may still be listed
+        self.news: list[Life] = []  # that are hidden since then, or are no longer
         self._tracked: dict[str, Tracked] = {}
         self._empty_since: float | None = None  # the answers have no body
 
@@ -102,7 +121,7 @@ class Tracker:
         now = self._clock()
         for life in lives:
             seen = life.last_seen
-            if last_poll is not None and self._clocks.since(last_poll) < self._clocks.since(seen):
+            if last_poll is not None and not life.missing and self._clocks.since(last_poll) < self._clocks.since(seen):
                 seen = last_poll
             tracked = Tracked(
                 life, now - self._clocks.since(life.first_seen), now - self._clocks.since(seen), self._retry()
@@ -126,14 +145,17 @@ class Tracker:
     def _retry(self) -> RetryPolicy:
         return RetryPolicy(clock=self._clock)
 
-    def update(self, document: Document, changed: bool) -> list[tuple[Tracked, str]]:
-        """Take in what is listed now; return the events that have left the list, with their outcome.
+    def update(self, document: Document, changed: bool, age_seconds: float = 0.0) -> list[tuple[Tracked, str]]:
+        """Take in what was listed ``age_seconds`` ago; return the events that have left the list, with their outcome.
 
         As long as the document has entries that cannot be read, nothing is missing from it for sure; nor is it when the
         answers have not had a body for long.
         """
         now = self._clock()
+        stamp = self._clocks.stamp()
+        seen = stamp._replace(wall=stamp.wall - age_seconds, boot=stamp.boot - age_seconds)
         self.changed = []
+        self.news = []
         listed = {event.key: event for event in document.events}
         sure = not document.problems
         if document.incarnation is not None or listed:
@@ -141,7 +163,11 @@ class Tracker:
         else:
             self._empty_since = now if self._empty_since is None else self._empty_since
             sure = sure and now - self._empty_since >= EMPTY_SECONDS
-        gone = [tracked for key, tracked in self._tracked.items() if key not in listed and sure]
+        gone = [
+            tracked
+            for key, tracked in self._tracked.items()
+            if key not in listed and sure and not _to_be_decided(tracked.life)
+        ]
         for tracked in gone:
             del self._tracked[tracked.life.event.key]
         for key, event in listed.items():
@@ -151,13 +177,18 @@ class Tracker:
             if known.life.changed_to(event):
                 known.forget_approval(self._retry())
                 self.changed.append(known.life)
-            known.life.event = event
-            known.life.last_seen = self._clocks.stamp()
+            known.life.event = _as_known(known.life.event, event)
+            known.life.last_seen = seen
             known.life.confirmed = True
-            known.last_seen = now
+            known.last_seen = max(known.last_seen, now - age_seconds)
             if changed and known.refused:
                 known.refused = False
                 known.retry.succeeded()
+        self.hidden = [tracked.life for key, tracked in self._tracked.items() if key not in listed]
+        for life in self.lives:
+            if life.missing != (life in self.hidden):
+                life.missing = not life.missing
+                self.news.append(life)
         wall = self._clocks.wall()
         return [(tracked, tracked.outcome(now, wall, self._clocks.boot_id)) for tracked in gone]
 
@@ -197,6 +228,7 @@ class Tracker:
             tracked = self[event]
             tracked.approved_at = self._clock()
             tracked.life.approvals += 1
+            tracked.life.reminded += 1
             tracked.life.approved_at = self._clocks.stamp()
             tracked.life.unanswered = False
             tracked.retry.succeeded()

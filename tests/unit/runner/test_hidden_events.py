@@ -1,0 +1,206 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events that the service cannot show for a while, or not as they are: no body, an entry that cannot be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.events import Document, Vm
+from forewarn.runner import spool
+from tools.runner_world import VMS
+from tools.stories import Story, hook, match
+
+DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
+HELD = [("web", [match("both", "hold", **DRAIN)])]
+AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
+ONCE = {"retry": {"attempts": 1}}
+DRILL = "drill-0123456789ab"
+
+
+def bodyless(told: Story, on: bool = True) -> None:
+    """Let the service answer without a body, or as usual again."""
+    if on:
+        told.world.document = lambda _vm: Document()  # type: ignore[method-assign]
+    else:
+        del told.world.document
+
+
+def hide(told: Story, event: str, how: str) -> None:
+    if how == "bodyless":
+        bodyless(told)
+    elif how == "entry":
+        told.world.unreadable = frozenset({event.lower()})
+    else:
+        told.world.change(event, fields={"Resources": "web_0"})
+
+
+def drill(told: Story) -> None:
+    drills = spool.Spool(str(told.directory))
+    drills.make()
+    request = spool.Request("Reboot", 600.0, 30.0, "Platform", VMS[:1])
+    drills.write(DRILL, spool.Record(request, told.instance.parts.clocks.stamp()))
+
+
+def outcomes(told: Story) -> list[str]:
+    return [fields["outcome"] for _level, line, fields in told.instance.log.lines if line == "event-gone"]
+
+
+def test_a_status_that_cannot_be_read_is_no_cancellation(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    event = told.schedule(start_on="all_approvals")
+    told.go(3)
+    told.world.change(event, fields={"EventStatus": 7})
+    told.go(2)
+    told.world.model.cancel(event)
+    told.go(5)
+    assert outcomes(told) == ["unseen"]
+    assert told.count("start", name="start-again") == 1
+
+
+def test_a_not_before_that_could_not_be_read_may_have_passed(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    event = told.schedule(notice=20.0)
+    told.go(17)
+    told.world.change(event, fields={"NotBefore": "soon"})
+    told.go(2)
+    told.world.read_fault = 503  # for five seconds, in which it starts and ends
+    told.go(5)
+    told.world.model.finish(event)
+    told.world.read_fault = None
+    told.go(15)
+    assert outcomes(told) == ["unseen"]
+    assert told.count("start", name="start-again") == 1
+
+
+def test_a_status_that_nobody_knows_is_no_cancellation(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    event = told.schedule()
+    told.go(3)
+    told.world.change(event, fields={"EventStatus": "InProgress"})
+    told.go(3)
+    told.world.model.cancel(event)
+    told.go(3)
+    assert outcomes(told) == ["unseen"]
+    assert told.count("start", name="start-again") == 1
+
+
+def test_a_recover_hook_is_told_of_the_event_that_was_prepared_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Story(tmp_path, HELD)
+    event = told.schedule()
+    told.go(3)
+    told.world.change(event, fields={"EventType": 7, "Resources": "web_0"})
+    told.go(3)
+    told.world.model.cancel(event)
+    executor, seen = told.instance.executor, []
+    start = executor.start
+    monkeypatch.setattr(
+        executor, "start", lambda token, command: (seen.append(repr(command)), start(token, command))[1]
+    )
+    told.go(3)
+    assert "'FOREWARN_EVENT_TYPE': 'Reboot'" in seen[0]
+    assert "'FOREWARN_RESOURCES': 'web_0'" in seen[0]
+
+
+@pytest.mark.parametrize("how", ["bodyless", "entry", "resources"])
+def test_no_drill_begins_while_a_real_event_cannot_be_seen(tmp_path: Path, how: str) -> None:
+    told = Story(tmp_path, HELD)
+    event = told.schedule()
+    told.go(3)
+    hide(told, event, how)
+    told.go(1)
+    drill(told)
+    told.go(5)
+    assert told.count("start", drill=True) == 0
+
+
+def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Path) -> None:
+    told = Story(tmp_path, HELD)
+    told.schedule()
+    told.go(3)
+    told.stop()
+    told.world.stuck = frozenset({"document"})
+    told.start()
+    told.instance.parts.identity.vm = Vm(name=VMS[0])  # as --vm-name says
+    drill(told)
+    told.turns(8.0)
+    assert told.count("start", drill=True) == 0
+
+
+def test_a_drill_that_recovers_once_only_is_not_in_the_way_of_a_preempt(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", 600.0, **ONCE)])])])
+    told.go(2)
+    drill(told)
+    told.go(4)
+    told.slow = {"undrain"}
+    (tmp_path / "drills" / f"{DRILL}.json").unlink()
+    told.go(4)
+    assert told.count("start", name="undrain", drill=True) == 1
+    told.schedule(notice=30.0)
+    told.go(28)
+    assert told.count("start", name="drain", drill=False) == 1
+
+
+def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    event = told.schedule(start_on="all_approvals")
+    told.go(3)
+    told.world.unreadable = frozenset({event.lower()})
+    told.go(10)
+    told.world.model.start(event)
+    told.go(20)
+    told.stop()
+    told.start()
+    told.world.model.finish(event)
+    told.world.unreadable = frozenset()
+    told.go(5)
+    assert outcomes(told) == ["unseen"], "as it is without the restart"
+    assert told.count("start", name="start-again") == 1
+
+
+def test_an_event_was_not_seen_when_the_vm_was_frozen_with_a_document_in_its_hands(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    event = told.schedule(start_on="all_approvals")
+    told.go(3)
+    told.world.latency = 0.05
+    told.instance.runner.cycle()
+    told.instance.parts.requester._made = (told.world.document(VMS[0]), None)  # type: ignore[attr-defined]
+    told.world.clock.advance(0.05)
+    told.world.model.start(event)
+    told.world.clock.advance(30.0)  # frozen before the answer is taken in
+    told.world.model.finish(event)
+    told.instance.runner.turn()
+    told.world.latency = 0.0
+    told.turns(5)
+    assert outcomes(told) == ["unseen"]
+    assert told.count("start", name="start-again") == 1
+
+
+@pytest.mark.parametrize("how", ["bodyless", "entry"])
+def test_a_reload_counts_at_once_though_the_event_cannot_be_seen(tmp_path: Path, how: str) -> None:
+    two = [("web", [match("a", prepare=["one", "two"], recover=["back"])])]
+    told = Story(tmp_path, two, [("web", [match("a", prepare=["one"], recover=["back"])])])
+    told.slow = {"one"}
+    event = told.schedule()
+    told.go(3)
+    hide(told, event, how)
+    told.go(3)
+    told.reload()
+    told.slow = set()
+    told.go(10)
+    assert told.count("start", name="two") == 0
+
+
+def test_the_time_counts_though_the_answers_have_no_body(tmp_path: Path) -> None:
+    early = match("early", "hold", condition='age < duration("10s")')
+    told = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
+    told.schedule()
+    told.go(5)
+    bodyless(told)
+    told.go(30)
+    assert told.count("start", name="drain") == 1
