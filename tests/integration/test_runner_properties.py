@@ -44,6 +44,15 @@ RESOURCES = st.sampled_from([VMS[:1], VMS[:1], VMS[1:], VMS[1:], VMS, VMS[::-1]]
 SECONDS = st.sampled_from([1, 1, 2, 3, 5, 12, 25, 40, 70, 130])
 ENDS = st.sampled_from([SUCCEEDED, SUCCEEDED, SUCCEEDED, FAILED])
 STUCK = st.sampled_from([{DOCUMENT}, {DOCUMENT, INSTANCE, APPROVAL}, {APPROVAL}, {INSTANCE}, set()])
+SPOILT: list[dict[str, Any]] = [
+    {},
+    {"DurationInSeconds": "soon"},
+    {"NotBefore": "later"},
+    {"Resources": "web_0"},
+    {"EventType": 7},
+    {"EventStatus": 7},
+    {"EventStatus": "InProgress"},
+]
 NOTICES = st.sampled_from([3.0, 20.0, 60.0, 300.0, 900.0, 900.0])
 
 
@@ -157,7 +166,7 @@ class RunnerMachine(RuleBasedStateMachine):
         self.world.change(life.event_id, **what)
 
     @precondition(lambda self: self.events(SCHEDULED))
-    @rule(data=st.data(), fields=st.sampled_from([{}, {"DurationInSeconds": "soon"}, {"NotBefore": "later"}]))
+    @rule(data=st.data(), fields=st.sampled_from(SPOILT))
     def spoil_a_field(self, data: st.DataObject, fields: dict[str, Any]) -> None:
         """Or mend it."""
         self.world.change(data.draw(st.sampled_from(self.events(SCHEDULED))).event_id, fields=fields)
@@ -221,6 +230,22 @@ class RunnerMachine(RuleBasedStateMachine):
         ids = [life.event_id.lower() for life in self.events(SCHEDULED, STARTED)]
         chosen = data.draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
         self.world.unreadable = frozenset(chosen)
+
+    @rule(
+        seconds=st.sampled_from([1, 3, 12, 40]),
+        generation=st.sampled_from([None, *range(len(GENERATIONS))]),
+        restarted=st.booleans(),
+    )
+    def answer_without_a_body(self, seconds: int, generation: int | None, restarted: bool) -> None:
+        """For less than a minute: so nothing has left the list."""
+        self.world.bodyless = True
+        self.pass_time(2)
+        if generation is not None:
+            self.reload(generation)
+        if restarted:
+            self.restart(1)
+        self.pass_time(seconds)
+        self.world.bodyless = False
 
     # Hooks
 
@@ -325,13 +350,19 @@ class RunnerMachine(RuleBasedStateMachine):
         self.world.reboot(seconds)
         self.instance = self.run_it()
 
-    @rule(seconds=SECONDS)
-    def restart(self, seconds: int) -> None:
+    @rule(seconds=SECONDS, nameless=st.booleans())
+    def restart(self, seconds: int, nameless: bool = False) -> None:
+        """Orderly; ``nameless``: then it takes a while until the service says who this VM is."""
         self.instance.runner._stopped()
         if self.kept.broken:
             self.world.note("kill")  # what could not be kept is forgotten
         self.world.clock.advance(seconds)
+        if nameless:
+            self.world.stuck = frozenset({INSTANCE})
         self.instance = self.run_it()
+        if nameless:
+            self.pass_time(5)
+            self.world.stuck = frozenset()
 
     @rule(seconds=st.sampled_from([1, 3, 12, 40]), stopped=st.booleans())
     def restart_while_the_journal_is_away(self, seconds: int, stopped: bool) -> None:

@@ -58,12 +58,14 @@ class Listing:
     hardware: bool
     version: int = 0
     changed_at: float = 0.0
+    lost: bool = False  # by a runner that could not read the journal, until it is shown again
     kept: bool = False  # that it is listed is in the journal
     started: bool = False
     start_known: bool = False  # that it has started is in the journal
     not_before: float | None = None
     moved: bool = False  # NotBefore has changed
     problems: bool = False  # a field cannot be read, as the document has it now
+    doubtful: bool = False  # its status, as the document has it now, does not say whether it has started
     gone_at: float | None = None
     gone_index: int | None = None
     asked: list[tuple[int, Stage]] = field(default_factory=list)
@@ -128,7 +130,7 @@ class Listing:
     def owed(self) -> set[str]:
         """Return the recover hooks that have to run once the event has left the list."""
         stages = self.begun_stages()
-        if self.started:
+        if self.started or self.doubtful:
             now = [] if self.problems else self.stages  # of what cannot be read the policies cannot be asked
             stages += [stage for stage in (*self.latest, *now) if stage.recover_when == "started"]
         return {name for stage in stages for name in stage.recover}
@@ -151,10 +153,23 @@ class Listing:
         """Tell whether a hook has failed, other than by a crash or by being ended."""
         return self.failures(phase, name) > 0
 
-    def over_for(self, stage: Stage, name: str) -> bool:
-        """Tell whether there is no reason to run a prepare hook of a stage again."""
+    def asking(self, name: str) -> list[Stage]:
+        """Return the stages that ask for a prepare hook now."""
+        return [stage for stage in self.stages if name in stage.prepare]
+
+    def once_only(self, name: str) -> bool:
+        """Tell whether a prepare hook may be started once only: one of those that ask for it says so."""
+        return any(stage.attempts == 1 for stage in self.asking(name))
+
+    def over(self, name: str) -> bool:
+        """Tell whether there is no reason to run a prepare hook again, by those who ask for it now."""
         if self.succeeded("prepare", name):
             return True
-        if stage.once:
+        if self.once_only(name):
             return (self.version, name) in self.begun
-        return stage.on_failure == "approve" and self.failed("prepare", name)
+        return self.failures("prepare", name) >= max((stage.limit for stage in self.asking(name)), default=1.0)
+
+    def accepted(self, name: str) -> bool:
+        """Tell whether no approval waits for a prepare hook: it has succeeded, or all who ask accept that not."""
+        accept = all(stage.on_failure == "approve" for stage in self.asking(name))
+        return self.succeeded("prepare", name) or (accept and self.over(name))

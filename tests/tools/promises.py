@@ -22,6 +22,7 @@ PREPARE_PAUSE_SECONDS, LONGEST_PREPARE_PAUSE_SECONDS = 1.0, 60.0
 GRACE_SECONDS = 2.0  # from SIGTERM to SIGKILL
 REPEAT_SECONDS = 60.0
 PLACE_SECONDS = 30.0
+OVERTAKEN_SECONDS = 3.0  # within which a real event ends a drill
 _TINY = 1e-6
 
 
@@ -112,6 +113,7 @@ class Judge:
         self.kills += 1
         for listing in self.everything():
             listing.taken = []
+            listing.lost = True
 
     def _step(self, at: float, seconds: float) -> None:
         self.wall_stepped = True
@@ -183,15 +185,14 @@ class Judge:
                 listing.version += 1
                 listing.content, listing.changed_at = content, at
                 listing.taken, listing.tried, listing.sending = [], False, False
-            listing.profile, listing.resources, listing.place = (
-                profiles[event["description"]],
-                event["resources"],
-                place,
-            )
+            listing.profile = profiles[event["description"]]
+            listing.lost = False
             listing.started = listing.started or event["status"] == "Started"
+            listing.doubtful = event["status"] not in ("Scheduled", "Started")
             listing.problems = event["problems"]
             if listing.problems:  # what cannot be read changes nothing
                 continue
+            listing.resources, listing.place = event["resources"], place
             listing.moved = listing.moved or (event["not_before"] != listing.not_before and not listing.started)
             if not listing.started:
                 for attempt in listing.every("prepare"):
@@ -272,6 +273,13 @@ class Judge:
         listing = self.listed.get((drill, event.lower()))
         self.demand(listing is not None, "nothing is prepared for what is not listed", event, name)
         assert listing is not None
+        real = [
+            other
+            for other in self.listed.values()
+            if drill and not other.drill and other.place is not None and other.kept and not other.lost
+        ]
+        ahead = [other.event_id for other in real if at - max(other.seen_at, other.changed_at) > OVERTAKEN_SECONDS]
+        self.demand(not ahead, "nothing is prepared for a drill beside a real event", event, name, *ahead)
         self.demand(not listing.started, "nothing is prepared once the event has started", event, name)
         self.demand(not listing.problems, "nothing is prepared for what cannot be read", event, name)
         self.demand(not self.trouble, "nothing is prepared that could not be recovered", event, name)
@@ -294,7 +302,7 @@ class Judge:
         listing.entered |= {(listing.version, stage) for stage in near}
         for attempt in listing.of("prepare", name):
             self.demand(attempt.result != "succeeded", "no prepare hook that has succeeded runs again", event, name)
-        if all(stage.once for stage in known):
+        if listing.once_only(name):
             again = any(attempt.number > 0 for attempt in listing.of("prepare", name))
             self.demand(not again, "what may run once only runs once", event, name)
         self._not_hurried(listing, name, at, wall)
@@ -311,7 +319,7 @@ class Judge:
         """Tell whether a prepare hook of a stage may run, as far as the hooks before it go."""
         if not stage.parallel:
             for other in stage.prepare[: stage.prepare.index(name)]:
-                accepted = stage.on_failure == "approve" and listing.failed("prepare", other)
+                accepted = stage.on_failure == "approve" and listing.over(other)
                 if not (listing.succeeded("prepare", other) or accepted or self.wall_stepped):
                     return False
         stages = listing.stages
@@ -321,9 +329,9 @@ class Judge:
     def _left_behind(self, listing: Listing, stage: Stage, name: str) -> bool:
         """Tell whether the next stage waits for a hook no longer: one that failed is tried again beside it."""
         tried = listing.succeeded("prepare", name) or listing.failed("prepare", name)
-        if tried or listing.over_for(stage, name) or self.wall_stepped or stage.within is not None:
+        if tried or listing.over(name) or self.wall_stepped or stage.within is not None:
             return True
-        return any(listing.failed("prepare", other) or listing.over_for(stage, other) for other in stage.prepare)
+        return any(listing.failed("prepare", other) or listing.over(other) for other in stage.prepare)
 
     def _near(self, listing: Listing, stage: Stage, wall: float) -> bool:
         entered = (listing.version, stage) in listing.entered
@@ -419,7 +427,7 @@ class Judge:
                         listing.not_before is not None
                         and listing.not_before - wall <= MARGIN_SECONDS + SHORTEST_SECONDS
                     )
-                    done = done or listing.failed("prepare", name) or late
+                    done = listing.accepted(name) or late
                 self.demand(
                     done, "no approval before every prepare hook has succeeded for what is listed now", *about, name
                 )
@@ -451,11 +459,11 @@ class Judge:
         for stage in listing.stages:
             for name in stage.prepare:
                 about = (listing.event_id, listing.profile.name, name)
-                if stage.once and not listing.succeeded("prepare", name):
-                    if listing.over_for(stage, name):
+                if listing.once_only(name) and not listing.succeeded("prepare", name):
+                    if listing.over(name):
                         break
                 elif stage.within is None:
-                    self.demand(listing.over_for(stage, name), "what is announced is prepared", *about)
+                    self.demand(listing.over(name), "what is announced is prepared", *about)
 
     @staticmethod
     def to_be_approved(listing: Listing) -> bool:
@@ -464,11 +472,7 @@ class Judge:
         held = len(listing.resources) > 1 and profile.holds_groups
         first = profile.witness or listing.place == 0 or profile.name == "anyone"
         ours = listing.place is not None and first  # a witness outside waits, up to a minute
-        ready = all(
-            listing.succeeded("prepare", name) or (stage.on_failure == "approve" and listing.failed("prepare", name))
-            for stage in listing.stages
-            for name in stage.prepare
-        )
+        ready = all(listing.accepted(name) for stage in listing.stages for name in stage.prepare)
         return profile.approves and ours and not held and ready
 
     def over(self) -> None:

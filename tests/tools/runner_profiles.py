@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import inf
 from typing import Any, NamedTuple
 
 from forewarn.policy.engine import PolicySet
@@ -31,7 +32,14 @@ class Stage(NamedTuple):
     group: str = "independent"
     within: float | None = None  # prepare_within, seconds
     recover_when: str = "prepared"
-    once: bool = False  # retry: never
+    attempts: int | None = None  # of its prepare hooks, as in ``retry``; 1: never again
+
+    @property
+    def limit(self) -> float:
+        """After how many failures a prepare hook of it is not tried again."""
+        if self.attempts is None:
+            return 1.0 if self.on_failure == "approve" else inf
+        return float(self.attempts)
 
 
 class Profile(NamedTuple):
@@ -114,9 +122,24 @@ PROFILES = {
                 Stage("db", "approve", ("announce", "flush"), ("undrain", "reopen")),
             ),
         ),
+        # The same hook, which may run once only for the one, and is to be tried often for the other
+        Profile(
+            "agreed",
+            (
+                Stage("web", "approve", ("announce", "warn"), ("unannounce",), attempts=1),
+                Stage("db", "approve", ("announce", "flush"), ("reopen",), on_failure="approve", attempts=3),
+            ),
+        ),
+        Profile(
+            "agreeable",
+            (
+                Stage("web", "approve", ("ask",), ("unask",), on_failure="approve"),
+                Stage("db", "approve", ("ask",), ("unask",), on_failure="approve", attempts=3),
+            ),
+        ),
         # More than may run at once
         _one("crowd", prepare=" ".join(f"crowd-{number}" for number in range(20)), recover="disperse", parallel=True),
-        _one("once", prepare="once-1 once-2", recover="unonce", once=True),
+        _one("once", prepare="once-1 once-2", recover="unonce", attempts=1),
         _one("near", prepare="approach", recover="retreat", within=60.0),
         Profile(
             "nearby",
@@ -150,10 +173,10 @@ GENERATIONS = (PROFILES, {**PROFILES, **_CHANGED})
 NOTIFY = "tell"
 
 
-def hook(name: str, once: bool = False) -> dict[str, Any]:
+def hook(name: str, attempts: int | None = None) -> dict[str, Any]:
     """Return the hook of a name, as an artifact has it."""
     made: dict[str, Any] = {"run": [PROGRAM, name], "timeout_seconds": SECONDS.get(name, HOOK_SECONDS)}
-    return {**made, "retry": {"attempts": 1}} if once else made
+    return made if attempts is None else {**made, "retry": {"attempts": attempts}}
 
 
 @cache
@@ -181,7 +204,7 @@ def _match(rule: str, condition: str, stage: Stage) -> dict[str, Any]:
     match: dict[str, Any] = {"id": rule, "condition": condition, "output": stage.output}
     match.update(approver=stage.approver, group=stage.group, notify=[hook(NOTIFY)])
     match.update(on_failure=stage.on_failure, parallel=stage.parallel, recover_when=stage.recover_when)
-    match["prepare"] = [hook(name, stage.once) for name in stage.prepare]
+    match["prepare"] = [hook(name, stage.attempts) for name in stage.prepare]
     match["recover"] = [hook(name) for name in stage.recover]
     if stage.within is not None:
         match["prepare_within_seconds"] = stage.within

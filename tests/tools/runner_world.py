@@ -121,6 +121,7 @@ class World:
         self.read_fault: int | None = None
         self.post_fault: str | None = None  # "failed", "lost"
         self.policies: Callable[[int], PolicySet] = policies  # by their generation
+        self.bodyless = False  # answers have no body
         self.unreadable: frozenset[str] = frozenset()  # ids, in lower case, whose entries nobody can read
         self.latency = 0.0  # seconds that each request takes
         self.stuck: frozenset[str] = frozenset()  # requests, as in runner.requester, that get no answer
@@ -233,6 +234,8 @@ class World:
     def document(self, vm: str) -> Document:
         """Return what the service answers a VM."""
         self.model.request(vm)
+        if self.bodyless:
+            return Document()
         incarnation, events = self.model.document(vm)
         body = json.loads(render(incarnation, events, LATEST_API_VERSION, "rfc1123"))
         body["Events"] = [7 if item["EventId"].lower() in self.unreadable else item for item in body["Events"]]
@@ -314,15 +317,16 @@ def show(world: World, document: Document, source: str, watcher: Any) -> None:
             "resources": list(event.resources),
             "source": event.event_source,
             "duration": event.duration_in_seconds,
-            "problems": bool(event.problems),
+            "problems": bool(event.problems) or event.event_status not in ("Scheduled", "Started"),
             "not_before": None if event.not_before is None else event.not_before.timestamp(),
         }
         for event in document.events
     ]
-    shown = (events, bool(document.problems))
+    unreadable = bool(document.problems) or document.incarnation is None
+    shown = (events, unreadable)
     if shown != watcher._shown:
         watcher._shown = shown
-        world.note("document", source=source, events=events, unreadable=bool(document.problems))
+        world.note("document", source=source, events=events, unreadable=unreadable)
 
 
 class WorldRequester:
@@ -627,9 +631,9 @@ def _show_drills(world: World, docket: Docket) -> Any:
 
     watcher, process = Watcher(), docket.process
 
-    def shown(document: Document, vm: Vm) -> list[list[Event]]:
+    def shown(document: Document, vm: Vm, age_seconds: float = 0.0) -> list[list[Event]]:
         show(world, document, "drills", watcher)
-        return process(document, vm)
+        return process(document, vm, age_seconds)
 
     docket.process = shown  # type: ignore[method-assign]  # to see what the runner is given
     return watcher

@@ -9,29 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.events import Document, Vm
+from forewarn.events import Vm
 from forewarn.runner import spool
+from forewarn.runner.hooks import Command
 from tools.runner_world import VMS
 from tools.stories import Story, hook, match
 
 DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
 HELD = [("web", [match("both", "hold", **DRAIN)])]
 AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
-ONCE = {"retry": {"attempts": 1}}
+ONCE: dict[str, Any] = {"retry": {"attempts": 1}}
 DRILL = "drill-0123456789ab"
-
-
-def bodyless(told: Story, on: bool = True) -> None:
-    """Let the service answer without a body, or as usual again."""
-    if on:
-        told.world.document = lambda _vm: Document()  # type: ignore[method-assign]
-    else:
-        del told.world.document
 
 
 def hide(told: Story, event: str, how: str) -> None:
     if how == "bodyless":
-        bodyless(told)
+        told.world.bodyless = True
     elif how == "entry":
         told.world.unreadable = frozenset({event.lower()})
     else:
@@ -97,11 +90,14 @@ def test_a_recover_hook_is_told_of_the_event_that_was_prepared_for(
     told.world.change(event, fields={"EventType": 7, "Resources": "web_0"})
     told.go(3)
     told.world.model.cancel(event)
-    executor, seen = told.instance.executor, []
-    start = executor.start
-    monkeypatch.setattr(
-        executor, "start", lambda token, command: (seen.append(repr(command)), start(token, command))[1]
-    )
+    seen: list[str] = []
+    start = told.instance.executor.start
+
+    def watched(token: int, command: Command) -> Any:
+        seen.append(repr(command))
+        return start(token, command)
+
+    monkeypatch.setattr(told.instance.executor, "start", watched)
     told.go(3)
     assert "'FOREWARN_EVENT_TYPE': 'Reboot'" in seen[0]
     assert "'FOREWARN_RESOURCES': 'web_0'" in seen[0]
@@ -201,6 +197,6 @@ def test_the_time_counts_though_the_answers_have_no_body(tmp_path: Path) -> None
     told = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
     told.schedule()
     told.go(5)
-    bodyless(told)
+    told.world.bodyless = True
     told.go(30)
     assert told.count("start", name="drain") == 1

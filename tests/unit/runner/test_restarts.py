@@ -20,7 +20,7 @@ from tools.stories import Story, hook, match
 
 HOOKED = match("both", prepare=["drain"], recover=["undrain"])
 HELD = match("both", "hold", prepare=["drain"], recover=["undrain"])
-ONCE = {"retry": {"attempts": 1}}
+ONCE: dict[str, Any] = {"retry": {"attempts": 1}}
 
 
 def ready(told: Story) -> bool:

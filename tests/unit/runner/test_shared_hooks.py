@@ -11,7 +11,7 @@ from typing import Any
 from tools.stories import Story, hook, match
 
 DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
-ONCE = {"retry": {"attempts": 1}}
+ONCE: dict[str, Any] = {"retry": {"attempts": 1}}
 
 
 def test_what_one_policy_may_run_once_only_runs_once(tmp_path: Path) -> None:

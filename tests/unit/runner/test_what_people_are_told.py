@@ -195,7 +195,7 @@ def test_what_was_not_kept_is_told_when_the_runner_is_gone(
 
 def status(told: Story) -> tuple[list[str], str]:
     told.instance.parts.journal.commit()
-    found = examine(open_state(str(told.directory)), told.instance.parts.clocks)  # type: ignore[arg-type]
+    found = examine(open_state(str(told.directory)), told.instance.parts.clocks)
     problems = [text for text in found["problems"] if not text.startswith(("the runner is", "the service"))]
     return problems, found["events"][0]["waits_for"]
 
