@@ -151,8 +151,9 @@ def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(
     assert told.count("start", name="drain") == 2
 
 
+@pytest.mark.parametrize("restarted", [False, True])
 def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarted: bool
 ) -> None:
     condition = 'event.EventStatus == "Started" && affects_me'
     under_way = match("under-way", "hold", condition=condition, recover=["start-again"], recover_when="started")
@@ -167,6 +168,9 @@ def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_lat
         told.go(5)
         told.world.model.finish(event)
         told.go(3)
+    if restarted:
+        told.stop()
+        told.start()
     told.go(70)
     assert told.instance.parts.conductor.vm_name
     assert told.count("start", name="start-again") == 1

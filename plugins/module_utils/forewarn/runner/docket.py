@@ -158,7 +158,7 @@ class Docket:
             self._conductor.content_changed(life)
         lives = [self.tracker[event].life for event in document.events]
         begun = [life for life in lives if life.event.event_status == "Started" and self._conductor.started(life)]
-        hidden = tuple(life.event for life in self.tracker.hidden if life.confirmed)
+        hidden = tuple(life.event for life in self.tracker.hidden if life.confirmed or life.nameless)
         now = self._now()
         if changed or hidden != self._hidden or self._outdated(vm):
             self._hidden = hidden
@@ -226,7 +226,10 @@ class Docket:
             self._conductor.step(life, decision.output, decision.reason)
         if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
             acting = _acting(decision, vm_name)
-            life.nameless = vm_name is None and not acting
+            nameless = vm_name is None and not acting
+            if nameless != life.nameless:
+                life.nameless = nameless
+                self._journal.save(life.as_row())
             life.undecided = life.nameless or _in_doubt(decision)
             if not life.undecided:
                 self._conductor.plan(life, acting)

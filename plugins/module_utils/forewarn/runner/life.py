@@ -69,6 +69,7 @@ class Life:
         self.content = "" if event.problems else content_of(event)  # "": it could not be read yet
         self.revision = 0  # how often the content has changed
         self.affected = False  # it has named this VM
+        self.nameless = False  # this VM did not know its name when the policies were asked
         self.missing = False  # the latest answers could not tell whether it is still listed
         self.plan = Plan()
         self.notify: list[Mapping[str, Any]] = []
@@ -78,7 +79,6 @@ class Life:
         self.down_seconds = 0.0
         self.confirmed = False  # seen since the runner started; not kept
         self.undecided = False  # it is listed so that the policies cannot be asked, or this VM has no name; not kept
-        self.nameless = False  # this VM has no name; not kept
         self.obstacle = ""  # why its preparation does not go on by itself; not kept
 
     @property
@@ -154,6 +154,7 @@ class Life:
             "content": self.content,
             "revision": self.revision,
             "affected": self.affected,
+            "nameless": self.nameless,
             "missing": self.missing,
             **self.plan.as_json(),
             "notify": self.notify,
@@ -180,8 +181,9 @@ class Life:
         life.unanswered = bool(data.get("unanswered", False))  # the first version kept neither this nor the next two
         life.content = str(data.get("content", life.content))
         life.revision = int(data.get("revision", 0))
-        life.reminded = int(data.get("reminded", life.approvals))  # earlier versions kept none of these three
+        life.reminded = int(data.get("reminded", life.approvals))  # earlier versions kept none of these
         life.affected = bool(data.get("affected", False))
+        life.nameless = bool(data.get("nameless", False))
         life.missing = bool(data.get("missing", False))
         life.plan = Plan.of(data)
         life.notify = list(data["notify"])

@@ -184,11 +184,13 @@ class Tracker:
             if changed and known.refused:
                 known.refused = False
                 known.retry.succeeded()
-        self.hidden = [tracked.life for key, tracked in self._tracked.items() if key not in listed]
-        for life in self.lives:
-            if life.missing != (life in self.hidden):
-                life.missing = not life.missing
-                self.news.append(life)
+        self.hidden = []
+        for key, tracked in self._tracked.items():
+            if key not in listed:
+                self.hidden.append(tracked.life)
+            if tracked.life.missing != (key not in listed):
+                tracked.life.missing = key not in listed
+                self.news.append(tracked.life)
         wall = self._clocks.wall()
         return [(tracked, tracked.outcome(now, wall, self._clocks.boot_id)) for tracked in gone]
 
