@@ -274,7 +274,9 @@ def approve(
     if waiting and not check_mode:
         try:
             client.approve(ids, document.incarnation, patience)
-        except PassingFault as fault:
+        except Fault as fault:
+            if not (fault.unsure or isinstance(fault, PassingFault)):
+                raise
             more = f"It is not known whether the approval of {', '.join(ids)} arrived."
             raise Refused(f"{fault} {more}", **_failure(fault, None)) from fault
     texts = []

@@ -9,6 +9,7 @@ import json
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -97,6 +98,10 @@ class ScriptedServer:
         """How many connections were accepted."""
         return len(self._connections)
 
+    def choose(self, _request: Request) -> Answer:
+        """Return the answer to a request that has just arrived."""
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
     def wait_for_requests(self, number: int, timeout: float = 10.0) -> None:
         """Wait until so many requests have arrived."""
         with self._lock:
@@ -125,7 +130,7 @@ class ScriptedServer:
                 with self._lock:
                     self.requests.append(request)
                     self._lock.notify_all()
-                    answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                    answer = self.choose(request)
                 if self._stopping.wait(answer.delay):
                     return
                 for place, piece in enumerate(answer.pieces):
@@ -140,6 +145,29 @@ class ScriptedServer:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
         connection.close()
+
+
+class AnsweringServer(ScriptedServer):
+    """Serves what a function makes of each request."""
+
+    def __init__(self, answer: Callable[[Request], Answer]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def choose(self, request: Request) -> Answer:
+        """Return what the function makes of it."""
+        return self._answer(request)
+
+
+def vm_service(events: list[dict[str, Any]], approve: Callable[[], Answer] | None = None) -> AnsweringServer:
+    """Return the service of web_0. It lists ``events`` as they are by then; ``approve`` answers approvals."""
+
+    def answer(request: Request) -> Answer:
+        if request.method == "POST":
+            return approve() if approve else status(200)
+        return instance("web_0") if "/instance" in request.target else document(*events, incarnation=len(events))
+
+    return AnsweringServer(answer)
 
 
 def _read_request(stream: Any, number: int) -> Request | None:

@@ -172,6 +172,21 @@ def test_se_31_a_connection_closed_under_a_request_is_replaced_once(end: str) ->
     ]
 
 
+@pytest.mark.parametrize("second", [status(400), raw(b"junk", "close"), raw(b"", "close")])
+def test_an_approval_that_fails_at_the_second_sending_may_have_arrived_at_the_first(second: Answer) -> None:
+    with ScriptedServer(document(), raw(b"", "close"), second) as server, client_of(server) as client:
+        client.read_once()
+        with pytest.raises(errors.Fault) as info:
+            client.approve(["a"])
+        assert info.value.unsure
+        assert "not known" in info.value.hint
+    with ScriptedServer(document(), second) as server, client_of(server) as client:
+        client.read_once()
+        with pytest.raises(errors.Fault) as info:
+            client.approve(["a"])
+    assert info.value.unsure == (second == raw(b"", "close")), "that one was sent twice, too"
+
+
 @pytest.mark.parametrize("end", ["close", "reset"])
 def test_a_new_connection_closed_without_an_answer_is_a_passing_fault(end: str) -> None:
     with ScriptedServer(raw(b"", end)) as server, client_of(server) as client:

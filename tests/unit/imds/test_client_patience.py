@@ -128,6 +128,18 @@ def test_the_same_fault_is_logged_once() -> None:
     assert len(log) == 2
 
 
+@pytest.mark.parametrize(
+    ("first", "unsure"),
+    [(status(503), True), (raw(b"junk", "close"), True), (status(429), False), (status(404), False)],
+)
+def test_an_approval_that_is_refused_in_the_end_may_have_arrived_before(first: Answer, unsure: bool) -> None:
+    with ScriptedServer(first, status(400)) as server, client_of(server) as client:
+        with pytest.raises(LastingFault) as info:
+            client.approve(["a"], patience_seconds=30)
+        assert info.value.unsure == unsure
+        assert ("not known" in info.value.hint) == unsure
+
+
 def test_an_approval_is_tried_again_within_its_patience() -> None:
     with ScriptedServer(status(503), status(200)) as server, client_of(server) as client:
         client.approve(["a"], patience_seconds=30)

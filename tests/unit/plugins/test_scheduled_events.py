@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tools.scripted_imds import ScriptedServer, document, instance
+from tools.scripted_imds import ScriptedServer, document, instance, raw, status
 
 _COLLECTION = "ansible_collections.forewarn.azure.plugins"
 _NOW = datetime(2026, 1, 31, 15, 4, 5, 123456, timezone.utc)
@@ -129,6 +129,18 @@ def test_doubts_of_an_event_approved_by_hand_are_named(collection: SimpleNamespa
     event = collection.events.Event("a1", "Freeze", event_status="Completed", problems=("NotBefore is odd",))
     assert collection.vm.doubts(event) == ["NotBefore is odd", "EventStatus 'Completed' is not known"]
     assert collection.vm.doubts(collection.events.Event("a1", event_status="Scheduled")) == []
+
+
+def test_an_approval_that_is_refused_may_have_arrived_at_an_earlier_sending(collection: SimpleNamespace) -> None:
+    params = {name: option.get("default") for name, option in collection.vm.ARGUMENTS.items()}
+    listed = document({"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]})
+    for before, known in (([raw(b"", "close")], False), ([], True)):
+        with ScriptedServer(listed, instance("web_0"), *before, status(400)) as server:
+            asked = {**params, "endpoint": server.url, "approve": ["a1"], "patience": 0}
+            result = collection.vm.perform(asked, False, str)
+        assert result["failed"]
+        assert result["fault"]["status"] == 400
+        assert ("not known whether the approval of a1 arrived" in result["msg"]) != known
 
 
 @pytest.mark.parametrize(("seconds", "events", "warned"), [(95.0, 0, True), (95.0, 1, False), (0.2, 0, False)])

@@ -38,6 +38,7 @@ _ABOUT_VERSION = re.compile(r"api[- ]?version(?!=|%3D)|newest-versions", re.IGNO
 _FINDING_FAULT = re.compile(r"invalid|not valid|unsupported|not supported|unknown|newest-versions", re.IGNORECASE)
 _WEB_PAGE = re.compile(r"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^>]*>([^<]+)</title>", re.IGNORECASE)
+_UNSURE = "Whether the approval arrived is not known; sending it again does no harm."
 _LONGEST_QUOTE = 200  # characters of an error's body
 _PASSING_STATUSES = frozenset({404, 408, 410, 429})  # and all of 5xx
 
@@ -133,7 +134,8 @@ class Client:
 
         ``incarnation`` is that of the document, which the api-versions of 2017 want back. An approval may be sent
         twice without harm (SE-31), so passing faults are retried for ``patience_seconds``. Raises PassingFault, after
-        which it is not known whether the approval arrived, or LastingFault.
+        which it is not known whether the approval arrived, or LastingFault, after which that is not known either if it
+        is ``unsure``.
         """
         if not event_ids:
             raise ValueError("no event to approve")
@@ -141,7 +143,12 @@ class Client:
         if self.api_version.startswith("2017-") and incarnation is not None:
             content["DocumentIncarnation"] = incarnation
         body = json.dumps(content).encode()
-        self._patiently(lambda timeout: self._approve(body, timeout), patience_seconds)
+        try:
+            self._patiently(lambda timeout: self._approve(body, timeout), patience_seconds)
+        except Fault as fault:
+            if fault.unsure or _may_have_arrived(fault):
+                fault.hint = f"{_UNSURE} {fault.hint}".rstrip()
+            raise
 
     def instance(self, patience_seconds: float = 0.0) -> Vm:
         """Read who this VM is. Raises PassingFault or LastingFault."""
@@ -154,10 +161,13 @@ class Client:
         deadline = self._clock() + patience_seconds
         policy = RetryPolicy(deadline, clock=self._clock)
         timeout = self._timeout()
+        unsure = False  # an earlier attempt may have arrived, for all that is known
         while True:
             try:
                 result = attempt(timeout)
             except Fault as fault:  # noqa: PERF203 - attempts are seconds apart
+                fault.unsure = fault.unsure or unsure
+                unsure = fault.unsure or _may_have_arrived(fault)
                 due = policy.failed(fault)
                 if policy.gives_up(fault):
                     raise
@@ -183,14 +193,11 @@ class Client:
         return document
 
     def _approve(self, body: bytes, timeout: float) -> None:
-        try:
-            response = self._request("POST", "scheduledevents", self.api_version, timeout, body)
-        except PassingFault as fault:
-            if fault.kind in (TIMEOUT, CONNECTION, GARBAGE):
-                fault.hint = "Whether the approval arrived is not known; sending it again does no harm."
-            raise
+        response = self._request("POST", "scheduledevents", self.api_version, timeout, body)
         if not 200 <= response.status < 300:
-            raise self._fault(response, "approving")
+            fault = self._fault(response, "approving")
+            fault.unsure = response.repeated
+            raise fault
 
     def _instance(self, timeout: float) -> Vm:
         response = self._request("GET", "instance", INSTANCE_API_VERSION, timeout)
@@ -245,6 +252,11 @@ class Client:
                 message, _HINTS.get(status, ""), kind=HTTP, status=status, retry_after=_retry_after(response)
             )
         return LastingFault(message, _HINTS.get(status, ""), kind=HTTP, status=status)
+
+
+def _may_have_arrived(fault: Fault) -> bool:
+    """Tell whether the request may have taken effect though it failed so."""
+    return fault.kind in (TIMEOUT, CONNECTION, GARBAGE) or (fault.status or 0) >= 500
 
 
 _HINTS = {

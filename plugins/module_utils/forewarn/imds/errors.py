@@ -21,7 +21,8 @@ class Fault(ServiceError):  # noqa: N818 - a fault, passing or lasting, is the w
     """A request that failed. Nothing follows from it: not that no event is listed, not that an approval was lost.
 
     ``kind`` is one of this module's constants; ``status`` the HTTP status, None where there was none; ``retry_after``
-    the seconds that the service asked to wait for, None where it did not.
+    the seconds that the service asked to wait for, None where it did not. ``unsure`` is about an approval: whether an
+    earlier sending of it may have arrived, though this failure is known not to have taken effect.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Fault(ServiceError):  # noqa: N818 - a fault, passing or lasting, is the w
         self.kind = kind
         self.status = status
         self.retry_after = retry_after
+        self.unsure = False
 
 
 class PassingFault(Fault):

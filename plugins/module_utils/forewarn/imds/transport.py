@@ -20,12 +20,16 @@ BEGIN_SECONDS = 0.1  # to connect for a request that is sent ahead: the service 
 
 
 class Response(NamedTuple):
-    """A whole answer. Header names are in lower case; the values of a repeated header are joined."""
+    """A whole answer. Header names are in lower case; the values of a repeated header are joined.
+
+    ``repeated``: the request had been sent before, and may have arrived then as well.
+    """
 
     status: int
     reason: str
     headers: Mapping[str, str]
     body: bytes
+    repeated: bool = False
 
 
 class _ClosedError(Exception):
@@ -117,24 +121,29 @@ class Transport:
     ) -> Response:
         """Send a request, return the whole answer, whatever its status. ``timeout`` (seconds) is for both together.
 
-        When the server turns out to have dropped a kept connection, the request goes out once more on a new one.
-        ``admit`` is called before each sending. Raises PassingFault.
+        When the server turns out to have dropped a kept connection, the request goes out once more on a new one; the
+        answer is ``repeated`` then, the fault ``unsure``. ``admit`` is called before each sending. Raises PassingFault.
         """
         awaited = method == "GET" and self._begun == target  # its answer may be there already
         if not awaited and self._socket is not None and (self._begun is not None or not self._socket.idle()):
             self.close()
+        repeated = False
         if self._socket is not None:
             try:
                 return self._send(method, target, headers, body, timeout, admit)
             except _ClosedError:
                 self.close()
+                repeated = True
         try:
-            return self._send(method, target, headers, body, timeout, admit)
+            return self._send(method, target, headers, body, timeout, admit)._replace(repeated=repeated)
         except _ClosedError as error:
             self.close()
-            raise PassingFault(
-                f"{self._where} closed the connection without an answer.", kind=CONNECTION
-            ) from error.__cause__
+            fault = PassingFault(f"{self._where} closed the connection without an answer.", kind=CONNECTION)
+            fault.unsure = repeated
+            raise fault from error.__cause__
+        except PassingFault as fault:
+            fault.unsure = repeated
+            raise
 
     @property
     def _where(self) -> str:

@@ -102,7 +102,7 @@ class Approvals:
         self._metrics.count("forewarn_approvals_total", float(len(events)), result="failed")
         self._tell_failure(docket, events, fault)
         if isinstance(fault, LastingFault) and len(events) > 1:
-            return docket.tracker.split(events)
+            return docket.tracker.split(events, fault)
         docket.tracker.failed(events, fault)
         for event in events:
             self._journal.save(docket.tracker[event].life.as_row())
@@ -166,6 +166,7 @@ class Approvals:
         passing = isinstance(fault, PassingFault)
         write = self._log.warning if passing else self._log.error
         fields = {"kind": fault.kind, "status": fault.status, "lasting": not passing, "reason": fault.message}
+        fields["unsure"] = fault.unsure or None
         write("approval-failed", event_ids=ids, **fields, hint=fault.hint or None)
         for event in events:
             own = {"event_ids": [event.event_id], "events_in_request": len(ids)}

@@ -253,7 +253,7 @@ class Tracker:
 
     def failed(self, events: Sequence[Event], fault: Fault) -> None:
         """Note that it did not."""
-        if isinstance(fault, LastingFault):
+        if isinstance(fault, LastingFault) and not fault.unsure:
             self.unsent(events)
         for event in events:
             tracked = self[event]
@@ -261,9 +261,10 @@ class Tracker:
             tracked.refused = isinstance(fault, LastingFault) and fault.status == 400
             tracked.retry.failed(fault)
 
-    def split(self, events: Sequence[Event]) -> list[list[Event]]:
+    def split(self, events: Sequence[Event], fault: Fault) -> list[list[Event]]:
         """Return the requests that tell which event of a refused request it was; they are never joined again."""
-        self.unsent(events)
+        if not fault.unsure:
+            self.unsent(events)
         for event in events:
             self[event].alone = True
         return [[event] for event in events]
