@@ -70,6 +70,7 @@ UNREADABLE = {
     "not HTTP": raw(b"SSH-2.0-OpenSSH_9.2\r\n", "close"),
     "a status that is no number": raw(b"HTTP/1.1 abc\r\n\r\n", "close"),
     "too many headers": raw(OK + b"X: y\r\n" * 200 + b"\r\n", "close"),
+    "no answer yet": raw(b"HTTP/1.1 102 Processing\r\n\r\n", "close"),
     "an endless header": raw(OK + b"X: " + b"y" * 70000 + b"\r\n\r\n", "close"),
     "HTML": status(200, b"<html>It works!</html>"),
     "not UTF-8": status(200, b"\xff\xfe{}"),
@@ -207,6 +208,30 @@ def test_a_redirect_is_shown_and_not_followed(code: int) -> None:
         assert elsewhere.requests == []
     assert (type(fault), fault.kind, fault.status) == (LastingFault, errors.REDIRECT, code)
     assert elsewhere.url in str(fault)
+
+
+@pytest.mark.parametrize("head", ["302 Found\r\nLocation: http://x/", "400 Bad Request", "403 Forbidden"])
+def test_a_status_counts_without_a_body_and_without_its_length(head: str) -> None:
+    bare = raw(f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n".encode(), "close")
+    fault = fault_of(bare)
+    assert (type(fault), fault.status) == (LastingFault, int(head[:3]))
+    with ScriptedServer(bare) as server, client_of(server) as client:
+        with pytest.raises(LastingFault) as info:
+            client.approve(["a"])
+        assert info.value.status == fault.status
+
+
+def test_a_204_takes_an_approval_and_keeps_the_connection() -> None:
+    """RFC 9110, 8.6: it must not have a Content-Length."""
+    with ScriptedServer(raw(b"HTTP/1.1 204 No Content\r\n\r\n")) as server, client_of(server) as client:
+        client.approve(["a"])
+        client.approve(["b"])
+    assert server.connections == 1
+
+
+def test_retry_after_counts_without_a_body() -> None:
+    fault = fault_of(raw(b"HTTP/1.1 429 Too Many\r\nRetry-After: 30\r\nConnection: close\r\n\r\n", "close"))
+    assert (type(fault), fault.status, fault.retry_after) == (PassingFault, 429, 30.0)
 
 
 def test_an_approval_is_not_redirected_either() -> None:

@@ -242,8 +242,9 @@ class Transport:
                 raise self._garbage(f"is too long: more than {MAX_BODY_BYTES} bytes")
         if declared is not None and not chunked and size < int(declared):
             raise self._garbage(f"is cut short: {size} of {declared} bytes")
-        if not size and declared is None and not chunked:
-            # Nothing tells an empty answer from one that was lost on the way.
+        if not size and declared is None and not chunked and response.status <= 200:
+            # Nothing tells an empty document from one that was lost on the way. Any other status says all there is, but
+            # for those below 200: they come before an answer, and the answer has not come.
             raise self._garbage("ended before its body, whose length it did not announce")
         return Response(response.status, response.reason, headers, b"".join(pieces))
 
