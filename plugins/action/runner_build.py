@@ -28,6 +28,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.forewarn.azure.plugins.module_utils import forewarn as package
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn import __version__
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.cli.main import POLICY_COMMANDS
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import LATEST_API_VERSION
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load
@@ -65,6 +66,7 @@ class ActionModule(ActionBase):
         options: dict[str, Any] = json.loads(json.dumps(_options(dict(self._task.args))))
         home = Path((task_vars or {}).get("playbook_dir") or ".")
         try:
+            paths_of(options["policies"])  # which are not empty: where they are is another question
             paths = options["policies"] if options["git"] else [str(_find(path, home)) for path in options["policies"]]
             built = build(paths, options["git"], options["ref"], options["api_version"])
             artifact = load(Path(built["artifact"]).read_bytes())

@@ -21,6 +21,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils._scheduled_events i
     ahead,
     perform,
 )
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.endpoint import Endpoint
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
@@ -64,8 +65,9 @@ class ActionModule(ActionBase):
                 "async (-B) out, and raise forks to ask more VMs at once; or leave policies out, and use the filter "
                 "forewarn.azure.decide on the result of the finished job."
             )
-        paths = [Path(self._find_needle("policies", path)).resolve() for path in options["policies"]]
         try:
+            paths_of(options["policies"])  # which are not empty: where they are is not known yet
+            paths = [Path(self._find_needle("policies", path)).resolve() for path in options["policies"]]
             artifact = _policies.find_artifact(paths, args.get("api_version"))
             params = _policies.plain(options["params"], "params")
             policy_set = PolicySet(artifact, params)

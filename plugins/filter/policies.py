@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import (
     LATEST_API_VERSION,
@@ -66,7 +66,7 @@ def _policy_set(policies: Any, params: Mapping[str, Any] | None, api_version: st
         paths = [policies] if isinstance(policies, str) else policies
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
             raise InputError("policies is neither a path, nor a list of paths, nor the content of an artifact.")
-        artifact = _policies.find_artifact([Path(path).expanduser() for path in paths], api_version)
+        artifact = _policies.find_artifact([path.expanduser() for path in paths_of(paths)], api_version)
     return PolicySet(artifact, _policies.plain(params or {}, "params"))
 
 

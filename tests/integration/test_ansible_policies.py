@@ -238,6 +238,7 @@ def test_what_makes_no_sense_together_is_refused(adhoc: AdHoc, emulator: Emulato
         ),
         "edited": ({"policies": "edited.json"}, "edited.json: the artifact's digest does not match its content"),
         "missing": ({"policies": "nowhere.yml"}, "nowhere.yml"),
+        "empty": ({"policies": "", "apply": True}, "a path of policies is empty"),
     }
     names = ("apply", "params", "policies", "approve", "api_version")
     hosts = {host: {f"my_{name}": value for name, value in args.items()} for host, (args, _) in wrong.items()}

@@ -155,6 +155,7 @@ def test_the_queue_is_fed_until_the_source_is_cancelled(emulator: EmulatorClient
     ("args", "text"),
     [
         ({"polices": []}, "there is no option polices"),
+        ({"policies": ""}, "a path of policies is empty"),
         ({"policies": ["nowhere.json"]}, "nowhere.json: No such file"),
         ({"endpoint": "https://127.0.0.1"}, "the service speaks http only"),
     ],

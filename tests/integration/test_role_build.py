@@ -136,6 +136,7 @@ def test_what_git_is_not_to_be_asked(adhoc: AdHoc) -> None:
         "nothing": ({"git": url, "ref": "no-such-branch"}, "no-such-branch"),
         "outside": ({"git": url, "policies": ["../../etc"]}, "is not inside the repository"),
         "missing": ({"git": url, "policies": ["db.yml"]}, "There is no db.yml in the repository"),
+        "empty": ({"policies": ["web.yml", ""]}, "a path of policies is empty"),
         "local": ({"policies": ["nowhere.yml"]}, "There is no nowhere.yml in "),
         "none": ({"policies": []}, "No policies were named"),
     }

@@ -253,6 +253,9 @@ def test_a_configuration_file_gives_what_the_command_line_leaves_open(
         ('{"artifact": "policy.json", "interval": 0.1}', "the interval is not between 1s"),
         ("[]", "not a JSON object"),
         ("{}", "Either --policy or --artifact is needed"),
+        ('{"artifact": ""}', "artifact is empty, not a path"),
+        ('{"policy": ["a.yml", ""]}', "policy is not a list of paths"),
+        ('{"artifact": "a.json", "state": ""}', "state is empty, not a path"),
     ],
 )
 def test_a_wrong_configuration_file_says_where_and_what(start: Start, tmp_path: Path, content: str, said: str) -> None:

@@ -188,6 +188,43 @@ def test_a_command_that_is_not_installed_is_told(
     assert "pip install forewarn" in text
 
 
+@pytest.mark.parametrize(
+    ("arguments", "about"),
+    [
+        (["run", "--once", "--policy", ""], "the argument after --policy"),
+        (["run", "--once", "--policy", "a.yml", ""], "an argument"),
+        (["run", "--once", "--artifact", "a.json", "--config="], "--config"),
+        (["run", "--once", "--artifact", "a.json", "--state", ""], "the argument after --state"),
+        (["status", "--state", ""], "the argument after --state"),
+        (["events", "--vm-name", ""], "the argument after --vm-name"),
+        (["events", "--vm-name", " "], "--vm-name"),
+        (["policy", "check", ""], "an argument"),
+        (["policy", "verify", "--", ""], "an argument"),
+        (["policy", "diff", "old", ""], "an argument"),
+        (["policy", "compile", "a.yml", "-o", ""], "the argument after -o"),
+    ],
+)
+def test_an_empty_value_is_refused_before_anything_is_done(
+    arguments: list[str],
+    about: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As a path it would be the current directory; it is what is left of a variable that is not set."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.yml").write_text("name: p\nrule:\n  match: [{condition: 'true', output: approve}]\n")
+    assert entry.main(arguments) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.splitlines()[0]) == ("", f"error: {about} is empty.")
+
+
+def test_a_value_that_only_ends_with_an_equals_sign_is_one(command: Callable[[Command], None]) -> None:
+    command(lambda args: int(args.word != "name="))
+    assert entry.main(["probe", "--word", "name="]) == 0
+    assert entry.main(["probe", "--word=name="]) == 0
+
+
 def test_a_double_dash_does_no_harm(command: Callable[[Command], None]) -> None:
     """Newer Pythons drop it, older ones refuse it: either way the command's file is what is asked for."""
     command(lambda args: 0)

@@ -262,7 +262,7 @@ def test_it_waits_until_the_runner_has_taken_it(
         (["--dealt-with", "put back"], "EVENT_ID is needed"),
         (["A1B2"], "--again or --dealt-with is needed"),
         (["X", "--again"], "no event's id begins with 'X'"),
-        (["", "--again"], "no event's id begins with ''"),
+        ([" ", "--again"], "no event's id begins with ''"),
         (["A", "--again"], "several events whose recovery fails begin with 'A': A1B2, A1B3"),
         (["B", "--again"], "event B1 is being recovered, and nothing of that has failed"),
         (["C", "--again"], "event C1 is not being recovered: it is done"),

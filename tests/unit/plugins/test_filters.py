@@ -82,6 +82,8 @@ def test_the_content_of_an_artifact_decides_too(plugins: SimpleNamespace) -> Non
 @pytest.mark.parametrize(
     ("document", "more", "text"),
     [
+        (DOCUMENT, {"policies": ""}, "a path of policies is empty"),
+        (DOCUMENT, {"policies": ["web.yml", " "]}, "a path of policies is empty"),
         (DOCUMENT, {"policies": []}, "neither a path, nor a list of paths, nor the content of an artifact"),
         (DOCUMENT, {"policies": "nowhere.yml"}, "nowhere.yml: no such file"),
         (DOCUMENT, {"policies": "nowhere.json"}, "nowhere.json: No such file"),

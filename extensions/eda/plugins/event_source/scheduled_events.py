@@ -101,8 +101,9 @@ class Source:
         self._make_facts = decision.Facts
         self._faults = _load("module_utils.forewarn.imds.errors")
         self.interval = max(1.0, float(args.get("interval") or 1))
-        policies = args.get("policies") or []
-        paths = [Path(path).expanduser() for path in ([policies] if isinstance(policies, str) else policies)]
+        policies = [] if args.get("policies") is None else args["policies"]
+        texts = [policies] if isinstance(policies, str) else policies
+        paths = [path.expanduser() for path in _load("module_utils.forewarn.compiler.paths").paths_of(texts)]
         self._policy_set = self._compile(paths, args.get("api_version"), args.get("params") or {}) if paths else None
         client = _load("module_utils.forewarn.imds.client")
         endpoint = _load("module_utils.forewarn.imds.endpoint")

@@ -17,7 +17,7 @@ from ..events import Document, Event, format_time
 from ..imds.client import Client
 from .console import Console, one_line
 from .progress import slow_start, waiting
-from .service import add_service_arguments, client_of
+from .service import add_service_arguments, client_of, refuse_empty_name
 from .state import Page, announced_text, duration_text, fitted, resources_text, wrap
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read the document and show it."""
+    refuse_empty_name(args.vm_name)
     problems = Console(sys.stderr)
     answered = slow_start(problems)
     with client_of(args, problems) as client:

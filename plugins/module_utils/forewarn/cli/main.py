@@ -51,6 +51,7 @@ POLICY_COMMANDS = {
 }
 
 
+_UNSET = "Is a variable of the shell not set?"
 # What writing to a full disk, or to a terminal that is gone, ends with.
 _NOT_WRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
@@ -87,9 +88,26 @@ def _run(arguments: Sequence[str]) -> int:
     except SystemExit:  # after the help, the version or a complaint
         sys.stdout.flush()
         raise
+    _refuse_empty(arguments)
     result = args.run(args)
     sys.stdout.flush()
     return int(result)
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Raise InputError for an argument without a text. As a path it would be the current directory, as a name nobody's;
+    what was meant stood in a variable that is not set.
+    """
+    before, options = "", True  # "--" ends the options
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if options and name.startswith("--") and equals and not value:
+            raise InputError(f"{name} is empty.", _UNSET)
+        if not argument:
+            about = f"the argument after {before}" if before.startswith("-") and before != "--" else "an argument"
+            raise InputError(f"{about} is empty.", _UNSET)
+        options = options and argument != "--"
+        before = argument
 
 
 def _open_standard_streams() -> None:

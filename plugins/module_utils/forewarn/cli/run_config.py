@@ -57,12 +57,14 @@ def read_config(path: str) -> dict[str, Any]:
         kinds, wanted = _OPTIONS[name]
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             raise InputError(f"{path}: {name} is {json.dumps(value)[:40]}, not {wanted}.")
+        if value == "":  # as a path it would be the file's own directory
+            raise InputError(f"{path}: {name} is empty, not {wanted}.", "Leave the option out, or give it a value.")
     directory = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120 - as above
     for name, (_kinds, wanted) in _OPTIONS.items():
         if wanted == "a path" and name in config:
             config[name] = os.path.join(directory, config[name])  # noqa: PTH118 - as above
     if "policy" in config:
-        if not config["policy"] or not all(isinstance(item, str) for item in config["policy"]):
+        if not config["policy"] or not all(isinstance(item, str) and item for item in config["policy"]):
             raise InputError(f"{path}: policy is not a list of paths.")
         config["policy"] = [os.path.join(directory, item) for item in config["policy"]]  # noqa: PTH118 - as above
     return config

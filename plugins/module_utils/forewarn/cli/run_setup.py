@@ -18,6 +18,7 @@ from ..policy.engine import PolicySet
 from ..policy.params import parse_text
 from ..runner import trust
 from . import run_config  # here, not where it is used: an upgrade may have replaced this package's file by then
+from .service import refuse_empty_name
 
 # The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
@@ -38,7 +39,7 @@ def read(given: Mapping[str, Any]) -> Setup:
     """Read and check everything that the command line names. Raises InputError."""
     args = argparse.Namespace(**given)
     params: dict[str, Any] = {}
-    if args.config:
+    if args.config is not None:
         trust.check_file(args.config, "configuration")
         config = run_config.read_config(args.config)
         params = config.pop("params", {})
@@ -49,8 +50,7 @@ def read(given: Mapping[str, Any]) -> Setup:
         raise InputError(f"log_format is {args.log_format!r}.", f"It is one of {', '.join(LOG_FORMATS)}.")
     if bool(args.policy) == bool(args.artifact):
         raise InputError("Either --policy or --artifact is needed.", "Name policy files, or one compiled policy.")
-    if args.vm_name is not None and not args.vm_name.strip():
-        raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
+    refuse_empty_name(args.vm_name)
     if args.hook_ca_file is not None:
         trust.check_file(args.hook_ca_file, "CA file")
     artifact = _artifact(args)
@@ -119,15 +119,13 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
         raise InputError("--policy compiles, and for that Python 3.11 or newer is needed.", hint)
     # Only here: on a VM, where an artifact is run, the compiler and its libraries do not exist.
     try:
-        from pathlib import Path
-
         from ..compiler.libraries import MissingLibraryError
-        from ..compiler.paths import find_policies
+        from ..compiler.paths import find_policies, paths_of
         from ..compiler.policyfile import load_policies
     except ModuleNotFoundError as error:
         raise InputError(f"--policy compiles, and for that the module {error.name} is missing.", hint) from error
     try:
-        found = [Path(path) for path in paths]
+        found = paths_of(paths)
         if hasattr(os, "geteuid") and os.geteuid() == 0:  # others try their own; an artifact is always checked
             for policy in find_policies(found):
                 trust.check_file(str(policy.path), "policy")

@@ -72,6 +72,12 @@ def client_of(args: argparse.Namespace, console: Console) -> Client:
     return Client(endpoint, args.api_version, log=log)
 
 
+def refuse_empty_name(vm_name: str | None) -> None:
+    """Raise InputError where this VM is given a name without a letter: no event would affect it."""
+    if vm_name is not None and not vm_name.strip():
+        raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
+
+
 def refuse_elsewhere(option: str | None, endpoint: str) -> None:
     """Raise InputError where ``endpoint`` is the default address and the machine is not known to be in Azure."""
     why = azure.doubt(option, endpoint, os.environ)

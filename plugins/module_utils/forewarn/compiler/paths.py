@@ -30,6 +30,13 @@ class PolicyPath:
     name: str
 
 
+def paths_of(texts: Sequence[str]) -> list[Path]:
+    """Return policies as paths. Raises InputError for an empty text, which as a path is the current directory."""
+    if not all(text.strip() for text in texts):
+        raise InputError("a path of policies is empty.", "Is a variable not set? The current directory is called '.'.")
+    return [Path(text) for text in texts]
+
+
 def find_policies(paths: Sequence[Path]) -> list[PolicyPath]:
     """Return the policy files in the order of ``paths``, those of a directory and below it sorted, each once.
 
