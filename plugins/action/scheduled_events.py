@@ -54,7 +54,7 @@ class ActionModule(ActionBase):
                 if options[name]:
                     raise AnsibleActionFail(f"{name} is of use only with policies: name the policy files too.")
             return self._on_vm(args, task_vars, wrap_async=bool(self._task.async_val))
-        for name in ("approve", "document_incarnation"):
+        for name in ("approve", "document_incarnation", "events_digest"):
             if args.get(name):
                 raise AnsibleActionFail(
                     f"{name} and policies exclude each other: either you decide, or the policies do (with apply: true)."
@@ -94,9 +94,11 @@ class ActionModule(ActionBase):
             standings = [_decisions.stand(decision, reading.facts) for decision in decisions]
             wanted = [decision.event.event_id for decision, its in zip(decisions, standings, strict=True) if its.send]
             if apply and wanted:
-                result = self._on_vm(
-                    {**args, "approve": wanted, "document_incarnation": str(reading.document.incarnation)}, task_vars
-                )
+                # The incarnation is to change with the document, but there are services that send none.
+                basis = {"events_digest": str(result["events_digest"])}
+                if reading.document.incarnation is not None:
+                    basis["document_incarnation"] = str(reading.document.incarnation)
+                result = self._on_vm({**args, "approve": wanted, **basis}, task_vars)
                 if result.get("superseded"):
                     continue
             result["decisions"] = [

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -41,6 +43,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "patience": {"type": "int", "default": int(FIRST_PATIENCE_SECONDS)},
     "approve": {"type": "list", "elements": "str", "default": []},
     "document_incarnation": {"type": "str"},
+    "events_digest": {"type": "str"},
 }
 SHOWN_EVENTS = 3  # in texts of one line
 _SLOW_SECONDS = 10.0  # of an answer: usual ones take milliseconds
@@ -100,6 +103,7 @@ def perform(
                 msg=summary(document),
                 read_at=format_time(read_at),
                 document_incarnation=document.incarnation,
+                events_digest=digest(events),
                 events=events,
                 vm=asdict(vm),
                 problems=list(document.problems),
@@ -167,6 +171,16 @@ def describe_event(event: Event, vm_name: str | None, now: datetime) -> dict[str
         "leader": None if vm_name is None else place == 0,
         "problems": list(event.problems),
     }
+
+
+def digest(events: list[dict[str, Any]]) -> str:
+    """Return a text that changes when anything does that a decision on these events, as ``describe_event`` returns
+    them, rests on: all that the service said, but not the time left.
+    """
+    counted = ("notice_seconds", "affects_me", "leader")  # from the time, and from the name of the VM
+    said = [{name: value for name, value in event.items() if name not in counted} for event in events]
+    said.sort(key=lambda event: str(event["event_id"]))
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def select(document: Document, event_ids: list[str]) -> tuple[list[Event], list[str]]:
@@ -252,10 +266,16 @@ def approve(
 ) -> None:
     """Send the approvals that the task asks for, and add them to the result. Raises Refused."""
     expected = params["document_incarnation"]
-    if expected is not None and expected != str(document.incarnation):
+    # One without an incarnation is no document that anybody can refer to.
+    if expected is not None and (document.incarnation is None or expected != str(document.incarnation)):
         raise Refused(
             f"The document has changed: its incarnation is {document.incarnation}, no longer {expected}. "
             "Nothing was approved. Look at the events again.",
+            superseded=True,
+        )
+    if params["events_digest"] not in (None, result["events_digest"]):
+        raise Refused(
+            "The events have changed since the decision. Nothing was approved. Look at the events again.",
             superseded=True,
         )
     events, unknown = select(document, params["approve"])

@@ -88,6 +88,12 @@ options:
     description:
       - Approve only if the document still has this RV(document_incarnation). Otherwise nothing is approved, the task
         fails, and RV(superseded) is true.
+      - A document without an incarnation never has it. Use O(events_digest) for it.
+    type: str
+  events_digest:
+    description:
+      - Approve only if the events still have this RV(events_digest), whatever the incarnation. Otherwise nothing is
+        approved, the task fails, and RV(superseded) is true.
     type: str
   policies:
     description:
@@ -181,6 +187,11 @@ document_incarnation:
   returned: when the document was read
   type: raw
   sample: 2
+events_digest:
+  description: A text that changes with what the service says of any of the events. The time left does not change it.
+  returned: when the document was read
+  type: str
+  sample: 4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945
 events:
   description:
     - What is scheduled, in the order of the service. A value is null where the service did not say, or not readably.
@@ -294,7 +305,8 @@ approved:
   elements: str
   sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
 superseded:
-  description: Whether nothing was approved because the document is no longer the one of O(document_incarnation).
+  description: Whether nothing was approved because the document is no longer the one of O(document_incarnation), or the
+    events are no longer those of O(events_digest).
   returned: when it is so
   type: bool
   sample: true

@@ -12,13 +12,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from adhoc import MODULE, AdHoc
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.events import parse_time
-from tools.scripted_imds import ScriptedServer, document
+from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 
 PYTHON_3_9 = Path.home() / ".pyenv/versions/3.9.18/bin/python"
 UNLISTED = "00000000-0000-4000-8000-000000000000"
@@ -103,6 +104,26 @@ def test_se_10_approves_nothing_in_a_document_that_has_changed(adhoc: AdHoc, emu
     assert approvals(emulator) == []
 
 
+def test_approves_nothing_of_events_that_have_changed(adhoc: AdHoc) -> None:
+    event = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
+    seen, now = ([{**event, "EventType": name}] for name in ("Freeze", "Redeploy"))
+
+    def bare(events: list[dict[str, Any]]) -> Answer:
+        return status(200, json.dumps({"Events": events}).encode())
+
+    with ScriptedServer(bare(seen), instance("web_0"), bare(now), instance("web_0"), status(200)) as server:
+        digest = adhoc.vm(server.url, {}).only()["events_digest"]
+        for basis in ({"events_digest": digest}, {"document_incarnation": "None"}):
+            server.answers[:] = [bare(now), instance("web_0"), status(200)]
+            outcome = adhoc.vm(server.url, {"approve": ["a1"], **basis})
+            assert outcome.status == {"vm": "FAILED"}
+            assert outcome.only()["superseded"] is True
+            assert "Nothing was approved" in outcome.only()["msg"]
+        assert "POST" not in [request.method for request in server.requests]
+        server.answers[:] = [bare(seen), instance("web_0"), status(200)]
+        assert adhoc.vm(server.url, {"approve": ["a1"], "events_digest": digest}).only()["approved"] == ["a1"]
+
+
 def test_an_event_in_doubt_is_shown_with_its_problem_and_approved_only_by_hand(adhoc: AdHoc) -> None:
     doubtful = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": "web_0"}
     with ScriptedServer(document(doubtful)) as server:
@@ -138,10 +159,10 @@ def test_a_fault_that_passes_is_waited_for(adhoc: AdHoc, emulator: EmulatorClien
     """410 comes for minutes while a host is updated."""
     emulator.inject_fault(410, times=2)
     assert adhoc.vm(emulator.vm_endpoint("web_0"), {"patience": 60}).only()["msg"] == "nothing is scheduled"
-    for status in (404, 410):
-        emulator.inject_fault(status, times=1)
+    for code in (404, 410):
+        emulator.inject_fault(code, times=1)
         failed = adhoc.vm(emulator.vm_endpoint("web_0"), {"patience": 0}).only()
-        assert failed["fault"] == {"kind": "http", "status": status, "passing": True}
+        assert failed["fault"] == {"kind": "http", "status": code, "passing": True}
         assert "Usual for some minutes while the host is updated" in failed["msg"]
         assert failed["msg"].endswith("Tried for 0 s. Run it again in some minutes, or raise patience.")
 

@@ -15,7 +15,7 @@ from adhoc import AdHoc
 from forewarn.compiler.policyfile import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.scripted_imds import ScriptedServer, document, instance, status
+from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 
 POLICY = """\
 name: web-tier
@@ -152,6 +152,11 @@ def test_a_vm_without_a_name_approves_nothing(adhoc: AdHoc, emulator: EmulatorCl
     assert senders(emulator) == []
 
 
+def raw_document(*events: dict[str, Any]) -> Answer:
+    """Answer with a document that has no incarnation."""
+    return status(200, json.dumps({"Events": list(events)}).encode())
+
+
 def test_se_10_a_document_that_changes_meanwhile_is_decided_on_again(adhoc: AdHoc) -> None:
     event = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
     first, then = {**event, "EventSource": "User"}, {**event, "EventSource": "Platform", "DurationInSeconds": 30}
@@ -162,6 +167,17 @@ def test_se_10_a_document_that_changes_meanwhile_is_decided_on_again(adhoc: AdHo
     assert outcome.status == {"vm": "SUCCESS"}
     assert outcome.only()["decisions"][0]["reason"] == "no rule of any policy applies to this event"
     assert [request.method for request in server.requests] == ["GET"] * 6
+
+    without = [raw_document(first), me, raw_document(then), me]
+    with ScriptedServer(*without, raw_document(then), me, status(200)) as server:
+        outcome = adhoc.vm(server.url, {"policies": "web-tier.yml", "apply": True})
+    assert outcome.only()["decisions"][0]["output"] == "hold"
+    assert [request.method for request in server.requests] == ["GET"] * 6, "there is no incarnation that would tell"
+
+    with ScriptedServer(raw_document(first), me, raw_document(first), me, status(200)) as server:
+        outcome = adhoc.vm(server.url, {"policies": "web-tier.yml", "apply": True})
+    assert outcome.only()["approved"] == ["a1"]
+    assert [request.method for request in server.requests] == ["GET"] * 4 + ["POST"]
 
     restless = [answer for number in range(6) for answer in (document(first, incarnation=number), me)]
     with ScriptedServer(*restless, status(200)) as server:
