@@ -106,8 +106,8 @@ class ActionModule(ActionBase):
             ]
             if not result.get("failed"):
                 done = (decisions, standings, result["approved"], self._task.check_mode)
-                result["msg"] = _decisions.summary(*done)
-                result["ahead"] = ahead(result["events"], _decisions.outcomes(*done))
+                result["msg"] = _decisions.summary(*done, problems=reading.document.problems)
+                result["ahead"] = ahead(result["events"], _decisions.outcomes(*done), reading.document.problems)
             return result
         result["msg"] = (
             f"The document changed {ATTEMPTS} times between deciding and approving. Nothing was approved. Run it again."

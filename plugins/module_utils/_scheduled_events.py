@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -99,7 +99,7 @@ def perform(
             vm, vm_problems = identify(client, params["vm_name"], patience())
             events = [describe_event(event, vm.name, read_at) for event in document.events]
             result.update(
-                ahead=ahead(events),
+                ahead=ahead(events, problems=document.problems),
                 msg=summary(document),
                 read_at=format_time(read_at),
                 document_incarnation=document.incarnation,
@@ -215,20 +215,30 @@ def identify(client: Client, override: str | None, patience: float) -> tuple[Vm,
 
 def summary(document: Document) -> str:
     """Say in one line what is scheduled."""
+    unread = unread_text(document.problems)
     if not document.events:
-        return "nothing is scheduled"
+        return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
     texts = [f"{event.event_type} {event.event_status} {event.event_id}" for event in document.events[:SHOWN_EVENTS]]
     rest = ["…"] if len(document.events) > SHOWN_EVENTS else []
-    return f"{count(len(document.events))}: " + ", ".join(texts + rest)
+    told = f"{count(len(document.events))}: " + ", ".join(texts + rest)
+    return f"{told}; {unread}" if unread else told
 
 
-def ahead(events: list[dict[str, Any]], outcomes: list[str] | None = None) -> str:
-    """Say for a glance at a fleet what is ahead of a VM. ``outcomes`` has a word or two about each event.
+def unread_text(problems: Sequence[str]) -> str:
+    """Say that the problems of a document leave something unknown, "" if there are none."""
+    if not problems:
+        return ""
+    return f"the document cannot be read in full: {problems[0]}{' …' if len(problems) > 1 else ''}"
+
+
+def ahead(events: list[dict[str, Any]], outcomes: list[str] | None = None, problems: Sequence[str] = ()) -> str:
+    """Say for a glance at a fleet what is ahead of a VM. ``outcomes`` has a word or two about each event, and
+    ``problems`` are those of the document.
 
     Callbacks sort what they print, and this key comes first.
     """
     if not events:
-        return "nothing"
+        return "unknown: the document cannot be read in full" if problems else "nothing"
     texts = []
     for number, event in enumerate(events[:SHOWN_EVENTS]):
         where = {True: "here", False: "elsewhere", None: "here?"}[event["affects_me"]]
@@ -236,6 +246,8 @@ def ahead(events: list[dict[str, Any]], outcomes: list[str] | None = None) -> st
         texts.append(f"{event['event_type'] or '?'} {_when(event)}, {where}{outcome}")
     if len(events) > SHOWN_EVENTS:
         texts.append(f"and {len(events) - SHOWN_EVENTS} more")
+    if problems:
+        texts.append("and what cannot be read")
     return "; ".join(texts)
 
 
@@ -284,6 +296,7 @@ def approve(
         raise Refused(
             f"Not listed: {', '.join(unknown)}. Nothing was approved. Listed are: {listed}. "
             "An event that has ended or was cancelled is no longer listed."
+            + (f" And {unread_text(document.problems)}." if document.problems else "")
         )
     waiting = [event for event in events if event.event_status != "Started"]
     started = [event.event_id for event in events if event.event_status == "Started"]

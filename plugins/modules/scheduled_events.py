@@ -162,6 +162,7 @@ ahead:
     - What is ahead of this VM, for a glance at many. It is the first key that Ansible prints of a result.
     - Type, time left and whether this VM is concerned (V(here), V(elsewhere), or V(here?) where its name is not known)
       of each event, with O(policies) also the outcome.
+    - V(unknown), or V(and what cannot be read) at its end, where RV(problems) are not empty.
   returned: when the document was read
   type: str
   sample: "Freeze in 14 min, here: approved"

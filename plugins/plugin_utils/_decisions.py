@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ..module_utils._scheduled_events import SHOWN_EVENTS
+from ..module_utils._scheduled_events import SHOWN_EVENTS, unread_text
 from ..module_utils.forewarn.events import Document, Event, Vm, parse_time
 from ..module_utils.forewarn.policy.approval import SEND, Standing, standing
 from ..module_utils.forewarn.policy.decision import Decision, Facts
@@ -91,11 +91,16 @@ def describe(decision: Decision, its: Standing) -> dict[str, Any]:
 
 
 def summary(
-    decisions: Sequence[Decision], standings: Sequence[Standing], approved: Sequence[str], check_mode: bool
+    decisions: Sequence[Decision],
+    standings: Sequence[Standing],
+    approved: Sequence[str],
+    check_mode: bool,
+    problems: Sequence[str] = (),
 ) -> str:
-    """Say in one line what was decided and done."""
+    """Say in one line what was decided and done. ``problems`` are those of the document."""
+    unread = unread_text(problems)
     if not decisions:
-        return "nothing is scheduled"
+        return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
     texts = []
     for decision, its in list(zip(decisions, standings, strict=True))[:SHOWN_EVENTS]:
         event = decision.event
@@ -111,6 +116,8 @@ def summary(
         texts.append(text)
     if len(decisions) > SHOWN_EVENTS:
         texts.append(f"and {len(decisions) - SHOWN_EVENTS} more")
+    if unread:
+        texts.append(unread)
     return "; ".join(texts)
 
 

@@ -95,6 +95,20 @@ def test_nothing_scheduled() -> None:
     assert "No event is scheduled now" in result.stderr
 
 
+def test_what_cannot_be_read_may_be_what_is_meant() -> None:
+    nameless = {name: value for name, value in event().items() if name != "EventId"}
+    for others, listed in (([], "none"), ([event("c3")], "c3")):
+        with ScriptedServer(document(nameless, *others), status(200)) as server:
+            result = ask(server, "b2")
+        assert result.returncode == 2
+        assert "warning: Events[0] has no usable EventId: skipped" in result.stderr
+        assert f"it may be among what cannot be read. Listed are: {listed}." in result.stderr
+    with ScriptedServer(document(nameless, event("c3")), status(200)) as server:
+        result = ask(server, "c3", "--json")
+    assert (result.returncode, approved(server)) == (0, [["c3"]])
+    assert json.loads(result.stdout)["problems"] == ["Events[0] has no usable EventId: skipped"]
+
+
 def test_a_started_event_is_not_approved_again() -> None:
     with ScriptedServer(document(event("b2", EventStatus="Started"), event("c3")), status(200)) as server:
         result = ask(server, "b2", "c3")

@@ -181,3 +181,46 @@ def test_the_commands_say_so_too() -> None:
         assert done.returncode in (0, 1, 3), done.stderr
         assert "Traceback" not in done.stderr
         assert done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("listed", "problem"),
+    [
+        ([{"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["web_0"]}], "no usable EventId"),
+        ([event(number, EventType="Reboot") for number in range(1001)], "1001 events are listed"),
+    ],
+)
+def test_status_and_metrics_tell_what_was_not_read(listed: list[dict[str, Any]], problem: str, tmp_path: Path) -> None:
+    (tmp_path / "policy.yml").write_text(POLICY)
+    state, metrics = tmp_path / "state", tmp_path / "forewarn.prom"
+    with Service(document(*listed)).serving() as service:
+        runner = Process(
+            *("--policy", str(tmp_path / "policy.yml"), "--metrics-file", str(metrics)),
+            endpoint=service.url,
+            state=state,
+        )
+        try:
+            runner.wait_for("document", timeout=60)
+            wait_until(lambda: _counted(metrics) == 1.0, seconds=60)
+            (told,) = _status(state)["problems"]
+            assert problem in told
+            service.body = document()
+            wait_until(lambda: _counted(metrics) == 0.0, seconds=60)
+            wait_until(lambda: not _status(state)["problems"], seconds=60)
+        finally:
+            runner.process.terminate()
+            runner.end()
+
+
+def _counted(metrics: Path) -> float | None:
+    lines = metrics.read_text().splitlines() if metrics.exists() else []
+    values = [float(line.split()[1]) for line in lines if line.startswith("forewarn_document_problems ")]
+    return values[0] if values else None
+
+
+def _status(state: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "forewarn.cli.main", "status", "--json", "--state", str(state)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    report: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == bool(report["problems"])
+    return report

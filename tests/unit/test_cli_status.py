@@ -106,6 +106,24 @@ def test_a_service_that_does_not_answer(recorded: Recorded, status: Status) -> N
     assert "service  does not answer: timed out; no poll was answered" in status().lines
 
 
+def test_nothing_is_not_what_is_pending_where_the_document_cannot_be_read(recorded: Recorded, status: Status) -> None:
+    problem = "Events[0] has no usable EventId: skipped"
+    recorded.beat(document_problems=1, document_problem=problem)
+    shown = status()
+    assert shown.code == 1
+    assert f"There may be more than is shown: the service's document cannot be read in full: {problem}" in shown.lines
+    assert "Nothing is pending." not in shown.lines
+    report = json.loads(status("--json").out)
+    assert report["document"] == {"problems": 1, "first": problem}
+    assert report["problems"] == [f"the service's document cannot be read in full: {problem}"]
+    for number, words in ((2, "the first of 2 problems"), (21, "the first of more than 20 problems")):
+        recorded.beat(document_problems=number, document_problem=problem)
+        assert any(line.endswith(f"{problem} ({words})") for line in status().lines)
+    recorded.beat()
+    assert status().code == 0
+    assert json.loads(status("--json").out)["document"] == {"problems": 0, "first": None}
+
+
 def test_a_runner_that_was_killed(recorded: Recorded, status: Status) -> None:
     pid = dead_pid()
     recorded.note("runner-started", version="0.1.0")

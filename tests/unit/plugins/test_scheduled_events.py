@@ -292,6 +292,22 @@ def test_a_directory_that_others_write_to_keeps_no_policy(
     assert list((tmp_path / "home" / "forewarn").iterdir()) == []
 
 
+def test_nothing_is_not_what_is_ahead_where_the_document_cannot_be_read(collection: SimpleNamespace) -> None:
+    params = {name: option.get("default") for name, option in collection.vm.ARGUMENTS.items()}
+    event = {"EventId": "a1", "EventType": "Freeze", "EventStatus": "Started", "Resources": ["web_0"]}
+    problem = "the document cannot be read in full: Events[0] has no usable EventId: skipped"
+    for listed, ahead, msg in (
+        ([{}], "unknown: the document cannot be read in full", f"nothing is scheduled that can be read; {problem}"),
+        ([{}, event], "Freeze under way, here; and what cannot be read", f"1 event: Freeze Started a1; {problem}"),
+    ):
+        with ScriptedServer(document(*listed), instance("web_0")) as server:
+            result = collection.vm.perform({**params, "endpoint": server.url}, False, str)
+        assert (result["ahead"], result["msg"]) == (ahead, msg)
+    assert collection.decisions.summary([], [], [], False, ["x"]) == (
+        "nothing is scheduled that can be read; the document cannot be read in full: x"
+    )
+
+
 def test_a_glance_tells_what_is_ahead_where_and_what_comes_of_it(collection: SimpleNamespace) -> None:
     document = {
         "DocumentIncarnation": 2,

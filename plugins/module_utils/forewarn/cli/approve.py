@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..events import EVENT_STATUSES, Document, Event
 from .console import Console, one_line
 from .progress import waiting
-from .service import add_service_arguments, client_of
+from .service import add_service_arguments, client_of, warn
 
 APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-listed", "not-sent"
 
@@ -34,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     with client_of(args, problems) as client:
         with waiting(client, problems):
             document = client.read(args.patience)
+        for text in document.problems:
+            warn(problems, text)
         listed = {event.key: event for event in document.events}
         results = {key: _standing(listed.get(key)) for key in wanted}
         missing = [wanted[key] for key, result in results.items() if result == NOT_LISTED]
@@ -69,11 +71,7 @@ def _warn_of_doubt(problems: Console, event: Event) -> None:
     if event.event_status is not None and event.event_status not in EVENT_STATUSES:
         doubts.append(f"EventStatus {event.event_status!r} is not known")
     for text in doubts:
-        problems.line(
-            problems.style("warning:", "bold", "yellow")
-            + " "
-            + one_line(f"event {event.event_id}: {text}; approving it all the same")
-        )
+        warn(problems, f"event {event.event_id}: {text}; approving it all the same")
 
 
 def _tell(console: Console, event: Event, result: str) -> None:
@@ -91,12 +89,16 @@ def _write_json(endpoint: str, document: Document, results: list[tuple[str, str]
         "api_version": document.api_version,
         "incarnation": document.incarnation,
         "events": [{"event_id": event_id, "result": result} for event_id, result in results],
+        "problems": list(document.problems),
     }
     json.dump(content, sys.stdout, indent=2)
     sys.stdout.write("\n")
 
 
 def _known(document: Document) -> str:
+    if document.problems:
+        known = ", ".join(one_line(event.event_id) for event in document.events) or "none"
+        return f"The document cannot be read in full, so it may be among what cannot be read. Listed are: {known}."
     if not document.events:
         return "No event is scheduled now: it may have ended or been cancelled."
     return "Listed are: " + ", ".join(one_line(event.event_id) for event in document.events) + "."

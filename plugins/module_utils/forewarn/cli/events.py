@@ -17,7 +17,7 @@ from ..events import Document, Event, format_time
 from ..imds.client import Client
 from .console import Console, one_line
 from .progress import slow_start, waiting
-from .service import add_service_arguments, client_of, refuse_empty_name
+from .service import add_service_arguments, client_of, refuse_empty_name, warn
 from .state import Page, announced_text, duration_text, fitted, resources_text, wrap
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
@@ -55,10 +55,10 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(Console(sys.stdout), document, vm_name, now)
     for text in document.problems:
-        _warn(problems, text)
+        warn(problems, text)
     for event in document.events:
         for text in event.problems:
-            _warn(problems, f"event {event.event_id}: {text}")
+            warn(problems, f"event {event.event_id}: {text}")
     return 0
 
 
@@ -67,15 +67,11 @@ def _own_name(client: Client, problems: Console) -> str | None:
         name = client.instance().name
     except ServiceError as error:
         why = ServiceError(f"which events affect this VM is not known: {error.message}", "Name it with --vm-name.")
-        _warn(problems, str(why))
+        warn(problems, str(why))
         return None
     if name is None:
-        _warn(problems, "the instance metadata has no name for this VM. Name it with --vm-name.")
+        warn(problems, "the instance metadata has no name for this VM. Name it with --vm-name.")
     return name
-
-
-def _warn(problems: Console, text: str) -> None:
-    problems.line(problems.style("warning:", "bold", "yellow") + " " + one_line(text))
 
 
 def _as_json(document: Document, endpoint: str, vm_name: str | None, now: datetime) -> dict[str, Any]:

@@ -78,6 +78,11 @@ def refuse_empty_name(vm_name: str | None) -> None:
         raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
 
 
+def warn(console: Console, text: str) -> None:
+    """Write a warning."""
+    console.line(console.style("warning:", "bold", "yellow") + " " + one_line(text))
+
+
 def refuse_elsewhere(option: str | None, endpoint: str) -> None:
     """Raise InputError where ``endpoint`` is the default address and the machine is not known to be in Azure."""
     why = azure.doubt(option, endpoint, os.environ)

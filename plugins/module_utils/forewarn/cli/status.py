@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..events import MAX_PROBLEMS
 from ..runner import doubts, dryrun, heartbeat
 from ..runner.clocks import Clocks
 from . import failing
@@ -69,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
         "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, or "
-        "something was lost, a reload "
+        "something was lost, the service's document cannot be read in full, a reload "
         "was refused, or a preparation or a recovery has failed; 2 for bad usage, or where no runner has worked."
     )
 
@@ -124,6 +125,9 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     named = text_of(fields, "unkept_events") if unkept else ""
     if unkept:
         problems.append(f"{unkept} listed {'event is' if unkept == 1 else 'events are'} not in the journal: {named}")
+    unread = int(number_of(fields, "document_problems") or 0)
+    if unread:
+        problems.append(_unread_text(unread, text_of(fields, "document_problem")))
     damaged = doubts.read(state.directory)
     problems += [doubt.in_words() for doubt in damaged]
     told = {recovery["life_id"] for recovery in fails}
@@ -138,6 +142,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         "service": service,
         "journal": {"trouble": trouble or None, "read": state.journal is not None},
         "unkept": {"number": unkept, "events": named},
+        "document": {"problems": unread, "first": text_of(fields, "document_problem") or None},
         "damaged": [
             {"file": doubt.file, "event_keys": doubt.keys, "reason": doubt.reason, "text": doubt.in_words()}
             for doubt in damaged
@@ -147,6 +152,12 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         "failed_recoveries": failed,
         "problems": problems,
     }
+
+
+def _unread_text(number: int, first: str) -> str:
+    many = f"more than {MAX_PROBLEMS}" if number > MAX_PROBLEMS else str(number)
+    of = "" if number < 2 else f" (the first of {many} problems)"
+    return f"the service's document cannot be read in full: {first}{of}"
 
 
 # The runner
@@ -294,7 +305,11 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         page.line(text + (", …" if unkept["number"] > UNKEPT_NAMED else ""), "bold", "red")
     if not report["journal"]["read"]:
         page.line("What is pending is not known: the journal cannot be read.", "bold", "red")
-    if not events and not unkept["number"] and report["journal"]["read"]:
+    unread = report["document"]
+    if unread["problems"]:
+        text = _unread_text(unread["problems"], unread["first"] or "why is not known")
+        page.line(f"There may be more than is shown: {text}", "bold", "red")
+    if not (events or unkept["number"] or unread["problems"]) and report["journal"]["read"]:
         page.line("Nothing is pending.")
     elif events:
         if report["runner"]["condition"] != RUNNING:

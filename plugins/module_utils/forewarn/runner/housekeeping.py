@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from .. import __version__
+from ..events import Document
 from . import life as states
 from .clocks import Clocks, Stamp
 from .conductor import Conductor
@@ -64,6 +65,7 @@ class Housekeeping:
         self._counted: Sequence[object] | None = None
         self._counted_at = 0.0
         self._textfile_problem: str | None = None
+        self._problems: Sequence[str] = ()  # of the last document
         self._journal_trouble: str | None = None
 
     def started(self) -> None:
@@ -96,6 +98,10 @@ class Housekeeping:
 
                 self._metrics.set("forewarn_last_good_poll_timestamp_seconds", lambda: last_good_poll().wall)
                 self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(last_good_poll()))
+
+    def documented(self, document: Document) -> None:
+        """Note what of the last document could not be read: whatever is scheduled there, nobody else would tell."""
+        self._problems = document.problems
 
     def keep(self) -> None:
         """Do what is due at a tick."""
@@ -160,8 +166,10 @@ class Housekeeping:
             parts.append("; ".join(self._line(life) for life in ours[:3]))
             if len(ours) > 3:
                 parts.append(f"and {len(ours) - 3} more")
-        elif self.fault is None:
+        elif self.fault is None and not self._problems:
             parts.append("nothing is scheduled")
+        if self._problems:
+            parts.append(f"the service's document cannot be read in full: {self._problems[0]}")
         drills = len(lives) - len(ours)
         if drills:
             parts.append(f"{drills} {'drill' if drills == 1 else 'drills'} under way")
@@ -194,6 +202,8 @@ class Housekeeping:
             "events": sum(1 for life in lives if life.listed),
             "journal_trouble": self._journal.trouble,
             **self._unkept(lives),
+            "document_problems": len(self._problems) or None,
+            "document_problem": self._problems[0] if self._problems else None,
             "vm": self._conductor.vm_name,
             "started": self._started,
         }
@@ -239,16 +249,18 @@ class Housekeeping:
 
     def _count(self, lives: Sequence[Life]) -> None:
         failing = {life.identifier: len(life.plan.failing()) for life in lives if life.state == states.RECOVERING}
-        snapshot = [
+        snapshot: list[object] = [
             (life.identifier, life.state, life.event.not_before, len(life.plan.running()), failing.get(life.identifier))
             for life in lives
         ]
+        snapshot.append(len(self._problems))
         now = self._clocks.monotonic()
         if snapshot == self._counted and now - self._counted_at < TEXTFILE_SECONDS:
             return
         self._counted, self._counted_at = snapshot, now
         self._metrics.set("forewarn_journal_up", 0.0 if self._journal.trouble else 1.0)
         self._metrics.set("forewarn_journal_damaged_records", float(self._journal.damaged))
+        self._metrics.set("forewarn_document_problems", float(len(self._problems)))
         self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
         self._metrics.set("forewarn_hooks_running", float(sum(len(life.plan.running()) for life in lives)))
         for drill in (False, True):

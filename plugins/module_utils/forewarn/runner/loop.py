@@ -290,6 +290,7 @@ class Runner:
         self._processed = True
         parts.conductor.vm_name = parts.identity.vm.name
         requests = parts.docket.process(document, parts.identity.vm, age_seconds)
+        parts.housekeeping.documented(document)
         parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)
         return requests
 

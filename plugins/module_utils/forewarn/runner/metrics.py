@@ -66,6 +66,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "forewarn_last_good_poll_age_seconds": Metric(GAUGE, "How long ago the service last answered a poll."),
         "forewarn_documents_total": Metric(COUNTER, "Documents that differed from the one before.", present=_ALONE),
+        "forewarn_document_problems": Metric(
+            GAUGE, "What of the last document could not be read, one by one; 21 stands for more than 20."
+        ),
         "forewarn_events": Metric(GAUGE, "Events that are open, by their state.", ("state", "type", "drill")),
         "forewarn_event_notice_seconds": Metric(
             GAUGE, "Time left until NotBefore of an event that has not started.", ("event_id", "type", "drill")
