@@ -148,6 +148,18 @@ def test_a_reader_that_goes_away_ends_it(tmp_path: Path) -> None:
         assert process.stderr.read() == ""
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_that_stalls_holds_up_neither_requests_nor_the_end(tmp_path: Path, form: list[str]) -> None:
+    with emulating(tmp_path, *form) as (process, url):  # nobody reads, and a pipe has room for 64 KiB
+        for _ in range(1000):
+            answer = requests.get(url + TARGET + "&more=" + "x" * 2000, headers={"Metadata": "true"}, timeout=10)
+            assert answer.status_code
+        process.terminate()
+        assert process.wait(10) == 0
+        assert process.stdout is not None
+        assert "mulat" in process.stdout.readline()
+
+
 def test_bad_usage(tmp_path: Path) -> None:
     assert "can be reached from other machines" in refused("--listen", "0.0.0.0:0")
     assert "add --allow-remote" in refused("--vm-listen", "vm_0=169.254.169.254:80")

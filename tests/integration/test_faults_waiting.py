@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.compiler.policyfile import compile_policies
+from forewarn.runner.log_writer import _OVERHEAD_BYTES, LIMIT_BYTES
 from tools.runner_process import Process
 from tools.stuck_services import APPROVALS, WAYS, StuckService, stuck_service
 from tools.waiting import wait_until
@@ -271,6 +272,29 @@ def test_a_stalled_reader_of_the_log_stops_neither_polls_nor_hooks_nor_sigterm(v
     since = time.monotonic()
     wait_until(lambda: len(vm.service.requests("GET", after=since)) >= 3)
     assert vm.seconds_to_end(process) < 4
+
+
+def test_a_stalled_reader_does_not_keep_once_from_ending(vm: Vm, pipe: Pipe) -> None:
+    pipe.fill()
+    vm.service.schedule("F", 600, "Freeze")
+    process = vm.run_into(pipe.writer, "--once")
+    wait_until(lambda: len(vm.service.requests("POST")) == 1, what="it does what it has to do")
+    assert process.poll() is None, "the log is not lost to a reader that takes its time"
+    process.send_signal(signal.SIGTERM)
+    process.wait(4)
+
+
+def test_a_slow_reader_gets_the_whole_log_of_once(vm: Vm, pipe: Pipe) -> None:
+    pipe.fill()
+    for each in range(1000):  # more than may wait in a runner that works for months
+        vm.service.schedule(f"F{each}-{'x' * 245}", 600, "Freeze")
+    process = vm.run_into(pipe.writer, "--once", "--log-format", "json")
+    wait_until(lambda: len(vm.service.requests("POST")) >= 1)
+    wait_until(lambda: pipe.read() and process.poll() is not None, seconds=60)
+    lines = [json.loads(line) for line in pipe.read() if not line.startswith("xxx")]
+    assert [line["line"] for line in lines].count("decision") == 1000
+    assert len(pipe.text) + len(lines) * _OVERHEAD_BYTES > LIMIT_BYTES, "in memory, before anybody read"
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

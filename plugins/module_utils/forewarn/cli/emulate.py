@@ -12,7 +12,6 @@ import select
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -27,9 +26,12 @@ from ..emulator.server import EmulatorServer, check_loopback
 from ..emulator.spec import VmSpec
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
+from ..runner.log_writer import Forms, LogWriter, write_all
 from .console import Console
 
 _DEFAULT_LISTEN = "127.0.0.1:8254"
+# For what the log still has to write at the end; a reader that stalls gets no more.
+_LOG_PATIENCE_SECONDS = 2.0
 _STATUS_STYLES = {2: "green", 3: "cyan", 4: "yellow", 5: "red"}
 
 
@@ -111,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
             with _ready_file(args.ready_file, server.url):
                 _serve(server, signals)
             log.stopped()
+    log.close(_LOG_PATIENCE_SECONDS)
     return 0
 
 
@@ -153,7 +156,8 @@ class _Signals:
     def pipe_broke(self) -> None:
         """Say that nobody reads the output any more."""
         self.broken_pipe = True
-        self._writer.send(b"\0")
+        with contextlib.suppress(OSError):  # it has ended by then
+            self._writer.send(b"\0")
 
     def came(self, timeout: float) -> bool:
         """Wait that many seconds; tell whether it is time to stop. Raises BrokenPipeError if nobody listens."""
@@ -168,13 +172,22 @@ def _ignore(_number: int, _frame: object) -> None:
 
 
 class _Log:
-    """One line a request and a transition, for people or as JSON."""
+    """One line a request and a transition, for people or as JSON.
+
+    A thread writes them: a reader that stalls holds up neither requests nor the end.
+    """
 
     def __init__(self, as_json: bool, signals: _Signals) -> None:
         self._json = as_json
         self._console = Console(sys.stdout)
         self._signals = signals
-        self._lock = threading.Lock()
+        self._encoding = sys.stdout.encoding or "utf-8"
+        self._descriptor = sys.stdout.fileno()
+        self._writer = LogWriter(self._deliver, self._about_lost)
+
+    def close(self, seconds: float) -> None:
+        """Let lines that wait be written, for so long at most."""
+        self._writer.close(seconds)
 
     def listening(self, server: EmulatorServer) -> None:
         """Say where, and what to try."""
@@ -239,17 +252,32 @@ class _Log:
             self._write("Stopped.")
 
     def _write_json(self, kind: str, values: Mapping[str, Any]) -> None:
-        self._write(json.dumps({"forewarn": {"schema": "emulate", "version": 1}, "event": kind, **values}))
+        self._write(self._line(kind, values))
+
+    def _line(self, kind: str, values: Mapping[str, Any]) -> str:
+        return json.dumps({"forewarn": {"schema": "emulate", "version": 1}, "event": kind, **values})
 
     def _write(self, text: str) -> None:
-        if self._signals.broken_pipe:
-            return
-        with self._lock:
-            try:
-                self._console.line(text)
-                sys.stdout.flush()
-            except BrokenPipeError:  # the threads that serve must not fail by it; the main one ends
-                self._signals.pipe_broke()
+        with contextlib.suppress(BrokenPipeError):  # the threads that serve must not fail by it; the main one ends
+            self._writer.put(self._forms(text))
+
+    def _forms(self, text: str) -> Forms:
+        return ((text + "\n").encode(self._encoding, "backslashreplace"),)
+
+    def _about_lost(self, count: int) -> Forms:
+        told = (
+            self._line("lost", {"lines": count})
+            if self._json
+            else f"({count} lines before this one could not be written.)"
+        )
+        return self._forms(told)
+
+    def _deliver(self, forms: Forms) -> None:
+        try:
+            write_all(self._descriptor, forms[-1])
+        except BrokenPipeError:
+            self._signals.pipe_broke()
+            raise
 
 
 def _clock_time(wall: float) -> str:

@@ -41,6 +41,8 @@ from .run_setup import Setup
 
 # For what the log still has to write when the runner ends; a reader that stalls gets no more.
 LOG_PATIENCE_SECONDS = 0.25
+# With --once somebody waits for the whole log, and it has an end.
+_ONCE_LOG_BYTES = 64 * 1024 * 1024
 
 
 def serve(
@@ -56,12 +58,16 @@ def serve(
     mode = Mode(bool(args.dry_run), args.once)
     absent = _look_at_hooks(setup.policies, mode)
     log = open_log(args.log_format, os.environ, sys.stdout)
-    if not mode.once:
-        log.detach()
+    log.detach(_ONCE_LOG_BYTES if mode.once else None)
+    stop = StopSignals()
     try:
-        _serve(setup, client, directory, read_again, log, absent, doubt)
+        with stop:
+            _serve(setup, client, directory, read_again, log, stop, absent, doubt)
     finally:
-        log.close(LOG_PATIENCE_SECONDS)
+        # Outside of ``stop``: a reader of --once may take its time, and then a signal ends it as it would any command.
+        log.close(None if mode.once and stop.received is None else LOG_PATIENCE_SECONDS)
+    if mode.once and log.unread:  # a service has raised it by then
+        raise BrokenPipeError
 
 
 def _serve(
@@ -70,6 +76,7 @@ def _serve(
     directory: str | None,
     read_again: Callable[[], Setup],
     log: Log,
+    stop: StopSignals,
     absent: list[str],
     doubt: str | None,
 ) -> None:
@@ -77,57 +84,56 @@ def _serve(
     clocks = Clocks()
     mode = Mode(bool(args.dry_run), args.once)
     beat = None if directory is None else read_heartbeat(directory)
-    with StopSignals() as stop:
-        requester: Requester
-        if mode.once:
-            client.sleep = stop.sleep
-            requester = InlineRequester(clocks.monotonic)
-        else:
-            requester = ThreadRequester(stop.wake, clocks.monotonic)
-        client.log = lambda text: log.warning("waiting", reason=text)
-        asking = identity_client(client)
-        settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
-        elsewhere = statedir.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None)
-        notifier = Notifier(os.environ, clocks)
-        readiness = _readiness(args, beat, clocks)
-        equipment = Equipment(
-            clocks,
-            log,
-            mode,
-            directory,
-            settings,
-            Metrics(),
-            args.metrics_file,
-            notifier,
-            readiness=readiness,
-            requester=requester,
-            elsewhere=elsewhere,
-        )
-        identity = Identity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
-        parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
-        parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
-        runner = Runner(
-            parts,
-            stop,
-            reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
-            last_poll=_last_poll(beat),
-            down_seconds=None if beat is None else downtime(beat, clocks),
-        )
-        try:
-            with _listening(parts, readiness, args):
-                _introduce(parts, setup, client.endpoint.url, directory)
-                if doubt is not None:
-                    log.warning("not-azure", reason=doubt, hint=azure.HINT)
-                for text in absent:
-                    log.error("hook-missing", reason=text, hint="Events that need it will be held.")
-                if mode.once:
-                    runner.run_once()
-                else:
-                    runner.run(setup.interval)
-        finally:
-            if not requester.busy:  # otherwise another thread still reads, and the connection ends with the process
-                client.close()
-                asking.close()
+    requester: Requester
+    if mode.once:
+        client.sleep = stop.sleep
+        requester = InlineRequester(clocks.monotonic)
+    else:
+        requester = ThreadRequester(stop.wake, clocks.monotonic)
+    client.log = lambda text: log.warning("waiting", reason=text)
+    asking = identity_client(client)
+    settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
+    elsewhere = statedir.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None)
+    notifier = Notifier(os.environ, clocks)
+    readiness = _readiness(args, beat, clocks)
+    equipment = Equipment(
+        clocks,
+        log,
+        mode,
+        directory,
+        settings,
+        Metrics(),
+        args.metrics_file,
+        notifier,
+        readiness=readiness,
+        requester=requester,
+        elsewhere=elsewhere,
+    )
+    identity = Identity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
+    parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
+    parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
+    runner = Runner(
+        parts,
+        stop,
+        reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
+        last_poll=_last_poll(beat),
+        down_seconds=None if beat is None else downtime(beat, clocks),
+    )
+    try:
+        with _listening(parts, readiness, args):
+            _introduce(parts, setup, client.endpoint.url, directory)
+            if doubt is not None:
+                log.warning("not-azure", reason=doubt, hint=azure.HINT)
+            for text in absent:
+                log.error("hook-missing", reason=text, hint="Events that need it will be held.")
+            if mode.once:
+                runner.run_once()
+            else:
+                runner.run(setup.interval)
+    finally:
+        if not requester.busy:  # otherwise another thread still reads, and the connection ends with the process
+            client.close()
+            asking.close()
 
 
 def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:

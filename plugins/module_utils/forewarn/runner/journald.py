@@ -21,8 +21,9 @@ from .log import Log, text_line, to_json
 
 FORMATS = ("auto", "journald", *log.FORMATS)
 SOCKET = "/run/systemd/journal/socket"
-# journald reads at once. Should it not, a line of --once is not worth more.
+# journald reads at once. Should it not, a line is not worth more, nor is the end of --once worth waiting for longer.
 PATIENCE_SECONDS = 0.25
+_LAST_PATIENCE_SECONDS = 5.0
 
 _PRIORITIES = {"info": 6, "warning": 4, "error": 3}  # syslog's
 # How many bytes of a value are sent: at first, then where the entry is more than a datagram holds.
@@ -61,6 +62,10 @@ class JournalLog(Log):
             super()._write(level, name, fields)
         except BrokenPipeError:  # the journal was at the other end of the stream as well
             self._lost += 1
+
+    def close(self, seconds: float | None) -> None:
+        """Let lines that wait be taken, for so long at most. Nobody is to wait for journald without an end."""
+        super().close(_LAST_PATIENCE_SECONDS if seconds is None else seconds)
 
     def _forms(self, level: str, name: str, fields: Mapping[str, Any]) -> Sequence[bytes]:
         """Return the entry, shortened more and more until it surely fits, and the line for the stream."""

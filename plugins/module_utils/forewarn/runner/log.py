@@ -67,24 +67,30 @@ class Log:
         """The number of lines that could not be written."""
         return self._lost + (0 if self._writer is None else self._writer.lost)
 
-    def detach(self) -> None:
+    def detach(self, limit_bytes: int | None = None) -> None:
         """From now on, leave the writing to a thread, so that nobody who reads the log can hold up the runner.
 
-        Does nothing where the stream is not a file of the system. ``close`` belongs to it.
+        Does nothing where the stream is not a file of the system. ``close`` belongs to it. ``limit_bytes`` is what may
+        wait to be written, None for what a runner has to spare that works for months.
         """
         try:
             self._stream.flush()
             self._descriptor = self._stream.fileno()
         except (OSError, ValueError):
             return
-        from .log_writer import LogWriter  # here: --once has no thread
+        from .log_writer import LogWriter  # here: most who write a log have no thread
 
-        self._writer = LogWriter(self._deliver, self._about_lost)
+        self._writer = LogWriter(self._deliver, self._about_lost, limit_bytes)
 
-    def close(self, seconds: float) -> None:
-        """Let lines that wait be written, for so long at most."""
+    def close(self, seconds: float | None) -> None:
+        """Let lines that wait be written, for so long at most, or, with None, for as long as somebody may read."""
         if self._writer is not None:
             self._writer.close(seconds)
+
+    @property
+    def unread(self) -> bool:
+        """Whether nobody is there any more to read what is left to the thread."""
+        return self._writer is not None and self._writer.broken
 
     def info(self, name: str, /, **fields: Any) -> None:
         """Write what happened as it should."""

@@ -26,11 +26,19 @@ class LogWriter:
     counted in ``lost``, as is one for which there is no room among those that wait. Where lines were lost, as soon as
     lines can be written again, there is the line that ``about_lost`` makes of their number.
 
-    A BrokenPipeError of ``deliver`` ends it: the next ``put`` raises it.
+    ``limit_bytes`` of lines may wait, ``LIMIT_BYTES`` where it is None. ``put`` may be called from any thread.
+
+    A BrokenPipeError of ``deliver`` ends it: the next ``put`` raises it, and ``broken`` says so.
     """
 
-    def __init__(self, deliver: Callable[[Forms], None], about_lost: Callable[[int], Forms]) -> None:
+    def __init__(
+        self,
+        deliver: Callable[[Forms], None],
+        about_lost: Callable[[int], Forms],
+        limit_bytes: int | None = None,
+    ) -> None:
         self.lost = 0
+        self._limit = limit_bytes
         self._deliver = deliver
         self._about_lost = about_lost
         self._lock = allocate_lock()  # around all that follows
@@ -53,7 +61,8 @@ class LogWriter:
             if self._broken:
                 raise BrokenPipeError
             # Once there was no room, lines are taken again when half of it is free: one gap, not one after each line.
-            room = (LIMIT_BYTES // 2 if self._overflow else LIMIT_BYTES) - self._size
+            limit = LIMIT_BYTES if self._limit is None else self._limit
+            room = (limit // 2 if self._overflow else limit) - self._size
             if self._waiting and size > room:
                 self.lost += 1
                 self._overflow += 1
@@ -66,12 +75,19 @@ class LogWriter:
             self._idle.acquire(False)
             if self._news.locked():
                 self._news.release()
-        if not self._started:
-            self._start()
+            if not self._started:
+                self._start()
 
-    def close(self, seconds: float) -> None:
-        """Wait until all lines are delivered, for so long at most."""
-        if self._idle.acquire(timeout=seconds):
+    @property
+    def broken(self) -> bool:
+        """Whether nobody is there to read any more."""
+        return self._broken
+
+    def close(self, seconds: float | None) -> None:
+        """Wait until all lines are delivered, for so long at most, or for as long as it takes where that is None."""
+        if not self._started:  # nothing was put, or nothing can be delivered
+            return
+        if self._idle.acquire(timeout=-1 if seconds is None else seconds):
             self._idle.release()
 
     def _start(self) -> None:
