@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -141,6 +142,26 @@ def test_without_a_runner_it_is_tried_when_one_works(recorded: Recorded, recover
     failing(recorded)
     recorded.beat(pid=2**22 + 1)  # above what Linux gives
     assert "  next attempt  as soon as a runner works" in recover().lines
+
+
+@pytest.mark.parametrize("event_id", ["X; reboot", "$(reboot)", "it's", "-rf", "--json"])
+def test_a_command_to_copy_does_what_it_says_whatever_the_id(
+    recorded: Recorded, recover: Recover, event_id: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(recorded, event_id)
+    recorded.beat()
+    (found,) = json.loads(recover("--json").out)["recoveries"]
+    for copied, action in zip(found["commands"], ("again", "dealt-with")):
+        name, *arguments = shlex.split(copied)
+        assert name == "forewarn"
+        assert cli.main(arguments) == 0
+        (request,) = requests(recorded)
+        assert (request["event_id"], request["action"]) == (event_id, action)
+        (taken,) = Path(recorded.directory, "recoveries").glob("*.json")
+        taken.unlink()
+    watch = capsys.readouterr().out.splitlines()[-1].removeprefix("Watch it:  forewarn ")
+    assert cli.main(shlex.split(watch)) == 0
+    assert f"Reboot  {event_id}" in capsys.readouterr().out
 
 
 # Asking

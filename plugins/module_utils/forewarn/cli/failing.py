@@ -14,7 +14,7 @@ from ..runner.clocks import Clocks
 from ..runner.life import RECOVERING
 from ..runner.plan import Plan, Run
 from ..runner.recoveries import ANSWERS, unfinished
-from .state import Page, duration_text, hook_text, iso, number_of, object_of, text_of
+from .state import Page, duration_text, hook_text, iso, number_of, object_of, of_event, text_of
 
 if TYPE_CHECKING:
     from ..runner.journal_reader import JournalEntry, JournalReader
@@ -93,8 +93,8 @@ class Recoveries:
             "next_attempt": text,
             "next_attempt_at": None if seconds is None else iso(self._clocks.wall() + seconds, "milliseconds"),
             "commands": [
-                f"forewarn recover {event_id} --again{self._which}",
-                f"forewarn recover {event_id} --dealt-with 'what was done'{self._which}",
+                of_event("recover", event_id, f"--again{self._which}"),
+                of_event("recover", event_id, f"--dealt-with 'what was done'{self._which}"),
             ],
         }
 

@@ -19,7 +19,18 @@ from ..runner.clocks import Clocks
 from ..runner.recoveries import AGAIN, ANSWERS, DEALT_WITH, REFUSED, Request
 from . import failing
 from .console import Console, one_line
-from .state import Page, State, add_state_argument, command_text, list_of, object_of, open_state, text_of, which_state
+from .state import (
+    Page,
+    State,
+    add_state_argument,
+    command_text,
+    history_of,
+    list_of,
+    object_of,
+    open_state,
+    text_of,
+    which_state,
+)
 
 if TYPE_CHECKING:
     from ..runner.journal_reader import JournalEntry, JournalReader
@@ -184,7 +195,7 @@ def _report(
         console.line(console.style("again:", "green") + one_line(f"{about}: {what}"))
     else:
         console.line(console.style("dealt with:", "green") + one_line(f"{about}: nothing of it is tried any more"))
-    watch = command_text(f"history --event {event_id}", args)
+    watch = command_text(history_of(event_id), args)
     console.line(one_line(f"Watch it:  {watch}"))
     return 0
 

@@ -68,6 +68,22 @@ def which_state(args: argparse.Namespace) -> str:
     return f" --state {quote(args.state)}" if args.state else " --dry-run" if args.dry_run else ""
 
 
+def of_event(command: str, event_id: str, rest: str) -> str:
+    """Return a command for people to copy that names an event: what the service calls it is not to be trusted."""
+    from shlex import quote
+
+    if event_id.startswith("-"):
+        return f"forewarn {command} {rest} -- {quote(event_id)}"
+    return f"forewarn {command} {quote(event_id)} {rest}"
+
+
+def history_of(event_id: str) -> str:
+    """Return what shows the history of an event, for ``command_text``."""
+    from shlex import quote
+
+    return f"history --event{'=' if event_id.startswith('-') else ' '}{quote(event_id)}"
+
+
 def command_text(text: str, args: argparse.Namespace) -> str:
     """Return a command for people to copy."""
     return f"forewarn {text}{which_state(args)}"
