@@ -257,11 +257,25 @@ def test_while_a_real_event_is_listed_nothing_is_handed_over(runner: FakeRunner)
     assert runner.poll() is None
 
 
+def test_while_a_real_event_is_recovered_nothing_is_handed_over(runner: FakeRunner) -> None:
+    runner.lists(REAL, "recovering")
+    with pytest.raises(InputError, match=r"prepared for a real Freeze is being recovered.*: C7061BAC\. Wait until"):
+        drill(runner.directory, "--type", "Reboot")
+    assert runner.poll() is None
+
+
+def test_what_a_runner_that_has_ended_has_left_says_nothing_about_drills(runner: FakeRunner) -> None:
+    runner.lists(REAL)
+    runner.beat(pid=2**22 + 1)
+    with pytest.raises(InputError, match="no runner works on"):
+        drill(runner.directory, "--type", "Reboot")
+
+
 @pytest.mark.parametrize(
     ("event", "state", "is_drill"),
     [
-        (REAL, "recovering", False),  # it is no longer listed
         (REAL, "seen", True),
+        (REAL, "recovering", True),
         (Event("C7061BAC", "Freeze", "VirtualMachine", ("web_1",), "Scheduled"), "seen", False),
     ],
 )

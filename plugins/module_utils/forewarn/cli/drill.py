@@ -15,7 +15,7 @@ from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE
 from ..policy.timevalues import SECOND, parse_duration
 from ..runner import drill
 from ..runner.clocks import Clocks
-from ..runner.life import LISTED
+from ..runner.life import LISTED, RECOVERING
 from ..runner.spool import Request, check
 from .console import Console, one_line
 from .state import State, add_state_argument, command_text, duration_text, list_of, object_of, open_state, text_of
@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
         )
     )
     state = open_state(args.state, args.dry_run)
+    drill.find_runner(state.directory, clocks)  # what the journal of one that has ended lists may be over by now
     _refuse_if_overtaken(state)
     event_id = drill.hand_over(state.directory, request, clocks)
     for text in _doubts(request, state):
@@ -111,15 +112,23 @@ def _cancel(args: argparse.Namespace, clocks: Clocks) -> int:
 
 
 def _refuse_if_overtaken(state: State) -> None:
-    """Raise InputError while a real event affects this VM: it would end the drill at once."""
+    """Raise InputError while a real event affects this VM, or is recovered from: it would end the drill at once."""
     vm = text_of(state.beat and state.beat.fields, "vm").lower()
     for life in state.journal.lives(open_only=True) if state.journal is not None else ():
         event = object_of(life.data, "event")
         affected = any(isinstance(name, str) and name.lower() == vm for name in list_of(event, "Resources"))
-        if affected and not life.data.get("drill") and life.state in LISTED:
+        if life.data.get("drill"):
+            continue
+        about = f"a real {text_of(event, 'EventType') or 'event'}"
+        if life.state == RECOVERING:
             raise InputError(
-                f"a real {text_of(event, 'EventType') or 'event'} is scheduled for this VM, and would end the drill "
-                f"at once: {text_of(event, 'EventId')}.",
+                f"what was prepared for {about} is being recovered, and that would end the drill at once: "
+                f"{text_of(event, 'EventId')}.",
+                "Wait until 'forewarn status' no longer shows it, or end a recovery that fails: forewarn recover.",
+            )
+        if affected and life.state in LISTED:
+            raise InputError(
+                f"{about} is scheduled for this VM, and would end the drill at once: {text_of(event, 'EventId')}.",
                 "Wait until 'forewarn status' no longer shows it.",
             )
 

@@ -49,7 +49,7 @@ def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
     Raises InputError if the request is wrong, if no runner works there, or if this user may not ask it.
     """
     check(request)
-    _find_runner(directory, clocks)
+    find_runner(directory, clocks)
     event_id = new_id()
     spool = Spool(directory)
     spool.make()
@@ -59,11 +59,12 @@ def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
 
 def cancel(directory: str, event_id: str, clocks: Clocks) -> None:
     """Ask the runner to end a drill. Raises InputError if there is none of this id, or as ``hand_over``."""
-    _find_runner(directory, clocks)
+    find_runner(directory, clocks)
     Spool(directory).cancel(event_id)
 
 
-def _find_runner(directory: str, clocks: Clocks) -> None:
+def find_runner(directory: str, clocks: Clocks) -> None:
+    """Raise InputError if no runner works on a state directory."""
     why = heartbeat.silence(heartbeat.read(directory), clocks)
     if why is not None:
         raise InputError(
