@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from forewarn import __version__
 from forewarn.runner import httphook
+from tools.scripted_imds import ScriptedServer, raw, status
 from tools.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, make_certificate, server_context
 
 BODY = '{"event": {"EventId": "E", "Description": "für web_0"}}\n'.encode()
@@ -107,6 +108,20 @@ def test_a_url_that_is_not_ascii() -> None:
 def test_success(status: int) -> None:
     with Webhook(Answer(status)) as server:
         assert send(server.url) == (0, f"URL: answered {status}\n")
+
+
+@pytest.mark.parametrize("final", [200, 503])
+def test_what_comes_before_the_answer_is_not_the_answer(final: int) -> None:
+    """RFC 9110, 15.2: a client has to take any number of interim answers."""
+    before = b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n"
+    answers = [status(final), status(200)]
+    with ScriptedServer(*(raw(before + answer.pieces[0], "close") for answer in answers)) as server:
+        assert send(server.url) == (0, f"URL: answered 200{' (2 tries)' if final == 503 else ''}\n")
+
+
+def test_an_end_of_what_comes_before_the_answer_is_waited_for_only_so_long() -> None:
+    with ScriptedServer(raw(b"HTTP/1.1 102 Processing\r\n\r\n" * 1000, "close")) as server:
+        assert send(server.url) == (1, "URL: answered 102\n")
 
 
 # Trying again

@@ -27,6 +27,7 @@ from ..errors import InputError
 _ATTEMPT_SECONDS = 10.0  # so that one attempt that hangs leaves time for another
 _LEAST_SECONDS = 0.2  # with less than this left, trying again makes no sense
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
+_MOST_INTERIM = 100  # answers of 1xx that come before one
 _MAX_SECRET_BYTES = 64 * 1024
 _SECRET = re.compile(rb"[\x21-\x7e]+")  # anything else could end the header it is put into
 
@@ -102,6 +103,11 @@ class _Request:
         try:
             connection.request("POST", self._target(), self._body, self._headers)
             response = connection.getresponse()
+            for _count in range(_MOST_INTERIM):  # http.client knows 100 alone: RFC 9110, 15.2
+                if not 100 <= response.status < 200 or response.status == 101:
+                    break
+                response.headers = None  # type: ignore[assignment]  # so that it begins anew, with what comes next
+                response.begin()
         except ssl.SSLCertVerificationError as error:
             message = f"the certificate of {self._host} was not accepted: {error.verify_message}"
             raise _AttemptError(message, lasting=True) from error
