@@ -48,6 +48,20 @@ def test_every_variable_that_is_used_is_one_and_every_one_is_used(
     assert used - {"runner_build", "runner_install"} == options.keys()
 
 
+def test_every_variable_is_taken_as_its_type_in_one_place(role: Path, options: dict[str, dict[str, Any]]) -> None:
+    """The variables themselves may be texts: tasks and templates use what ``vars/main.yml`` makes of them."""
+    variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
+    assert {f"__{name}" for name in options} <= variables.keys()
+    for path in (path for name in ("tasks", "templates") for path in (role / name).iterdir()):
+        code = "".join(line for line in path.read_text().splitlines(keepends=True) if not line.startswith("#"))
+        assert not set(re.findall(r"(?<!_)\brunner_[a-z_]+", code)) & options.keys(), path
+
+
+def test_the_part_on_the_control_node_has_the_same_variables(role: Path, options: dict[str, dict[str, Any]]) -> None:
+    spec = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())
+    assert spec["argument_specs"]["check"]["options"] == options
+
+
 def test_the_readme_names_no_variable_that_is_none(role: Path, repository: Path, options: dict[str, Any]) -> None:
     for path in (role / "README.md", repository / "docs" / "rollout.md"):
         assert set(re.findall(r"\brunner_[a-z_]+", path.read_text())) <= options.keys()

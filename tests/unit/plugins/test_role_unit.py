@@ -40,7 +40,9 @@ def render(repository: Path) -> Callable[..., str]:
     environment.tests["match"] = lambda text, pattern: re.match(pattern, text) is not None
 
     def rendered(**variables: Any) -> str:
-        return environment.get_template("forewarn.service.j2").render({**defaults, **_HERE, **variables})
+        # The template sees the role's variables under the names that have them as their types.
+        typed = {f"__{name.removeprefix('__')}": value for name, value in {**defaults, **variables}.items()}
+        return environment.get_template("forewarn.service.j2").render({**_HERE, **typed})
 
     return rendered
 
