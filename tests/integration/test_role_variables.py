@@ -284,3 +284,20 @@ def test_a_refusal_names_the_variable_its_value_and_what_it_should_be(play: Play
         'runner_interval is "fast", which is not a number.',
         "Nothing was changed.",
     ]
+
+
+@pytest.mark.parametrize(("serial", "batches"), [("2", 2), ("1, 1, 34%", 3)])
+def test_hosts_are_taken_as_many_at_a_time_as_the_text_says(play: Play, serial: str, batches: int) -> None:
+    played = play({"a": {}, "b": {}, "c": {}}, "-e", f'forewarn_serial="{serial}"', book="forewarn.azure.rollout")
+    assert played.code == 0, played.text[-6000:]
+    assert played.text.count("PLAY [Roll out the runner]") == batches
+
+
+@pytest.mark.parametrize("serial", ["fast", '[1,"25%"]', ""])
+def test_a_number_of_hosts_that_is_none_is_refused_before_a_vm_is_asked(play: Play, serial: str) -> None:
+    given = json.dumps({"forewarn_serial": serial})
+    played = play({"a": {}, "b": {}}, "-e", given, book="forewarn.azure.rollout")
+    assert played.code == 2
+    ((_, result),) = _FATAL.findall(played.text)
+    assert f"forewarn_serial is {json.dumps(serial)}. It has to be" in json.loads(result)["msg"]
+    assert played.asked == {"a": [], "b": []}
