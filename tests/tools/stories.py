@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.emulator.spec import EventSpec
+from forewarn.events import Vm
+from forewarn.imds.errors import TIMEOUT, PassingFault
 from forewarn.runner.executor import FAILED, SUCCEEDED
 from forewarn.runner.journal import Journal
+from forewarn.runner.readiness import Readiness
 from tools.policy_data import policy, policy_set
 from tools.runner_profiles import PROGRAM
-from tools.runner_world import VMS, Instance, World, leftovers_in, new_runner
+from tools.runner_world import VMS, Instance, World, WorldClient, leftovers_in, new_runner
 
 NOTICE_SECONDS = 600.0
 # What one policy asks for: its name, and its matches.
@@ -24,6 +27,12 @@ Policies = Sequence[tuple[str, Sequence[dict[str, Any]]]]
 def hook(name: str, timeout_seconds: float = 30.0, **values: Any) -> dict[str, Any]:
     """Return a hook, as artifacts have it."""
     return {"run": [PROGRAM, name], "timeout_seconds": timeout_seconds, **values}
+
+
+def silent(client: WorldClient, patience_seconds: float = 0.0) -> Vm:
+    """Be ``WorldClient.instance`` of metadata that do not answer."""
+    client.paid = False
+    raise PassingFault("no answer", "", kind=TIMEOUT)
 
 
 def match(identifier: str, output: str = "approve", **values: Any) -> dict[str, Any]:
@@ -110,6 +119,19 @@ class Story:
                 self.instance.runner.turn()
                 number += 1
         return number
+
+    def ready(self) -> bool:
+        """Return what /readyz says."""
+        parts = self.instance.parts
+        found = Readiness(parts.clocks, 60.0, VMS[0])
+        parts.housekeeping._readiness = found  # as if it were asked for by --probe-listen
+        parts.conductor.vm_name = VMS[0]
+        parts.housekeeping.turning(1.0)
+        return found.ready()
+
+    def outcomes(self) -> list[str]:
+        """Return how events have ended, by the log."""
+        return [fields["outcome"] for _level, line, fields in self.instance.log.lines if line == "event-gone"]
 
     def count(self, kind: str, **fields: Any) -> int:
         """Return how many entries the ledger has of a kind with these fields."""

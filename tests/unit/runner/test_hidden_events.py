@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.events import Vm
+from forewarn.events import Vm, parse_document
 from forewarn.runner import spool
 from forewarn.runner.hooks import Command
-from tools.runner_world import VMS
+from tools.runner_world import VMS, World
 from tools.stories import Story, hook, match
 
 DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
@@ -38,10 +39,6 @@ def drill(told: Story) -> None:
     drills.write(DRILL, spool.Record(request, told.instance.parts.clocks.stamp()))
 
 
-def outcomes(told: Story) -> list[str]:
-    return [fields["outcome"] for _level, line, fields in told.instance.log.lines if line == "event-gone"]
-
-
 def test_a_status_that_cannot_be_read_is_no_cancellation(tmp_path: Path) -> None:
     told = Story(tmp_path, AFTER)
     event = told.schedule(start_on="all_approvals")
@@ -50,7 +47,7 @@ def test_a_status_that_cannot_be_read_is_no_cancellation(tmp_path: Path) -> None
     told.go(2)
     told.world.model.cancel(event)
     told.go(5)
-    assert outcomes(told) == ["unseen"]
+    assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
 
 
@@ -65,7 +62,7 @@ def test_a_not_before_that_could_not_be_read_may_have_passed(tmp_path: Path) -> 
     told.world.model.finish(event)
     told.world.read_fault = None
     told.go(15)
-    assert outcomes(told) == ["unseen"]
+    assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
 
 
@@ -77,7 +74,7 @@ def test_a_status_that_nobody_knows_is_no_cancellation(tmp_path: Path) -> None:
     told.go(3)
     told.world.model.cancel(event)
     told.go(3)
-    assert outcomes(told) == ["unseen"]
+    assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
 
 
@@ -155,7 +152,7 @@ def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_p
     told.world.model.finish(event)
     told.world.unreadable = frozenset()
     told.go(5)
-    assert outcomes(told) == ["unseen"], "as it is without the restart"
+    assert told.outcomes() == ["unseen"], "as it is without the restart"
     assert told.count("start", name="start-again") == 1
 
 
@@ -173,7 +170,7 @@ def test_an_event_was_not_seen_when_the_vm_was_frozen_with_a_document_in_its_han
     told.instance.runner.turn()
     told.world.latency = 0.0
     told.turns(5)
-    assert outcomes(told) == ["unseen"]
+    assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
 
 
@@ -200,3 +197,69 @@ def test_the_time_counts_though_the_answers_have_no_body(tmp_path: Path) -> None
     told.world.bodyless = True
     told.go(30)
     assert told.count("start", name="drain") == 1
+
+
+def test_the_first_document_may_be_old_as_well(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    told.go(3)
+    event = told.schedule(start_on="all_approvals")
+    told.world.latency = 0.05
+    told.instance.runner.cycle()
+    told.instance.parts.requester._made = (told.world.document(VMS[0]), None)  # type: ignore[attr-defined]
+    told.world.clock.advance(0.05)
+    told.world.model.start(event)
+    told.world.clock.advance(30.0)
+    told.world.model.finish(event)
+    told.instance.runner.turn()
+    told.world.latency = 0.0
+    told.turns(5)
+    assert told.outcomes() == ["unseen"]
+    assert told.count("start", name="start-again") == 1
+
+
+def test_a_restart_does_not_forget_how_old_a_document_was(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    event = told.schedule(start_on="all_approvals")
+    told.go(3)
+    told.world.latency = 0.05
+    told.instance.runner.cycle()
+    told.instance.parts.requester._made = (told.world.document(VMS[0]), None)  # type: ignore[attr-defined]
+    told.world.clock.advance(0.05)
+    told.world.model.start(event)
+    told.world.clock.advance(30.0)
+    told.world.model.finish(event)
+    told.instance.runner.turn()
+    told.world.latency = 0.0
+    told.stop()
+    told.start()
+    told.go(5)
+    assert told.outcomes() == ["unseen"]
+
+
+def test_what_is_listed_twice_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Story(tmp_path, [("web", [match("a", "hold")])])
+    told.schedule(notice=50.0)
+    told.go(3)
+    assert not told.ready()
+    plain = World.document
+
+    def twice(self: World, vm: str) -> Any:
+        document = plain(self, vm)
+        event = document.events[0].as_dict()
+        events = [{**event, "Resources": ["web_1"]}, event]
+        return parse_document(json.dumps({"DocumentIncarnation": document.incarnation, "Events": events}))
+
+    monkeypatch.setattr(World, "document", twice)
+    told.go(3)
+    assert not told.ready()
+
+
+def test_what_is_in_doubt_wakes_nobody(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a", "hold", **DRAIN)])])
+    told.fail = {"drain"}
+    event = told.schedule()
+    told.go(3)
+    told.world.change(event, fields={"DurationInSeconds": "soon"})
+    told.go(25)
+    n = told.turns(20.0)
+    assert n < 60

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.stories import Story, match
+from tools.stories import Story, hook, match
 
 DRAIN = [("web", [match("drain", prepare=["drain"], recover=["undrain"])])]
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
@@ -208,3 +208,87 @@ def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path) -> 
     told.go(40)
     assert told.count("start", name="start-again") == 1
     assert told.instance.parts.conductor.lives == []
+
+
+def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path) -> None:
+    ok = [("web", [match("after", recover=["start-again"], recover_when="started")])]
+    told = Story(tmp_path, ok)
+    event = (
+        told.schedule(start_on="all_approvals", resources=None)
+        if False
+        else told.schedule(start_on="never")
+        if False
+        else told.schedule()
+    )
+    told.go(3)
+    assert told.count("post", result="taken") == 1
+    heal = restarted(told)
+    told.world.model.cancel(event)
+    told.go(5)
+    heal()
+    told.go(40)
+    assert told.count("start", name="start-again") == 1
+
+
+def test_a_recovery_that_two_events_shared_meanwhile_does_not_run_again(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    one = told.schedule(start_on="all_approvals")
+    two = told.schedule(start_on="all_approvals")
+    told.world.model.start(one)
+    told.world.model.start(two)
+    told.go(3)
+    heal = restarted(told)
+    told.world.model.finish(one)
+    told.world.model.finish(two)
+    told.go(5)
+    assert told.count("start", name="start-again") == 1
+    heal()
+    told.go(40)
+    assert told.count("start", name="start-again") == 1
+
+
+def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    one = told.schedule(start_on="all_approvals")
+    told.world.model.start(one)
+    told.go(3)
+    heal = restarted(told)
+    told.slow = {"start-again"}
+    told.world.model.finish(one)
+    told.go(5)
+    assert told.count("start", name="start-again") == 1
+    heal()
+    told.go(15)
+    assert not told.instance.parts.journal.trouble
+    told.slow = set()
+    told.go(40)
+    assert told.count("start", name="start-again") == 1
+
+
+def test_nobody_hears_twice_of_an_end(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])])
+    event = told.schedule()
+    told.go(3)
+    heal = restarted(told)
+    told.world.model.cancel(event)
+    told.go(5)
+    n = told.count("start", name="tell")
+    heal()
+    told.go(40)
+    assert told.count("start", name="tell") == n
+
+
+def test_an_approval_is_not_repeated_though_the_event_cannot_be_read_meanwhile(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a")])])
+    told.world.wall_error = 300.0
+    event = told.schedule(notice=900.0, start_on="all_approvals") if False else told.schedule(notice=900.0)
+    told.go(3)
+    assert told.count("post", result="taken") == 1
+    told.world.wall_error = 0.0
+    told.world.change(event, fields={"DurationInSeconds": "soon"})
+    restarted(told)()
+    told.go(20)
+    assert told.count("post", result="taken") == 1
+    told.world.change(event, fields={})
+    told.go(10)
+    assert told.count("post", result="taken") == 1

@@ -70,6 +70,7 @@ class Bench:
         self.patience: list[float] = []
         # the policy
         self.time_dependent = False
+        self.recovers_started = False
         self.digest = "sha256:0"
         self.api_version = LATEST_API_VERSION
         self.rule: Callable[[Event, Facts], str] = lambda listed, facts: APPROVE

@@ -229,3 +229,54 @@ def test_a_notify_hook_that_a_reload_brings_is_told_of_the_end(tmp_path: Path) -
     told.world.model.cancel(event)
     told.go(3)
     assert [each.name for each in told.world.hooks][before:] == ["new"]
+
+
+def test_why_a_hook_failed_is_not_forgotten_by_reloads(tmp_path: Path) -> None:
+    once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
+    told = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold")])])
+    told.fail = {"drain"}
+    told.schedule()
+    told.go(3)
+    told.reload(1)
+    told.go(3)
+    told.reload(0)
+    told.go(3)
+    (life,) = told.instance.parts.conductor.lives
+    assert "no longer ask" not in life.plan.runs[0].reason
+
+
+def test_what_is_not_asked_for_any_more_is_no_reason_of_a_failure(tmp_path: Path) -> None:
+    once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
+    told = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold", prepare=["other"], recover=["undrain"])])])
+    told.fail = {"drain", "other"}
+    told.schedule(notice=40.0)
+    told.go(3)
+    told.reload(1)
+    told.go(40)
+    said = [f for _l, n, f in told.instance.log.lines if n == "state" and f["to"] == "failed"]
+    assert "no longer ask" not in str(said)
+
+
+def test_who_is_in_no_policy_after_a_restart_hears_of_nothing(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], [("web", [match("a", "hold")])])
+    event = told.schedule()
+    told.go(3)
+    before = told.count("start", name="tell")
+    told.stop()
+    told.world.generation = 1
+    told.world.model.cancel(event)
+    told.start()
+    told.go(5)
+    assert told.count("start", name="tell") == before
+
+
+def test_a_notify_hook_that_comes_while_the_event_is_hidden_hears_of_its_end(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a", "hold")])], [("web", [match("a", "hold", notify=[hook("tell")])])])
+    told.schedule()
+    told.go(3)
+    told.world.bodyless = True
+    told.go(3)
+    told.reload()
+    told.go(70)
+    assert told.instance.parts.docket.tracker.lives == []
+    assert told.count("start", name="tell") > 0

@@ -11,25 +11,14 @@ from typing import Any
 
 import pytest
 from forewarn.events import Vm
-from forewarn.imds.errors import TIMEOUT, PassingFault
 from forewarn.runner import journal as journals
 from forewarn.runner import spool
-from forewarn.runner.readiness import Readiness
 from tools.runner_world import VMS, WorldClient
-from tools.stories import Story, hook, match
+from tools.stories import Story, hook, match, silent
 
 HOOKED = match("both", prepare=["drain"], recover=["undrain"])
 HELD = match("both", "hold", prepare=["drain"], recover=["undrain"])
 ONCE: dict[str, Any] = {"retry": {"attempts": 1}}
-
-
-def ready(told: Story) -> bool:
-    parts = told.instance.parts
-    found = Readiness(parts.clocks, 60.0, VMS[0])
-    parts.housekeeping._readiness = found  # as if it were asked for by --probe-listen
-    parts.conductor.vm_name = VMS[0]
-    parts.housekeeping.turning(1.0)
-    return found.ready()
 
 
 def test_what_this_vm_approved_keeps_it_unready_until_it_has_left_the_list(tmp_path: Path) -> None:
@@ -39,12 +28,12 @@ def test_what_this_vm_approved_keeps_it_unready_until_it_has_left_the_list(tmp_p
     event = told.schedule(duration=5, start_on="not_before")
     told.go(3)
     assert told.count("post", result="taken") == 1
-    assert not ready(told)
+    assert not told.ready()
     told.reload()
     told.world.change(event, duration=9)
     told.go(3)
     assert told.count("post", result="taken") == 1, "it is held now; the service has the approval all the same"
-    assert not ready(told)
+    assert not told.ready()
 
 
 def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
@@ -55,7 +44,7 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
     told.schedule()
     told.go(3)
     assert told.count("start", phase="prepare") == 1
-    assert not ready(told)
+    assert not told.ready()
     told.world.kill()
     told.instance.parts.journal._disconnect()
 
@@ -68,7 +57,7 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
         told.start()
         told.go(3)
         assert told.instance.parts.journal.trouble
-        assert not ready(told), "it was drained by the runner before, and is"
+        assert not told.ready(), "it was drained by the runner before, and is"
 
 
 def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_path: Path) -> None:
@@ -94,11 +83,6 @@ def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_pat
     assert told.count("start", phase="recover") == 1
 
 
-def nameless(client: WorldClient, patience_seconds: float = 0.0) -> Any:
-    client.paid = False
-    raise PassingFault("no answer", "", kind=TIMEOUT)
-
-
 @pytest.mark.parametrize(
     "change", [{"resources": VMS[1:]}, {"fields": {"Resources": "web_0"}}], ids=["gone", "unreadable"]
 )
@@ -106,21 +90,21 @@ def test_a_drained_vm_is_not_ready_though_resources_have_changed(tmp_path: Path,
     told = Story(tmp_path, [("web", [HELD])])
     event = told.schedule()
     told.go(3)
-    assert not ready(told)
+    assert not told.ready()
     told.world.change(event, **change)
     told.go(3)
     assert told.count("start", name="undrain") == 0
-    assert not ready(told), "it is drained, and not recovered"
+    assert not told.ready(), "it is drained, and not recovered"
 
 
 def test_a_vm_is_not_ready_though_the_near_not_before_cannot_be_read_any_more(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [match("both", "hold")])])
     event = told.schedule(notice=50.0)
     told.go(3)
-    assert not ready(told)
+    assert not told.ready()
     told.world.change(event, fields={"NotBefore": "soon"})
     told.go(3)
-    assert not ready(told)
+    assert not told.ready()
 
 
 def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
@@ -134,7 +118,7 @@ def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
     told.start()
     told.go(3)
     assert told.instance.parts.journal.damaged == 1
-    assert not ready(told), "'Is this VM still drained?'"
+    assert not told.ready(), "'Is this VM still drained?'"
 
 
 def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(
@@ -145,7 +129,7 @@ def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(
     told.schedule(notice=60.0)
     told.go(3)
     told.stop()
-    monkeypatch.setattr(WorldClient, "instance", nameless)
+    monkeypatch.setattr(WorldClient, "instance", silent)
     told.start()
     told.go(30)
     assert told.count("start", name="drain") == 2
@@ -162,7 +146,7 @@ def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_lat
     told.world.kill()
     told.world.reboot(40.0)
     with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", nameless)
+        patch.setattr(WorldClient, "instance", silent)
         event = told.schedule(notice=0.0)
         told.start()
         told.go(5)

@@ -38,6 +38,7 @@ class FakePolicies:
     """Policies that decide what a test says."""
 
     time_dependent = False
+    recovers_started = False
 
     def __init__(self, *decisions: Decision) -> None:
         self.decisions: Sequence[Decision] = decisions

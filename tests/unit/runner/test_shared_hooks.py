@@ -41,3 +41,16 @@ def test_a_hook_has_the_time_that_a_policy_gives_it(tmp_path: Path) -> None:
     told.schedule()
     told.go(8)
     assert told.count("start", name="drain") == 1
+
+
+def test_the_start_of_an_event_makes_no_recovery_less_careful(tmp_path: Path) -> None:
+    a = ("a", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", 120.0, **ONCE)])])
+    b = ("b", [match("b", "hold", recover=[hook("undrain", 5.0)], recover_when="started")])
+    told = Story(tmp_path, [a, b])
+    event = told.schedule(notice=20.0)
+    told.go(5)
+    told.fail = {"undrain"}
+    told.go(30)
+    told.world.model.finish(event)
+    told.go(60)
+    assert told.count("start", name="undrain") == 1

@@ -20,7 +20,8 @@ from forewarn.runner.assembly import Equipment
 from forewarn.runner.docket import Mode
 from tools import runner_world
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
-from tools.stories import Story, hook, match
+from tools.runner_world import WorldClient
+from tools.stories import Story, hook, match, silent
 
 HOOKED = match("both", prepare=["drain"], recover=["undrain"])
 
@@ -271,3 +272,30 @@ def test_a_dry_run_says_that_another_content_would_be_prepared_anew(
     told.world.model.cancel(event)
     told.go(3)
     assert said(told) == [("prepare", ["run /bin/true drain"])] * 2 + [("recover", ["run /bin/true undrain"])]
+
+
+def test_a_dry_run_says_the_recovery_though_the_status_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+    event = told.schedule(start_on="all_approvals")
+    told.go(3)
+    told.world.change(event, fields={"EventStatus": 7})
+    told.go(3)
+    told.world.model.cancel(event)
+    told.go(5)
+    assert told.outcomes() == ["unseen"]
+    assert said(told) == [("recover", ["run /bin/true undrain"])]
+
+
+def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+        event = told.schedule(notice=5.0)
+        told.go(10)
+        told.world.model.finish(event)
+        told.go(3)
+        assert said(told) == []
+    told.go(90)
+    assert said(told) == [("recover", ["run /bin/true undrain"])]

@@ -34,7 +34,10 @@ class Waiting:
     def for_what(self, life: LifeRow) -> str:
         """Return what an open event waits for."""
         if life.state == "recovering":
-            return self._hooks(life, "prepare", running_only=True) or self._recovery(life)
+            running = self._hooks(life, "prepare", running_only=True)
+            if life.data.get("nameless") is True and not (running or self._hooks(life, "recover")):
+                return "the name of this VM, which the instance metadata have not told: what is recovered depends on it"
+            return running or self._recovery(life)
         if life.state == "started":
             return "the event to end"
         approved = stamp_of(life.data, "approved_at")

@@ -90,6 +90,8 @@ class PolicySet:
         self.api_version = artifact.api_version
         self._policies = [_Policy(data, given) for data in artifact.data["policies"]]
         self.time_dependent = any(policy.program.time_dependent for policy in self._policies)
+        every = [match for policy in self._policies for match in policy.program.every]
+        self.recovers_started = any(match.data.get("recover_when") == RECOVER_WHEN[1] for match in every)
         self.hooks = any(policy.program.hooks for policy in self._policies)
         self.params = tuple(entry for data in artifact.data["policies"] for entry in data["params"])
         self.names = tuple(policy.name for policy in self._policies)

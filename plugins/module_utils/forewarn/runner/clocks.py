@@ -45,9 +45,9 @@ class Clocks:
         """Return the seconds since 1970."""
         return time.time()
 
-    def stamp(self) -> Stamp:
-        """Return this moment."""
-        return Stamp(self.wall(), self.boottime(), self.boot_id)
+    def stamp(self, age_seconds: float = 0.0) -> Stamp:
+        """Return this moment, or the one ``age_seconds`` ago."""
+        return Stamp(self.wall() - age_seconds, self.boottime() - age_seconds, self.boot_id)
 
     def since(self, stamp: Stamp) -> float:
         """Return the seconds since a moment: by the clock that nobody sets, unless the machine was booted since."""

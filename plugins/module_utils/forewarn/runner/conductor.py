@@ -6,7 +6,7 @@
 The promises, in the order in which they are kept:
 
 - What is about to be done is in the journal before it is done. If the journal cannot be written, nothing is prepared
-  that would have to be recovered; recoveries that are due run all the same.
+  that would have to be recovered; recoveries that are due run all the same, but those that may run once only.
 - Preparations of different events run side by side, the soonest NotBefore first. None waits for a later event's hooks,
   nor for a recovery if that leaves it no time: such a recovery is ended, and runs again afterwards.
 - A recovery does not undo what another listed event has prepared: a recover hook that such an event has too is left to
@@ -146,12 +146,16 @@ class Conductor:
 
     def ended_before(self, life: Life, over: Life) -> None:
         """End a life that could not be read when its event ended, as the life ``over`` of this runner has noted."""
+        under_way = (plans.WAITING, plans.RUNNING, plans.FAILED) if over in self.lives else ()
         for run in over.plan.of_phase(plans.RECOVER):
-            if run.status == plans.SUCCEEDED:
+            by_a_person = run.reason.startswith(plans.BY_A_PERSON)
+            if run.status in (plans.SUCCEEDED, plans.LEFT, *under_way) or by_a_person:
                 for theirs in life.plan.of_phase(plans.RECOVER):
                     if theirs.words == run.words:
-                        self._leave(life, theirs, "it ran when the event had ended")
-        self.gone(life, over.outcome or states.UNSEEN)
+                        self._leave(life, theirs, "it was seen to when the event had ended")
+        may_have_started = life.approvals > 0 or life.unanswered or over.outcome != states.CALLED_OFF
+        outcome = states.UNSEEN if may_have_started else states.CALLED_OFF
+        self._end_listing(life, states.FINISHED if life.started_at is not None else outcome)
 
     def born(self, event: Event, drill: bool) -> Life:
         """Begin the life of an event that is listed for the first time."""
@@ -207,15 +211,25 @@ class Conductor:
 
     def gone(self, life: Life, outcome: str) -> None:
         """Note that the service no longer lists the event: end what prepares, recover what had begun."""
+        self._end_listing(life, outcome)
+        self.notify(life, notices.CALLED_OFF if outcome == states.CALLED_OFF else notices.ENDED)
+
+    def recover_late(self, life: Life, verdicts: Sequence[Verdict]) -> None:
+        """Recover what the verdicts recover after an event that had ended before they could be asked for."""
+        life.nameless = False
+        life.plan.want_recovery(verdicts, life.revision)
+        life.plan.start_recovering(life.may_have_started)
+        self._journal.save(life.as_row())
+
+    def _end_listing(self, life: Life, outcome: str) -> None:
         life.outcome = outcome
         life.gone_at = self._clocks.stamp()
         self._end_preparing(life, "the event is no longer listed")
         life.plan.stop_preparing("the event was no longer listed")
-        if life.plan.start_recovering(life.may_have_started) or life.plan.running():
+        if life.plan.start_recovering(life.may_have_started) or life.plan.running() or life.nameless:
             self.step(life, states.LEAVE, f"no longer listed: {outcome}")
         else:
             self._close(life, f"no longer listed: {outcome}")
-        self.notify(life, notices.CALLED_OFF if outcome == states.CALLED_OFF else notices.ENDED)
 
     def notify(self, life: Life, occasion: str) -> None:
         """Queue the event's notify hooks: they run when there is room, and nothing waits for them."""
@@ -252,7 +266,7 @@ class Conductor:
         for life in self.lives:
             if life.state == states.RECOVERING:
                 waits.append(life.plan.retry_in(now, plans.RECOVER))
-            elif life.confirmed and _may_prepare(life):
+            elif life.confirmed and _may_prepare(life) and not life.undecided:
                 left = self._seconds_to_not_before(life.event)
                 begins = (Plan.begins_in(stage, left) for stage in life.plan.wanted())
                 waits += [life.plan.retry_in(now, plans.PREPARE), *(wait for wait in begins if wait > 0.0)]
@@ -318,7 +332,8 @@ class Conductor:
     def _no_time(self, life: Life) -> None:
         """Note that nothing more can be prepared, unless NotBefore is postponed or the clock put right."""
         life.obstacle = "there was no time left before NotBefore"
-        tried = next((run for run in life.plan.of_phase(plans.PREPARE) if run.attempts and run.reason), None)
+        asked = [run for stage in life.plan.wanted() for run in stage.prepare]
+        tried = next((run for run in asked if run.attempts and run.reason), None)
         if tried is not None:
             what = "had failed" if tried.failures else "was ended"
             life.obstacle += f"; {hooks.describe(tried.hook)} {what}: {tried.reason}"
@@ -436,7 +451,7 @@ class Conductor:
                 continue  # nobody could remember that it ran
             if not needed and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
                 self._start(life, run)
-        if life.plan.recovered():
+        if life.plan.recovered() and not life.nameless:
             by_hand = any(run.reason.startswith(plans.BY_A_PERSON) for run in life.plan.of_phase(plans.RECOVER))
             self._close(life, plans.BY_A_PERSON if by_hand else "recovered")
 

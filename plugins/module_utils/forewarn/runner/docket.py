@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
@@ -52,6 +52,10 @@ class Policy(Protocol):
     def api_version(self) -> str:
         """What they are compiled for."""
 
+    @property
+    def recovers_started(self) -> bool:
+        """Whether a rule recovers after events that were not prepared."""
+
     def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
         """Return a decision for each event of the document."""
 
@@ -84,6 +88,7 @@ class Docket:
     ) -> None:
         self.policies = policies
         self.shadow: Shadow | None = None
+        self.nameless = False  # the metadata have no name for this VM
         self.document: Document | None = None
         self.ended: list[Life] = []  # with the latest document
         self.tracker = Tracker(clocks, lambda event: conductor.born(event, drill))
@@ -139,6 +144,7 @@ class Docket:
 
     def process(self, document: Document, vm: Vm, age_seconds: float = 0.0) -> list[list[Event]]:
         """Take in the document as it was ``age_seconds`` ago; return the events to approve now, grouped by request."""
+        self._drop_notify_hooks()
         changed = document != self.document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)
         if changed:
             self.document = document
@@ -158,8 +164,9 @@ class Docket:
             self._conductor.content_changed(life)
         lives = [self.tracker[event].life for event in document.events]
         begun = [life for life in lives if life.event.event_status == "Started" and self._conductor.started(life)]
-        hidden = tuple(life.event for life in self.tracker.hidden if life.confirmed or life.nameless)
+        hidden = tuple(life.event for life in self.tracker.hidden if life.confirmed)
         now = self._now()
+        self._ask_late(vm, now)
         if changed or hidden != self._hidden or self._outdated(vm):
             self._hidden = hidden
             self._known = replace(document, events=document.events + hidden) if hidden else document
@@ -174,9 +181,10 @@ class Docket:
 
         Nothing is approved: that takes a fresh document.
         """
+        now = self._now()
+        self._ask_late(vm, now)
         if not self._known.events or self._facts is None or not self._outdated(vm):
             return
-        now = self._now()
         self._decide(Facts(now, vm, self.tracker.first_seen(now)))
         self._stand_all(vm.name, now)
 
@@ -190,6 +198,28 @@ class Docket:
                 standings.append((decision, self._stand(decision, vm_name, now)))
         return standings
 
+    def _ask_late(self, vm: Vm, now: datetime) -> None:
+        """Ask the policies about events that were over before this VM knew its name: what is recovered after them.
+
+        If it will never know, there is nothing to ask.
+        """
+        if vm.name is None and not self.nameless:
+            return
+        for life in [life for life in self._conductor.lives if life.nameless and not life.listed]:
+            if life.drill != self.drill:
+                continue
+            if self.nameless:
+                self._conductor.recover_late(life, ())
+                continue
+            first_seen = {life.event.key: now - timedelta(seconds=self._clocks.since(life.first_seen))}
+            document = Document(events=(life.event,), api_version=self.policies.api_version)
+            decision = self.policies.decide(document, Facts(now, vm, first_seen))[0]
+            verdicts = _acting(decision, vm.name)
+            if self._pretence is not None:
+                self._pretence.act(life, verdicts, None)
+                self._pretence.gone(life, life.outcome or states.UNSEEN)
+            self._conductor.recover_late(life, () if self._mode.dry_run else verdicts)
+
     def _outdated(self, vm: Vm) -> bool:
         """Tell whether the latest decisions may be others now, for the same document."""
         return (
@@ -202,8 +232,7 @@ class Docket:
 
     def _decide(self, facts: Facts) -> None:
         self._facts = facts
-        if self._decided_by is not self.policies:
-            self._drop_notify_hooks()
+        self._drop_notify_hooks()
         self._decided_by = self.policies
         self._decisions = self.policies.decide(self._known, facts)
         if self.shadow is not None and not self.drill:
@@ -224,15 +253,17 @@ class Docket:
             self._journal.save(life.as_row())
         if life.state in (states.SEEN, states.HELD):
             self._conductor.step(life, decision.output, decision.reason)
-        if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
-            acting = _acting(decision, vm_name)
-            nameless = vm_name is None and not acting
-            if nameless != life.nameless:
-                life.nameless = nameless
+        if life.nameless != (vm_name is None):
+            life.nameless = vm_name is None
+            self._journal.save(life.as_row())
+        life.undecided = life.nameless or _in_doubt(decision)
+        for hook in decision.notify if not self._mode.dry_run else ():
+            if hook not in life.notify:
+                life.notify.append(hook)
                 self._journal.save(life.as_row())
-            life.undecided = life.nameless or _in_doubt(decision)
+        if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
             if not life.undecided:
-                self._conductor.plan(life, acting)
+                self._conductor.plan(life, _acting(decision, vm_name))
             tracked.planned = decision
 
     def _stand(self, decision: Decision, vm_name: str | None, now: datetime) -> Standing:
@@ -244,12 +275,14 @@ class Docket:
         if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
             where = blocked
         self._tell_decision(decision, where, tracked, now)
-        if self._pretence is not None:
+        if self._pretence is not None and not life.undecided:
             self._pretence.act(life, _acting(decision, vm_name), decision.event.notice_seconds(now))
         return where
 
     def _drop_notify_hooks(self) -> None:
-        """Let nobody hear of an event any more whom the policies do not name now."""
+        """Let nobody hear of an event any more whom the policies, if they are others than before, do not name."""
+        if self._decided_by is self.policies:
+            return
         named = list(self.policies.every_hook())
         for life in self.tracker.lives:
             kept = [hook for hook in life.notify if hook in named]
@@ -310,7 +343,10 @@ class Docket:
         self._journal.note("event-gone", life.identifier, **fields)
         if self.shadow is not None:
             self.shadow.forget([life.event.key])
-        if self._pretence is not None:
+        # Who had no name is asked about it once there is one, if that may make a difference.
+        may_have_started = life.started_at is not None or outcome != states.CALLED_OFF
+        life.nameless = life.nameless and may_have_started and self.policies.recovers_started and not self._mode.once
+        if self._pretence is not None and not life.nameless:
             self._pretence.gone(life, outcome)
         if self._journal.unread:
             self._over[life.event.key] = life
@@ -332,10 +368,6 @@ class Docket:
         """Log and keep what is decided for an event, if that has changed; other numbers in the reason are no change."""
         event = decision.event
         life = tracked.life
-        for hook in decision.notify if not self._mode.dry_run else ():
-            if hook not in life.notify:
-                life.notify.append(hook)
-                self._journal.save(life.as_row())
         news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
         if tracked.logged == news:
             return

@@ -29,7 +29,8 @@ FRESH_SECONDS = 1.0
 
 class Exchange:
     """For the main thread alone. ``process`` decides about a document, which the service has shown so many seconds ago,
-    and returns the events to approve, grouped by request; ``polled`` hears of each poll why it failed, or None.
+    and returns the events to approve, grouped by request; ``polled`` hears of each poll why it failed, or None,
+    and how many seconds ago it was answered.
 
     ``ended`` is set whenever nothing more is to be asked until the next poll, and ``hurried`` if that should come as
     soon as the request budget lets it.
@@ -46,7 +47,7 @@ class Exchange:
         limiter: Limiter,
         clock: Callable[[], float],
         process: Callable[[Document, float], list[list[Event]]],
-        polled: Callable[[str | None], None],
+        polled: Callable[[str | None, float], None],
     ) -> None:
         self.ended = False
         self.hurried = False
@@ -138,11 +139,11 @@ class Exchange:
     def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
         if fault is not None:
             self._poller.failed(fault)
-            self._polled(self._poller.fault)
+            self._polled(self._poller.fault, 0.0)
             self._end()
             return
         self._poller.answered()
-        self._polled(None)
+        self._polled(None, self._age())
         if self._identity.due:
             self._document, self._document_until = document, self._clock() + IDENTITY_PATIENCE_SECONDS
             self._begin(INSTANCE, self._identity.ask)

@@ -130,9 +130,11 @@ def _read(path: str) -> Beat | None:
 def vm_name(beat: Beat | None, clocks: Clocks) -> str | None:
     """Return the name of this VM that a runner knew since the machine was booted, None if none did.
 
-    A disk may be another VM's after a boot.
+    A disk may be another VM's after a boot, and a name that an operator gave may have been wrong.
     """
-    name = None if beat is None or beat.stamp.boot_id != clocks.boot_id else beat.fields.get("vm")
+    if beat is None or beat.stamp.boot_id != clocks.boot_id or beat.fields.get("vm_given"):
+        return None
+    name = beat.fields.get("vm")
     return name if isinstance(name, str) and name else None
 
 
@@ -158,7 +160,9 @@ def _content(stamp: Stamp, fields: Mapping[str, Any]) -> bytes:
     for length in _TEXT_LENGTHS:
         if len(text) < SIZE:
             break
-        text = _line(stamp, {name: _cut(value, length) for name, value in fields.items()})  # a fault's, most likely
+        text = _line(
+            stamp, {name: value if name == "vm" else _cut(value, length) for name, value in fields.items()}
+        )  # a fault's, most likely
     if len(text) >= SIZE:
         text = _line(stamp, {"pid": os.getpid()})
     return (text.ljust(SIZE - 1) + "\n").encode("ascii")

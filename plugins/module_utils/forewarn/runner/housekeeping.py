@@ -84,13 +84,13 @@ class Housekeeping:
             unread = self._journal.unread or self._journal.damaged > 0
             self._readiness.turning(lives, name, within_seconds, unread=unread)
 
-    def polled(self, fault: str | None) -> None:
-        """Note what came of a poll; ``fault`` is None if it was answered."""
+    def polled(self, fault: str | None, age_seconds: float = 0.0) -> None:
+        """Note what came of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
         self.fault = fault
         self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
         if fault is None:
             first = self.last_good_poll is None
-            self.last_good_poll = latest = self._clocks.stamp()
+            self.last_good_poll = latest = self._clocks.stamp(age_seconds)
             if first:  # later ones are asked for when somebody looks
 
                 def last_good_poll() -> Stamp:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..events import Event, parse_time
@@ -69,7 +70,8 @@ class Life:
         self.content = "" if event.problems else content_of(event)  # "": it could not be read yet
         self.revision = 0  # how often the content has changed
         self.affected = False  # it has named this VM
-        self.nameless = False  # this VM did not know its name when the policies were asked
+        # This VM did not know its name when the policies were asked. If the event is over, they are asked again.
+        self.nameless = False
         self.missing = False  # the latest answers could not tell whether it is still listed
         self.plan = Plan()
         self.notify: list[Mapping[str, Any]] = []
@@ -120,6 +122,8 @@ class Life:
         self.unanswered = self.unanswered or other.unanswered
         self.started_at = self.started_at or other.started_at
         self.affected = self.affected or other.affected
+        if self.content == "":  # it could not be read so far
+            self.content, self.event = other.content, as_known(other.event, self.event)
         if other.content == self.content:
             self.approved_at = other.approved_at or self.approved_at
             self.reminded += other.reminded
@@ -211,6 +215,19 @@ def content_of(event: Event) -> str:
     names = sorted({name.lower() for name in event.resources})
     what = [event.event_type, names, event.event_source, event.duration_in_seconds]
     return hashlib.sha256(json.dumps(what).encode("ascii")).hexdigest()[:32]
+
+
+def as_known(before: Event, event: Event) -> Event:
+    """Return the event as it is listed now. One in doubt is as it was, as far as that could be read; but its status is
+    that of now.
+    """
+    if not event.problems:
+        return event
+    names = ["event_type", "resource_type", "description", "event_source", "duration_in_seconds"]
+    if event.event_status != "Started":  # NotBefore is blank then
+        names.append("not_before")
+    values = {name: getattr(before, name) for name in names if getattr(before, name) is not None}
+    return replace(event, **values, resources=before.resources or event.resources)
 
 
 def _stamp(value: Sequence[Any] | None) -> Stamp | None:

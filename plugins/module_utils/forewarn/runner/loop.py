@@ -137,6 +137,7 @@ class Runner:
     def resume(self) -> None:
         """Take up what the runner before left, before anything is processed."""
         parts = self._parts
+        parts.conductor.vm_name = parts.identity.vm.name  # as far as it is known: recoveries begin now
         parts.conductor.resume()
         for docket in (parts.docket, parts.drill_docket):
             docket.restore(self._last_poll)
@@ -289,6 +290,7 @@ class Runner:
         parts = self._parts
         self._processed = True
         parts.conductor.vm_name = parts.identity.vm.name
+        parts.docket.nameless = parts.drill_docket.nameless = parts.identity.nameless
         requests = parts.docket.process(document, parts.identity.vm, age_seconds)
         parts.housekeeping.documented(document)
         parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)

@@ -261,7 +261,7 @@ class Plan:
         for run in self.of_phase(PREPARE):
             asking = [stage for stage in self.stages if stage.wanted and run in stage.prepare]
             if not asking and run.status in (WAITING, FAILED):
-                run.end(SKIPPED, "the policies no longer ask for it")
+                run.end(SKIPPED, run.reason if run.failures else "the policies no longer ask for it")
             elif asking and run.status == SKIPPED:
                 run.wait(run.reason if run.failures else "")
             if asking:
@@ -283,7 +283,7 @@ class Plan:
         for verdict in asking:
             if verdict.recover:
                 self._add(verdict, revision)
-        self._join_hooks(asking, revision)
+        self._join_hooks([verdict._replace(prepare=()) for verdict in verdicts], revision, owed=True)
         return len(self.stages) != before
 
     def _add(self, verdict: Verdict, revision: int) -> Stage:
@@ -312,8 +312,11 @@ class Plan:
                 return run
         return None
 
-    def _join_hooks(self, verdicts: Sequence[Verdict], revision: int) -> None:
-        """Let each hook have the ``timeout`` and ``retry`` that those who ask for it now agree on."""
+    def _join_hooks(self, verdicts: Sequence[Verdict], revision: int, *, owed: bool = False) -> None:
+        """Let each hook have the most careful ``timeout`` and ``retry`` of those who ask for it now.
+
+        ``owed``: and of those who asked before.
+        """
         asked: dict[int, tuple[Run, list[tuple[Mapping[str, Any], float]]]] = {}
         for verdict in verdicts:
             for phase, hooks in ((PREPARE, verdict.prepare), (RECOVER, verdict.recover)):
@@ -321,7 +324,8 @@ class Plan:
                     run = self._known(phase, hook, revision)
                     if run is not None and run.status != SUCCEEDED:
                         limit = _limit(hook, accepted=phase == PREPARE and verdict.on_failure == APPROVE)
-                        asked.setdefault(id(run), (run, []))[1].append((hook, limit))
+                        earlier = [(run.hook, _limit(run.hook, accepted=False))] if owed else []
+                        asked.setdefault(id(run), (run, earlier))[1].append((hook, limit))
         for run, found in asked.values():
             run.hook = _joined(found)
 

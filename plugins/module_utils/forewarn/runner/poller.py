@@ -113,6 +113,11 @@ class Identity:
         """Whether it is to be asked now: it is not known yet."""
         return not self._known and is_due(self._retry, self._clock())
 
+    @property
+    def nameless(self) -> bool:
+        """Whether the metadata have answered, and have no name for this VM."""
+        return self._known and self.vm.name is None
+
     def ask(self, patience_seconds: float = 0.0) -> Vm:
         """Return who this VM is. In whichever thread requests are made. Raises Fault."""
         return self._client.instance(patience_seconds)

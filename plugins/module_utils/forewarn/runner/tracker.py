@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ..events import Document, Event
@@ -15,7 +15,7 @@ from ..imds.retry import RetryPolicy
 from ..policy.approval import Standing
 from ..policy.decision import APPROVE, Decision
 from .clocks import Clocks, Stamp
-from .life import CALLED_OFF, FINISHED, STARTED, UNSEEN, Life
+from .life import CALLED_OFF, FINISHED, UNSEEN, Life, as_known
 from .poller import is_due
 
 # An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;
@@ -79,22 +79,6 @@ class Tracked:
         return not self.refused and is_due(self.retry, now)
 
 
-def _as_known(before: Event, event: Event) -> Event:
-    """Return the event as it is listed now. Of one in doubt, what cannot be read is as it was; but not its status."""
-    if not event.problems:
-        return event
-    names = ["event_type", "resource_type", "description", "event_source", "duration_in_seconds"]
-    if event.event_status != "Started":  # NotBefore is blank then
-        names.append("not_before")
-    values = {name: getattr(before, name) for name in names if getattr(event, name) is None}
-    return replace(event, **values, resources=event.resources or before.resources)
-
-
-def _to_be_decided(life: Life) -> bool:
-    """Tell whether an event that is over waits for the policies: it has started before this VM knew its name."""
-    return life.nameless and life.state == STARTED and not life.plan.stages
-
-
 class Tracker:
     """The listed events, by ``Event.key``. ``born`` begins the life of one that is new."""
 
@@ -152,8 +136,7 @@ class Tracker:
         answers have not had a body for long.
         """
         now = self._clock()
-        stamp = self._clocks.stamp()
-        seen = stamp._replace(wall=stamp.wall - age_seconds, boot=stamp.boot - age_seconds)
+        seen = self._clocks.stamp(age_seconds)
         self.changed = []
         self.news = []
         listed = {event.key: event for event in document.events}
@@ -163,21 +146,17 @@ class Tracker:
         else:
             self._empty_since = now if self._empty_since is None else self._empty_since
             sure = sure and now - self._empty_since >= EMPTY_SECONDS
-        gone = [
-            tracked
-            for key, tracked in self._tracked.items()
-            if key not in listed and sure and not _to_be_decided(tracked.life)
-        ]
+        gone = [tracked for key, tracked in self._tracked.items() if key not in listed and sure]
         for tracked in gone:
             del self._tracked[tracked.life.event.key]
         for key, event in listed.items():
             known = self._tracked.get(key)
             if known is None:
-                known = self._tracked[key] = Tracked(self._born(event), now, now, self._retry())
+                known = self._tracked[key] = Tracked(self._born(event), now, now - age_seconds, self._retry())
             if known.life.changed_to(event):
                 known.forget_approval(self._retry())
                 self.changed.append(known.life)
-            known.life.event = _as_known(known.life.event, event)
+            known.life.event = as_known(known.life.event, event)
             known.life.last_seen = seen
             known.life.confirmed = True
             known.last_seen = max(known.last_seen, now - age_seconds)

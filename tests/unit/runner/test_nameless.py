@@ -1,0 +1,213 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A VM that does not know its name for a while, since the instance metadata do not answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.emulator.spec import EventSpec
+from forewarn.events import Vm
+from forewarn.runner import heartbeat
+from forewarn.runner.hooks import Command
+from tools import runner_world
+from tools.runner_world import VMS, WorldClient
+from tools.stories import Story, match, silent
+
+AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
+DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
+
+
+def no_name(client: WorldClient, patience_seconds: float = 0.0) -> Any:
+    client.paid = False
+    return Vm()
+
+
+def test_the_name_outlasts_two_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Story(tmp_path, [("web", [match("both", **DRAIN)])])
+    told.slow = {"drain"}
+    told.schedule(notice=90.0)
+    told.go(3)
+    told.stop()
+    monkeypatch.setattr(WorldClient, "instance", silent)
+    told.world.read_fault = 503
+    told.start()
+    told.go(3)
+    told.stop()
+    told.start()
+    told.world.read_fault = None
+    told.go(40)
+    assert told.count("start", name="drain") >= 2
+
+
+def test_nothing_waits_for_a_name_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorldClient, "instance", no_name)
+    told = Story(tmp_path, AFTER)
+    event = told.schedule(notice=5.0)
+    told.go(10)
+    told.world.model.finish(event)
+    told.go(300)
+    assert told.instance.parts.conductor.lives == []
+
+
+def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told = Story(tmp_path, AFTER)
+        event = told.schedule(notice=10.0)
+        told.go(5)
+        told.world.read_fault = 503
+        told.go(10)
+        told.world.model.finish(event)
+        told.world.read_fault = None
+        told.go(5)
+    told.go(90)
+    assert told.instance.parts.conductor.vm_name
+    assert told.outcomes() == ["unseen"]
+    assert told.count("start", name="start-again") == 1
+
+
+def test_a_witness_rule_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = ("b", [match("w", "hold", approver="witness")])
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told = Story(tmp_path, [*AFTER, other])
+        event = told.schedule(notice=5.0)
+        told.go(10)
+        told.world.model.finish(event)
+        told.go(3)
+    told.go(90)
+    assert told.instance.parts.conductor.vm_name
+    assert told.count("start", name="start-again") == 1
+
+
+def test_the_same_id_may_be_listed_again_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told = Story(tmp_path, [("web", [match("a", **DRAIN)])])
+        event = told.schedule(notice=5.0)
+        told.go(10)
+        told.world.model.finish(event)
+        told.go(3)
+        del told.world.model.events[event.lower()]
+        told.schedule(event_id=event)
+        told.go(3)
+    told.go(90)
+    assert told.instance.parts.conductor.vm_name
+    assert told.count("post", result="taken") >= 1
+
+
+def test_what_was_prepared_is_recovered_before_the_name_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = ("a", [match("a", "hold", **DRAIN)])
+    b = (
+        "b",
+        [
+            match(
+                "b", "hold", condition='event.EventStatus == "Started"', recover=["start-again"], recover_when="started"
+            )
+        ],
+    )
+    told = Story(tmp_path, [a, b])
+    event = told.schedule(notice=20.0)
+    told.go(18)
+    told.world.kill()
+    told.world.reboot(40.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told.start()
+        told.go(3)
+        assert told.instance.parts.docket.tracker.lives[0].state == "started"
+        told.world.model.finish(event)
+        told.go(3)
+    told.go(90)
+    assert told.count("start", name="undrain") == 1
+    assert told.count("start", name="start-again") == 1
+
+
+def test_nobody_is_a_witness_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WorldClient, "instance", silent)
+    told = Story(tmp_path, [("a", [match("w", "hold", approver="witness", **DRAIN)])])
+    told.schedule()
+    told.go(10)
+    assert told.count("start") == 0, "Without a name no hook is started"
+
+
+def test_without_a_rule_for_it_nothing_waits_for_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Story(tmp_path, [("web", [match("a")])])
+    told.go(3)
+    told.world.kill()
+    told.world.reboot(40.0)
+    monkeypatch.setattr(WorldClient, "instance", silent)
+    event = told.schedule(notice=0.0)
+    told.start()
+    told.go(5)
+    told.world.model.finish(event)
+    told.go(300)
+    assert told.instance.parts.conductor.vm_name is None
+    assert told.ready(), "no policy has a hook, the event has left the list"
+
+
+def test_a_recovery_after_a_restart_is_told_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Story(tmp_path, [("web", [match("a", "hold", **DRAIN)])])
+    event = told.schedule()
+    told.go(3)
+    told.slow = {"undrain"}
+    told.world.model.cancel(event)
+    told.go(3)
+    told.stop()
+    told.world.read_fault = 503
+    seen: list[str | None] = []
+    start = runner_world.WorldExecutor.start
+
+    def watched(self: runner_world.WorldExecutor, token: int, command: Command) -> Any:
+        seen.append(command.environment.get("FOREWARN_VM_NAME"))
+        return start(self, token, command)
+
+    monkeypatch.setattr(runner_world.WorldExecutor, "start", watched)
+    told.start()
+    told.go(3)
+    assert seen == [VMS[0]]
+
+
+def test_a_name_that_an_operator_gave_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Story(tmp_path, [("web", [match("a")])])
+    told.go(3)
+    told.instance.parts.conductor.vm_name = VMS[1]  # as with --vm-name web_1
+    told.instance.parts.housekeeping.facts["vm_given"] = True
+    told.instance.parts.housekeeping.keep()
+    told.stop()
+    monkeypatch.setattr(WorldClient, "instance", silent)
+    told.start()
+    assert told.instance.parts.identity.vm.name is None
+    told.world.model.schedule(
+        EventSpec("Reboot", VMS[1:], notice=600.0, description="x", start_on="not_before", impact=0.0)
+    )
+    told.go(5)
+    assert told.count("post") == 0
+
+
+def test_a_heartbeat_cuts_no_name(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    clocks = told.instance.parts.clocks
+    beat = heartbeat.Heartbeat(str(tmp_path), clocks)
+    name = "n" * 62 + "_1"
+    long = "x" * 300
+    beat.beat(
+        {
+            "vm": name,
+            "policy": "0" * 64,
+            "fault": long,
+            "journal_trouble": long,
+            "reload_problem": long,
+            "unkept_events": long,
+            "state": "failing",
+            "version": "1.0",
+        },
+        True,
+    )
+    assert heartbeat.vm_name(heartbeat.read(str(tmp_path)), clocks) == name
