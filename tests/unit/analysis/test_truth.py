@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
 from forewarn.compiler.policytest import run_tests
-from forewarn.events import DocumentError, parse_document
+from forewarn.events import DocumentError, Vm, parse_document
+from forewarn.policy.decision import Facts
+from forewarn.policy.engine import PolicySet
 
 HEAD = "name: {name}\nrule:\n  match:\n"
 REST = "    - {id: rest, output: hold}\ninvariants:\n  - {name: nothing is approved, expression: decision == hold}\n"
@@ -38,6 +41,25 @@ def found(directory: Path, text: str, **options: Any) -> list[Finding]:
 
 def codes(findings: list[Finding]) -> set[str]:
     return {one.code for one in findings if one.severity != "note"}
+
+
+def decided(artifact: Any, **fields: Any) -> str:
+    """Return what the engine decides for an event that names the VM web_0 alone, a quarter of an hour ahead."""
+    event = {
+        "EventId": "a",
+        "EventType": "Freeze",
+        "EventStatus": "Scheduled",
+        "ResourceType": "VirtualMachine",
+        "Resources": ["web_0"],
+        "EventSource": "Platform",
+        "DurationInSeconds": 900,
+        "NotBefore": "2026-06-15T12:15:01Z",
+        **fields,
+    }
+    document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [event]}))
+    facts = Facts(datetime(2026, 6, 15, 12, tzinfo=timezone.utc), Vm(name="web_0"), {})
+    (decision,) = PolicySet(artifact).decide(document, facts)
+    return decision.output
 
 
 @pytest.mark.parametrize(
@@ -149,6 +171,34 @@ def test_a_command_names_the_version(tmp_path: Path) -> None:
     assert all(one.explain[-2:] == ("--api-version", "2019-08-01") for one in findings if one.case is not None)
 
 
+def large(output: str) -> str:
+    """Return a policy of 83 million classes, which are looked at in slices by what is not understood."""
+    seconds = ", ".join(str(10 + 3 * number) for number in range(59))
+    minutes = ", ".join(f"duration('{2 * number + 2}m')" for number in range(59))
+    return (
+        HEAD + "    - id: odd\n      output: hold\n"
+        f"      condition: event.DurationInSeconds in [{seconds}] && notice in [{minutes}] && age in [{minutes}]\n"
+        f"    - id: ours\n      output: {output}\n"
+        "      condition: \"!event.Resources.exists(name, name.startsWith('db'))\"\n" + REST
+    )
+
+
+def test_what_is_not_understood_may_be_false_in_a_large_space(tmp_path: Path) -> None:
+    text = large("approve")
+    assert decided(loaded(tmp_path, text)) == "approve"
+    findings = found(tmp_path, text)
+    assert "unsatisfiable-rule" not in codes(findings)
+    (violated,) = [one for one in findings if one.code == "invariant-violated"]
+    assert "(event.Resources.exists(name, name.startsWith('db'))) is false" in violated.message
+    assert not any("free:" in one.message for one in findings)
+
+
+def test_a_change_in_a_large_space_is_seen(tmp_path: Path) -> None:
+    old, new = loaded(tmp_path, large("hold")), loaded(tmp_path, large("approve"))
+    assert (decided(old), decided(new)) == ("hold", "approve")
+    assert compare(old, new).verdict == "more-permissive"
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -220,3 +270,9 @@ def test_a_field_that_is_there_twice_is_a_doubt() -> None:
     assert parsed.problems == ("EventType is there more than once",)
     with pytest.raises(DocumentError, match="Events more than once"):
         parse_document('{"DocumentIncarnation": 1, "Events": [], "Events": []}')
+
+
+def test_what_has_no_value_is_not_called_false(tmp_path: Path) -> None:
+    text = HEAD + '    - {id: hour, condition: "event.NotBefore.getHours() < 5", output: hold}\n' + REST
+    (failing,) = [one for one in found(tmp_path, text) if one.code == "rule-can-fail"]
+    assert failing.message.endswith("when (event.NotBefore) has no value")

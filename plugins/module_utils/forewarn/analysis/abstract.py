@@ -58,7 +58,7 @@ class Evaluation:
             inner.append(sets)
         if term.op == "free":
             valued = inner[0].true
-            chosen = self.space.mask(term.name, 0)
+            chosen = self.space.having(term.name, True)  # in a slice, its only value may be False
             true = valued & chosen
             return Sets(true, valued ^ true, everything ^ valued)
         return _OPERATIONS[term.op](inner, everything)

@@ -86,7 +86,7 @@ def words(space: Space, box: Box, care: int | None = None) -> str:
             told += [phrase(dimension, values), *([relation] if relation else [])]
             continue
         if dimension.kind == "free":
-            told.append(f"({space.frees[name].source}) is {values[0].label}")
+            told.append(space.frees[name].words(values[0].label))
             continue
         left_out = []
         if not dimension.ordered:

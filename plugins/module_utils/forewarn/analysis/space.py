@@ -293,7 +293,11 @@ class Space:
             dimension = self._whole[name]
             places = sorted({place for cell in cells for one, place in cell if one == name})
             product *= len(places)
-            if any(value.normal for place, value in enumerate(dimension.values) if place not in places):
+            if dimension.kind == "free":
+                told += [
+                    self.frees[name].words(dimension.values[place].label) for place in places[:1] if not places[1:]
+                ]
+            elif any(value.normal for place, value in enumerate(dimension.values) if place not in places):
                 told.append(phrase(dimension, [dimension.values[place] for place in places]))
         if product == len(set(cells)):
             return " and ".join(told)

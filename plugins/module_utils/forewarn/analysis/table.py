@@ -284,7 +284,7 @@ class _Making:
 
     def _said(self, dimension: Dimension, place: int) -> str:
         if dimension.kind == "free":
-            return f"({self.vocabulary.frees[dimension.name].source}) is {dimension.values[place].label}"
+            return self.vocabulary.frees[dimension.name].words(dimension.values[place].label)
         said, label = phrase(dimension, [dimension.values[place]]), dimension.values[place].label
         return said.replace(f" in {label}", f" {label}") if " " in label else said
 

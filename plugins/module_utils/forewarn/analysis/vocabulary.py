@@ -58,6 +58,12 @@ class Free(NamedTuple):
     source: str
     atom: Any
 
+    def words(self, label: str) -> str:
+        """Return in words which value it has."""
+        if not self.atom.is_test:  # it stands for whether there is a value
+            return f"({self.source}) has {'a' if label == 'true' else 'no'} value"
+        return f"({self.source}) is {label}"
+
 
 class Vocabulary:
     """The dimensions of a set of policies. ``params`` has the declarations of parameters that vary, by name."""
