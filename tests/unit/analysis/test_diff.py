@@ -49,6 +49,13 @@ def brief(most: int = 9, more: str = "") -> str:
     return BRIEF.format(most=most, more=more)
 
 
+def test_a_change_behind_a_rule_for_some_hours_is_shown_at_another(tmp_path: Path) -> None:
+    night = "  match:\n    - {id: night, condition: now.getHours() < 5, output: hold}\n"
+    changed = difference(tmp_path, *(brief(most).replace("  match:\n", night) for most in (9, 15)))
+    assert changed.verdict == MORE
+    assert [part.certain for change in changed.changes for part in change.parts] == [True]
+
+
 def test_a_wider_limit_is_told_as_one_box(tmp_path: Path) -> None:
     found = difference(tmp_path, brief(9), brief(15))
     assert found.verdict == MORE

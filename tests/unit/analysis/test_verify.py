@@ -65,6 +65,15 @@ def test_the_classic_mistake_alone(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("night", ["now.getHours() < 5", "event.NotBefore.getHours() < 5", "now.getDayOfWeek() != 0"])
+def test_a_mistake_behind_a_rule_for_some_hours_is_shown_at_another(night: str, tmp_path: Path) -> None:
+    text = CLASSIC.replace("  match:\n", f'  match:\n    - {{id: night, condition: "{night}", output: hold}}\n')
+    finding = of(found(tmp_path, text), "unknown-duration-approved")
+    assert finding.severity == "error"
+    assert finding.case is not None
+    assert finding.case["decision"]["rule"] == "brief"
+
+
 @pytest.mark.parametrize(
     "condition",
     [

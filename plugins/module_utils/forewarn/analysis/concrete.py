@@ -23,6 +23,15 @@ _NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _VM = "vm_0"
 _USUAL_NOTICE = 15 * 60 * SECOND  # SE-20
+# Times at which an event is looked at where the clock is asked for in a way that is not understood: hours and days of
+# the week that differ, then months.
+MOMENTS = tuple(
+    from_datetime(_NOW + ahead)
+    for ahead in (
+        *(timedelta(hours=29 * number) for number in range(8)),
+        *(timedelta(days=61 * number, hours=4 * number) for number in range(1, 6)),
+    )
+)
 EVENT_ID = "00000000-0000-4000-8000-000000000001"
 
 

@@ -17,7 +17,7 @@ from .abstract import Evaluation
 from .boxes import boxes, united, words
 from .decide import DOUBT, RULE, Decided, Outcome, Region, combine
 from .hookwords import hook_text
-from .proof import AnalysisError, Example, Prover, agrees
+from .proof import AnalysisError, Example, Prover, agrees, tried
 from .reading import make_spaces, read_together
 from .space import Cell, Space
 
@@ -302,10 +302,10 @@ def _checked(
 ) -> tuple[Example, Example] | None:
     """Return what both engines decide for an event of the classes, once they confirm the analysis for some of them."""
     space: Space = pair[0].space
-    numbers = itertools.islice(space.members(classes), _TRIES if space.frees else _SAMPLE)
+    last = classes.bit_length() - 1
+    numbers = tried(space, space.members(classes), _TRIES if space.frees else _SAMPLE)
     shown = None
-    for number in itertools.chain(numbers, [classes.bit_length() - 1]):
-        seen = space.witness(number)
+    for number, seen in itertools.chain(numbers, [(last, space.witness(last))]):
         decisions = [prover.decide(seen) for prover in provers]
         if all(agrees(one.outcome(number), decision) for one, decision in zip(pair, decisions)):
             shown = shown or (Example(number, seen, decisions[0]), Example(number, seen, decisions[1]))

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Optional
 
 from ..policy.decision import Decision
 from ..policy.engine import PolicySet
 from .concrete import Witness
 from .decide import Decided, Outcome
 from .reading import Reading
+from .space import Space
 
 _TRIES = 200  # events tried for a set of classes over expressions that are not understood
+_OTHER_TIMES = 40  # of them looked at once more, at several times
+
+
+# Makes an event of a class; what the mapping has is taken rather than values of the class.
+Making = Callable[[int, Optional[Mapping[str, Any]]], Witness]
 
 
 class AnalysisError(Exception):
@@ -50,9 +56,7 @@ class Prover:
         policies = self.reading.artifact.data["policies"]
         return any(entry["name"] == name for data in policies for entry in data["params"])
 
-    def example(
-        self, decided: Decided, classes: int, witness: Callable[[int], Witness] | None = None
-    ) -> Example | None:
+    def example(self, decided: Decided, classes: int, witness: Making | None = None) -> Example | None:
         """Return an event of a set of classes, one that the service sends if there is one.
 
         ``witness`` makes an event of a class, other than the space does; it must be one of the same class.
@@ -62,8 +66,7 @@ class Prover:
         space = decided.space
         usual = classes & space.normal
         numbers = itertools.chain(space.members(usual), space.members(classes ^ usual))
-        for number in itertools.islice(numbers, _TRIES):
-            seen = (witness or space.witness)(number)
+        for number, seen in tried(space, numbers, _TRIES, witness):
             decision = self.decide(seen)
             outcome = decided.outcome(number)
             if agrees(outcome, decision):
@@ -75,6 +78,19 @@ class Prover:
                     f"{decision.output} by {decision.policy}/{decision.rule} for the engine"
                 )
         return None
+
+
+def tried(
+    space: Space, numbers: Iterable[int], most: int, witness: Making | None = None
+) -> Iterator[tuple[int, Witness]]:
+    """Yield events of the first ``most`` classes; of some again at other times, as ``Space.moments`` says."""
+    making, first = witness or space.witness, []
+    for number in itertools.islice(numbers, most):
+        first.append(number)
+        yield number, making(number, None)
+    for number in first[:_OTHER_TIMES]:
+        for instead in space.moments(number):
+            yield number, making(number, instead)
 
 
 def agrees(outcome: Outcome, decision: Decision) -> bool:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..policy.decision import APPROVE, GROUPS
 from ..policy.timevalues import SECOND
@@ -145,8 +146,8 @@ class _Distant:
         self._space = search.space
         self._several = several
 
-    def __call__(self, number: int) -> Witness:
-        instead = {"notice": _PREDICTED}
+    def __call__(self, number: int, instead: Mapping[str, Any] | None = None) -> Witness:
+        instead = {**(instead or {}), "notice": _PREDICTED}
         dimension = self._space.by_name.get("notice")
         if dimension is not None:
             values = self._space.values(number)

@@ -5,17 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from ..policy.decision import HOLD
 from .boxes import describe
-from .concrete import Witness
 from .decide import DOUBT, Decided, MatchSets, PolicyDecided
 from .domains import MISSING
 from .finding import Finding, Severity
-from .proof import Prover
+from .proof import Making, Prover
 from .reading import Invariant, ReadMatch
 from .space import Cell, without
 
@@ -151,7 +150,7 @@ class Search:
         finding: Finding,
         classes: int,
         among: int | None = None,
-        witness: Callable[[int], Witness] | None = None,
+        witness: Making | None = None,
     ) -> Iterator[Found]:
         """Yield a finding with an event that shows it; weaker if none was found that does.
 

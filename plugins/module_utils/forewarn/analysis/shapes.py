@@ -108,7 +108,6 @@ class Reader:
         self._expression: Mapping[str, Any] = {}
         self._defined: dict[Any, Term] = {}
         self._terms: dict[Any, Term] = {}
-        self._free: dict[Any, Closure] = {}
 
     # Building
 
@@ -166,12 +165,24 @@ class Reader:
         dims = self.safe(form)
         if dims is not None:
             return Term("exact", atom=self._atom(form, dims))
-        name = self.vocabulary.free(self.key(form), self._source(form), self._atom(form, frozenset()))
+        name = self._free_dimension(form, self.key(form), self._atom(form, frozenset()))
         return Term("free", (self._parts_have_values(form),), name=name)
 
     def _atom(self, form: Form, dims: frozenset[str]) -> Atom:
         closure = guarded(Builder(self.scope, self._expression).build(form))
         return Atom(tuple(sorted(dims)), closure, self.scope, self.params, form[1] == "bool")
+
+    def _free_dimension(self, form: Form, key: Any, atom: Atom) -> str:
+        return self.vocabulary.free(key, self._source(form), atom, self._reads(form))
+
+    def _reads(self, form: Form) -> frozenset[str]:
+        """Return what a form reads: roots, and their fields as ``event.X``."""
+        form = self.resolved(form)
+        if form[0] in ("field", "has") and form[4][0] == "var":
+            return frozenset((f"{form[4][4]}.{form[5]}",))
+        if form[0] == "var":
+            return frozenset((form[4],))
+        return frozenset().union(*map(self._reads, parts(form)))
 
     def _source(self, form: Form) -> str:
         return " ".join(self._expression.get("source", "")[form[2] : form[3]].split())
@@ -211,7 +222,7 @@ class Reader:
             if form[4][4] == "params":
                 return Term("lit", name="true")
         atom = self._atom(form, frozenset())._replace(is_test=False)
-        name = self.vocabulary.free(("fails", self.key(form)), self._source(form), atom)
+        name = self._free_dimension(form, ("fails", self.key(form)), atom)
         return Term("if", (Term("free", (Term("lit", name="true"),), name=name), Term("lit", name="true"), _ERROR))
 
     # Exactness

@@ -238,6 +238,21 @@ class Space:
         values = {name: value.concrete for name, value in self.values(number).items() if not name.startswith("free:")}
         return concrete.witness({**values, **(instead or {})}, self._param_types, self.api_version)
 
+    def moments(self, number: int) -> Iterator[Mapping[str, Any]]:
+        """Yield times, for ``witness``, at which what is not understood may be otherwise for an event of a class.
+
+        What is known of the class is true at each.
+        """
+        clock = ("now", "event.NotBefore", "notice", "age", "event", "events")
+        if not any(name in free.reads for free in self.frees.values() for name in clock):
+            return
+        dimension = self.by_name.get("now")
+        if dimension is not None and len(dimension.peers) > 1:
+            return
+        for moment in concrete.MOMENTS:
+            if dimension is None or _within(dimension.values[self.place("now", number)], moment):
+                yield {"now": moment}
+
     def locate(self, event: Event, facts: Facts, params: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
         """Return the class of a concrete case, None if the service never sends it (or another slice has it).
 

@@ -53,10 +53,13 @@ class _Spec:
 
 
 class Free(NamedTuple):
-    """An expression that is not understood: its text, and how to evaluate it on a concrete event."""
+    """An expression that is not understood: its text, how to evaluate it on a concrete event, and what it reads, such
+    as ``event.NotBefore`` or ``now``.
+    """
 
     source: str
     atom: Any
+    reads: frozenset[str] = frozenset()
 
     def words(self, label: str) -> str:
         """Return in words which value it has."""
@@ -162,12 +165,12 @@ class Vocabulary:
         """Return the dimensions that a dimension is compared with, itself included."""
         return self._groups.get(name, frozenset((name,)))
 
-    def free(self, key: Any, source: str, atom: Any) -> str:
+    def free(self, key: Any, source: str, atom: Any, reads: frozenset[str]) -> str:
         """Return the dimension of an expression that is not understood."""
         if key not in self._free_keys:
             name = f"free:{len(self.frees) + 1}"
             self._free_keys[key] = name
-            self.frees[name] = Free(source, atom)
+            self.frees[name] = Free(source, atom, reads)
             self.specs[name] = _Spec("free")
         return self._free_keys[key]
 
