@@ -20,7 +20,8 @@ from ..policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Form, Scope, g
 from ..policy.functions import EvaluationError
 from ..policy.program import ROOTS
 from .concrete import roots
-from .vocabulary import Leaf, Vocabulary
+from .domains import LONGEST
+from .vocabulary import FIRST_NOW, LAST_NOW, Leaf, Vocabulary
 
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -344,7 +345,7 @@ class Reader:
         notice = Leaf("duration", ("notice",), "notice", signed=True)
         leaves = {(1, -1): (notice, -constant), (-1, 1): (notice, constant), (0, 1): (_NOW, -constant)}
         leaves[0, -1] = (_NOW, constant)
-        if (not_before, now) not in leaves:
+        if (not_before, now) not in leaves or not self._in_range(left, right):
             return None
         leaf, value = leaves[not_before, now]
         self.vocabulary.want(leaf)
@@ -353,6 +354,17 @@ class Reader:
             return frozenset(leaf.dims)
         self.vocabulary.want(notice)
         return frozenset((*leaf.dims, *notice.dims))
+
+    def _in_range(self, *forms: Form) -> bool:
+        """Tell whether sums have a value for all times that are looked at: no difference passes 292 years.
+
+        What a sum is made of grows or shrinks with each time steadily, so the ends tell of all between them.
+        """
+        ends = [
+            roots({"now": now, "notice": lead}, self.params)
+            for now, lead in itertools.product((FIRST_NOW, LAST_NOW), (-LONGEST, LONGEST))
+        ]
+        return all(self._atom(form, frozenset()).evaluate(end) != "error" for form in forms for end in ends)
 
     def _asks_not_before(self, *forms: Form) -> bool:
         """Tell whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""

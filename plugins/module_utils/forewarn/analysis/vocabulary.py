@@ -26,7 +26,7 @@ _RANGES: Mapping[str, tuple[Any, Any]] = {
     "duration": (MIN_DURATION, MAX_DURATION),
     "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
 }
-_FIRST_NOW, _LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
+FIRST_NOW, LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
 _VM_NAME = "vm_0"  # of a VM that no policy names
 _MAY_LACK = ("zone", "scale_set", "fault_domain")  # facts that not every VM has
 
@@ -242,7 +242,7 @@ class Vocabulary:
             "count": (1, INT_MAX, 1),
             "notice": (-LONGEST if spec.signed else 0, LONGEST, MICROSECOND),
             "age": (0, LONGEST, MICROSECOND),
-            "now": (_FIRST_NOW, _LAST_NOW, MICROSECOND),
+            "now": (FIRST_NOW, LAST_NOW, MICROSECOND),
         }[name]
         cuts = self._cuts(name)
         if name == "event.DurationInSeconds":
