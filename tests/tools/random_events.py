@@ -51,8 +51,10 @@ def case(space: Space, types: Mapping[str, str], chance: random.Random) -> tuple
     count = max(1, around(space, "count", (0, 1, -1), [1, 2, 3], chance))
     named = [name[6:] for name in space.by_name if name.startswith("names:") and chance.random() < 0.5]
     vm_name = text(space, "vm.name", ["vm_0", MISSING], chance)
-    resources = list(dict.fromkeys([*named, *(f"vm_{number}" for number in range(1, count))]))
-    if chance.random() < 0.7 and vm_name is not MISSING and vm_name not in resources:
+    if vm_name is not MISSING and chance.random() < 0.3:
+        vm_name = "".join(chance.choice((one, one.swapcase())) for one in vm_name)
+    resources = list({one.lower(): one for one in [*named, *(f"vm_{number}" for number in range(1, count))]}.values())
+    if chance.random() < 0.7 and vm_name is not MISSING and vm_name.lower() not in map(str.lower, resources):
         resources.append(vm_name)
     chance.shuffle(resources)
     fields: dict[str, Any] = {

@@ -58,6 +58,7 @@ rule:
     - {id: mine, condition: leader && size(event.Resources) > 2, output: hold}
     - {id: named, condition: "'db_1' in event.Resources && !('db_2' in event.Resources)", output: approve}
     - {id: vm, condition: "vm.name == 'db_1' || vm.location in ['westeurope', 'northeurope']", output: approve}
+    - {id: case, condition: "'DB_3' in event.Resources && affects_me && vm.name != 'DB_3'", output: hold}
     - {id: tag, condition: "has(vm.tags.role) && vm.tags['role'] != 'x' || 'y' in vm.tags", output: hold}
     - {id: zone, condition: has(vm.zone) && vm.zone == '1', output: approve}
     - {id: mixed, condition: "affects_me ? vm.tags.role == 'x' : event.EventId == 'one'", output: approve}

@@ -116,6 +116,20 @@ def test_a_vm_is_one_in_whatever_case(tmp_path: Path) -> None:
     assert codes(findings) == {"unsatisfiable-rule"}
 
 
+@pytest.mark.parametrize("more", ["", " && vm.name != 'WEB_0'", " && vm.name != 'WEB_0' && vm.name != 'Web_0'"])
+def test_a_vm_may_be_spelled_as_no_policy_asks(tmp_path: Path, more: str) -> None:
+    condition = f"'WEB_0' in event.Resources && affects_me && size(event.Resources) == 1{more}"
+    text = (
+        HEAD + f'    - {{id: a, condition: "{condition}", output: approve}}\n    - {{id: rest, output: hold}}\n'
+        "invariants:\n  - {name: by that name alone, expression: \"decision == hold || vm.name == 'WEB_0'\"}\n"
+    )
+    assert decided(loaded(tmp_path, text), Resources=["WEB_0"]) == "approve"  # and the VM is called web_0
+    findings = found(tmp_path, text)
+    assert "unsatisfiable-rule" not in codes(findings)
+    (violated,) = [one for one in findings if one.code == "invariant-violated"]
+    assert "WEB_0 in another case" in violated.message
+
+
 def test_a_limit_on_one_side_of_a_time(tmp_path: Path) -> None:
     text = (
         "name: p\nparams:\n"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -160,8 +160,13 @@ def spelling(name: str, values: Assignment) -> str | None:
     listed = [one for one, value in asked.items() if value and one.lower() == name.lower()]
     if listed or name not in asked:
         return listed[0] if listed else name
+    return other_spelling(name, asked)
+
+
+def other_spelling(name: str, taken: Container[str]) -> str | None:
+    """Return a name that is the same to Azure, in other letters, and not among ``taken``. None if there is none."""
     cases = [(one.swapcase(), one) if one.isascii() and one.isalpha() else (one,) for one in name]
-    return next((one for one in map("".join, itertools.product(*cases)) if one not in asked), None)
+    return next((one for one in map("".join, itertools.product(*cases)) if one not in taken), None)
 
 
 def witness(values: Assignment, params: Mapping[str, str], api_version: str) -> Witness:

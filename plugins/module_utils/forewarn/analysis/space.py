@@ -22,7 +22,7 @@ from ..policy.functions import EvaluationError
 from . import concrete
 from .domains import MISSING, Dimension, Value
 from .phrases import phrase
-from .vocabulary import Free
+from .vocabulary import OTHER_CASE, Free
 
 MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
 MAX_SLICES = 128
@@ -286,6 +286,9 @@ class Space:
         if actual is MISSING:
             return None
         if not dimension.ordered:
+            for place, value in enumerate(dimension.values):
+                if value.label.endswith(OTHER_CASE) and value.concrete.lower() == actual.lower():
+                    return place  # a VM's name
             labels = [value.label for value in dimension.values]
             return labels.index("any other") if "any other" in labels else None
         inside = [place for place, value in enumerate(dimension.values) if _within(value, actual)]

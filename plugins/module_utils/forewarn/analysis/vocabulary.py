@@ -9,7 +9,7 @@ EventType and EventStatus, of which the engine itself wants to know.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..events import EVENT_SOURCES, EVENT_STATUSES, RESOURCE_TYPES, event_types, has_field
@@ -17,6 +17,7 @@ from ..policy.evaluate import Form
 from ..policy.functions import INT_MAX, INT_MIN
 from ..policy.params import convert
 from ..policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP
+from .concrete import other_spelling
 from .domains import LONGEST, MICROSECOND, MISSING, Dimension, Value, after, intervals, show, texts
 
 _ORDERED = ("int", "double", "duration", "timestamp")
@@ -28,6 +29,7 @@ _RANGES: Mapping[str, tuple[Any, Any]] = {
 }
 FIRST_NOW, LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
 _VM_NAME = "vm_0"  # of a VM that no policy names
+OTHER_CASE = " in another case"  # behind a name: any spelling of it that nobody asks for
 _MAY_LACK = ("zone", "scale_set", "fault_domain")  # facts that not every VM has
 
 
@@ -232,9 +234,19 @@ class Vocabulary:
             return texts((), spec.texts, None)
         if name == "vm.name":  # whether it is one of the names that Resources is asked for makes a difference
             asked = {one[6:] for one in self.specs if one.startswith("names:")}
-            return texts((), spec.texts | asked, False, name=_VM_NAME)
+            found = texts((), spec.texts | asked, False, name=_VM_NAME)
+            return (*found[:-2], *self._otherwise_spelled(asked, spec.texts | asked), *found[-2:])
         absent_is_normal = name.startswith("tag:") or name == "event.Description" or name[3:] in _MAY_LACK
         return texts((), spec.texts, absent_is_normal)
+
+    def _otherwise_spelled(self, asked: set[str], taken: set[str]) -> Iterator[Value]:
+        """Yield for each asked name a spelling that nobody asks for: Resources may mean such a VM by that name."""
+        if "place" not in self.specs:
+            return
+        for name in sorted({one.lower(): one for one in sorted(asked)}.values()):
+            other = other_spelling(name, taken)
+            if other is not None:
+                yield Value(f"{name}{OTHER_CASE}", other)
 
     def _ordered(self, name: str, spec: _Spec) -> tuple[Value, ...]:
         low, high, unit = {
