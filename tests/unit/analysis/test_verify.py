@@ -209,6 +209,15 @@ def test_approved_unprepared(tmp_path: Path) -> None:
     assert "EventSource only" in finding.message
 
 
+def test_each_claim_is_told_of_though_several_are_at_one_place(tmp_path: Path) -> None:
+    text = (
+        "name: p\nrule: {match: [{id: a, output: approve}]}\ninvariants: [{name: one, expression: decision == hold}, "
+        "{name: two, expression: &same event.EventType != 'Freeze'}, {name: three, expression: *same}]\n"
+    )
+    told = [one.message.partition(" ")[0] for one in found(tmp_path, text) if one.code == "invariant-violated"]
+    assert told == ["'one'", "'two'", "'three'"]
+
+
 def test_followers(tmp_path: Path) -> None:
     text = (
         HEAD

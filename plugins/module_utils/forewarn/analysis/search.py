@@ -28,6 +28,7 @@ class Found(NamedTuple):
     when: str
     types: tuple[str, ...]
     cell: Cell
+    about: str  # tells findings at one place apart: what is said of no rule
 
 
 class Refuted(NamedTuple):
@@ -161,7 +162,7 @@ class Search:
         if TYPES in finding.message:
             values = self.space.by_name["event.EventType"].values
             types = tuple(values[place].label for place in self.space.places("event.EventType", classes))
-        found = Found(finding, when, types, self.space.cell)
+        found = Found(finding, when, types, self.space.cell, "" if finding.rule else finding.message)
         example = self.prover.example(self.decided, classes, witness)
         if example is None:
             weaker = replace(

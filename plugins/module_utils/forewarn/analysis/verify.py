@@ -92,7 +92,8 @@ class _Merged:
             if isinstance(one, Refuted):
                 self._refuted.add(one)
                 continue
-            key = (one.finding.code, one.finding.policy, one.finding.rule, one.finding.line)
+            place = (one.finding.source, one.finding.line, one.finding.column)
+            key = (one.finding.code, one.finding.policy, one.finding.rule, place, one.about)
             self._found.setdefault(key, []).append(one)
         if dead is not None:
             known = dead if self._dead is None else self._dead
