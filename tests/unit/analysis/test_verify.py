@@ -122,6 +122,23 @@ def test_what_is_not_understood_supports_no_claim(tmp_path: Path) -> None:
     assert not [one for one in findings if one.code in ("shadowed-rule", "unsatisfiable-rule")]
 
 
+def test_what_is_not_understood_is_told_as_it_is_written(tmp_path: Path) -> None:
+    text = (
+        "name: p\nrule:\n  variables:\n    - {name: half, expression: event.DurationInSeconds / 2}\n"
+        "    - {name: even, expression: variables.half * 2 == event.DurationInSeconds && true}\n  match:\n"
+        "    - id: a\n      condition: \"event.EventType == 'Freeze' && variables.even && variables.half % 3 == 0\"\n"
+        "      output: approve\n    - {output: hold}\n"
+    )
+    (tmp_path / "p.yml").write_text(text)
+    told = verify(read(load_policies([tmp_path / "p.yml"]))).not_understood
+    assert set(told) == {
+        "variables.half * 2 == event.DurationInSeconds",
+        "variables.half * 2",
+        "variables.half % 3 == 0",
+        "variables.half % 3",
+    }
+
+
 def test_rules_that_can_fail(tmp_path: Path) -> None:
     text = HEAD + (
         "    - {id: tag, condition: \"vm.tags.role == 'x'\", output: approve}\n"

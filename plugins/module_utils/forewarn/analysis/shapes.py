@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ..policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Form, Scope, guarded, parts
@@ -88,6 +89,7 @@ class Term(NamedTuple):
 
 
 class _Variable(NamedTuple):
+    expression: Mapping[str, Any]
     form: Form
     key: Any
     closure: Closure
@@ -118,7 +120,7 @@ class Reader:
         closure = Builder(self.scope, expression).build(form)
         self.scope.add("variables." + name)
         self.scope.variable_closures[name] = closure
-        self.variables[name] = _Variable(form, self.key(form), closure)
+        self.variables[name] = _Variable(expression, form, self.key(form), closure)
 
     def term(self, expression: Mapping[str, Any]) -> Term:
         """Return the term of an expression of type bool."""
@@ -138,6 +140,16 @@ class Reader:
             return ("fixed", form[1], repr(self.params[form[5]]))
         return (form[0], *(self.key(item) if _is_form(item) else _frozen(item) for item in form[4:]))
 
+    @contextmanager
+    def _inside(self, name: str) -> Iterator[Form]:
+        """Give the form of a policy variable, while places are those of its expression."""
+        around, variable = self._expression, self.variables[name]
+        self._expression = variable.expression
+        try:
+            yield variable.form
+        finally:
+            self._expression = around
+
     # Logic
 
     def _term(self, form: Form) -> Term:
@@ -150,7 +162,8 @@ class Reader:
     def _make(self, form: Form) -> Term:
         op = form[0]
         if op == "variable":
-            return self._term(self.variables[form[4]].form)
+            with self._inside(form[4]) as inner:
+                return self._term(inner)
         if op == "lit":
             return Term("lit", name="true" if form[4] else "false")
         if op in ("and", "or"):
@@ -200,7 +213,8 @@ class Reader:
         if form[1] == "bool":
             return Term("defined", (self._term(form),))
         if form[0] == "variable":
-            return self._has_value(self.variables[form[4]].form)
+            with self._inside(form[4]) as inner:
+                return self._has_value(inner)
         leaf = self.vocabulary.leaf(form, self)
         if leaf is not None:
             self.vocabulary.want(leaf)
