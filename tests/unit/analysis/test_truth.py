@@ -206,6 +206,67 @@ def test_a_command_names_the_version(tmp_path: Path) -> None:
     assert all(one.explain[-2:] == ("--api-version", "2019-08-01") for one in findings if one.case is not None)
 
 
+@pytest.mark.parametrize("test", ["event.DurationInSeconds / 60 < 1", "double(event.DurationInSeconds) < 60.0"])
+def test_an_unknown_duration_in_what_is_not_understood_is_seen(tmp_path: Path, test: str) -> None:
+    condition = f"event.EventType == 'Freeze' && {test}"
+    text = HEAD + f'    - {{id: a, condition: "{condition}", output: approve}}\n' + REST
+    artifact = loaded(tmp_path, text)
+    assert [decided(artifact, DurationInSeconds=seconds) for seconds in (-1, 900)] == ["approve", "hold"]
+    (unknown,) = [one for one in found(tmp_path, text) if one.code == "unknown-duration-approved"]
+    assert unknown.severity == "error"
+    assert "approves a Freeze whose duration is unknown (-1), though a longer one is held" in unknown.message
+
+
+def test_a_difference_that_no_event_shows_is_but_a_perhaps(tmp_path: Path) -> None:
+    test = "event.DurationInSeconds * 7 - 3 < 1000000000"  # which takes longer than any event that is tried
+    text = HEAD + f"    - {{id: a, condition: {test}, output: approve}}\n" + REST
+    (unknown,) = [one for one in found(tmp_path, text) if one.code == "unknown-duration-approved"]
+    assert (unknown.severity, unknown.certain) == ("note", False)
+    text = text.replace(test, f"event.DurationInSeconds >= 0 && {test}")
+    assert "unknown-duration-approved" not in {one.code for one in found(tmp_path, text)}
+
+
+@pytest.mark.parametrize(
+    ("test", "severity", "differing"),
+    [
+        ("event.NotBefore.getHours() < 5", "warning", "NotBefore"),
+        ("now.getDayOfWeek() == 2", "warning", "now"),
+        ("event.Description.contains('migration')", "note", "Description"),  # no event that is tried has it
+    ],
+)
+def test_what_is_approved_unprepared_by_what_is_not_understood_is_seen(
+    tmp_path: Path, test: str, severity: str, differing: str
+) -> None:
+    text = HEAD + (
+        f'    - {{id: a, condition: "{test}", output: approve}}\n'
+        "    - {id: b, output: approve, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
+    )
+    (unprepared,) = [one for one in found(tmp_path, text) if one.code == "approved-unprepared"]
+    assert unprepared.severity == severity
+    assert f"for others that differ in {differing} only" in unprepared.message
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["event.DurationInSeconds / 60 < 1", "event.Resources.exists(name, name.startsWith('db'))", "size(events) > 1"],
+)
+def test_events_of_another_kind_may_be_prepared_for(tmp_path: Path, test: str) -> None:
+    text = HEAD + (
+        f'    - {{id: a, condition: "{test}", output: approve}}\n'
+        "    - {id: b, output: approve, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
+    )
+    assert "approved-unprepared" not in {one.code for one in found(tmp_path, text)}
+
+
+def test_in_what_events_differ_is_told_once(tmp_path: Path) -> None:
+    text = HEAD + (
+        "    - {id: a, condition: notice < duration('5m'), output: approve}\n"
+        "    - {id: b, output: approve, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
+    )
+    (unprepared,) = [one for one in found(tmp_path, text) if one.code == "approved-unprepared"]
+    assert "differ in notice only" in unprepared.message
+
+
 def large(output: str) -> str:
     """Return a policy of 83 million classes, which are looked at in slices by what is not understood."""
     seconds = ", ".join(str(10 + 3 * number) for number in range(59))
@@ -226,6 +287,23 @@ def test_what_is_not_understood_may_be_false_in_a_large_space(tmp_path: Path) ->
     (violated,) = [one for one in findings if one.code == "invariant-violated"]
     assert "(event.Resources.exists(name, name.startsWith('db'))) is false" in violated.message
     assert not any("free:" in one.message for one in findings)
+
+
+@pytest.mark.parametrize("most", [10, 20])  # classes in a slice
+def test_slices_of_what_is_not_understood_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    text = HEAD + (
+        '    - {id: a, condition: "event.DurationInSeconds / 2 == 0 || now.getHours() < 5", output: approve}\n'
+        "    - id: b\n      condition: event.DurationInSeconds < 120\n      output: approve\n"
+        "      prepare: [{run: [/bin/a]}]\n      recover: [{run: [/bin/b]}]\n" + REST
+    )
+    wanted = {("unknown-duration-approved", "error", "a"), ("approved-unprepared", "warning", "a")}
+    assert wanted <= {(one.code, one.severity, one.rule) for one in found(tmp_path, text)}
+    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", most)
+    spaces = list(read(loaded(tmp_path, text)).spaces())
+    assert any(name.startswith("free:") for space in spaces for name, _place in space.cell)
+    assert wanted <= {(one.code, one.severity, one.rule) for one in found(tmp_path, text)}
 
 
 def test_a_change_in_a_large_space_is_seen(tmp_path: Path) -> None:
@@ -308,6 +386,6 @@ def test_a_field_that_is_there_twice_is_a_doubt() -> None:
 
 
 def test_what_has_no_value_is_not_called_false(tmp_path: Path) -> None:
-    text = HEAD + '    - {id: hour, condition: "event.NotBefore.getHours() < 5", output: hold}\n' + REST
+    text = HEAD + '    - {id: share, condition: "60 / event.DurationInSeconds > 5", output: hold}\n' + REST
     (failing,) = [one for one in found(tmp_path, text) if one.code == "rule-can-fail"]
-    assert failing.message.endswith("when (event.NotBefore) has no value")
+    assert failing.message.endswith("when (60 / event.DurationInSeconds) has no value")

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .concrete import roots
@@ -24,10 +25,14 @@ class Sets(NamedTuple):
 
 
 class Evaluation:
-    """Evaluates terms on one space; what is asked for twice is computed once."""
+    """Evaluates terms on one space; what is asked for twice is computed once.
 
-    def __init__(self, space: Space) -> None:
+    ``instead`` says what expressions are that are not understood, whatever the classes say.
+    """
+
+    def __init__(self, space: Space, instead: Mapping[str, bool] | None = None) -> None:
         self.space = space
+        self._instead = instead or {}
         self._known: dict[int, Sets] = {}
         self._kept: list[Term] = []  # so that no other term gets the id of a known one
         self._roots: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
@@ -58,7 +63,10 @@ class Evaluation:
             inner.append(sets)
         if term.op == "free":
             valued = inner[0].true
-            chosen = self.space.having(term.name, True)  # in a slice, its only value may be False
+            if term.name in self._instead:
+                chosen = everything if self._instead[term.name] else 0
+            else:
+                chosen = self.space.having(term.name, True)  # in a slice, its only value may be False
             true = valued & chosen
             return Sets(true, valued ^ true, everything ^ valued)
         return _OPERATIONS[term.op](inner, everything)

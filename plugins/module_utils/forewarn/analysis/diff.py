@@ -305,7 +305,8 @@ def _checked(
     last = classes.bit_length() - 1
     numbers = tried(space, space.members(classes), _TRIES if space.frees else _SAMPLE)
     shown = None
-    for number, seen in itertools.chain(numbers, [(last, space.witness(last))]):
+    for number, instead in itertools.chain(numbers, [(last, None)]):
+        seen = space.witness(number, instead)
         decisions = [prover.decide(seen) for prover in provers]
         if all(agrees(one.outcome(number), decision) for one, decision in zip(pair, decisions)):
             shown = shown or (Example(number, seen, decisions[0]), Example(number, seen, decisions[1]))

@@ -21,8 +21,9 @@ _TRIES = 200  # events tried for a set of classes over expressions that are not 
 _OTHER_TIMES = 40  # of them looked at once more, at several times
 
 
-# Makes an event of a class; what the mapping has is taken rather than values of the class.
-Making = Callable[[int, Optional[Mapping[str, Any]]], Witness]
+Instead = Optional[Mapping[str, Any]]  # concrete values to take rather than those of a class
+Making = Callable[[int, Instead], Witness]
+Beside = Callable[[int, Instead], bool]
 
 
 class AnalysisError(Exception):
@@ -56,22 +57,27 @@ class Prover:
         policies = self.reading.artifact.data["policies"]
         return any(entry["name"] == name for data in policies for entry in data["params"])
 
-    def example(self, decided: Decided, classes: int, witness: Making | None = None) -> Example | None:
+    def example(
+        self, decided: Decided, classes: int, witness: Making | None = None, beside: Beside | None = None
+    ) -> Example | None:
         """Return an event of a set of classes, one that the service sends if there is one.
 
-        ``witness`` makes an event of a class, other than the space does; it must be one of the same class.
+        ``witness`` makes an event of a class, other than the space does; it must be one of the same class. ``beside``
+        says of an event whether another was found that it is to be compared with.
         None if the set is empty, or if only expressions that are not understood tell its classes from others and no
         event was found for which they are as the class has it. Raises AnalysisError where engine and analysis disagree.
         """
         space = decided.space
         usual = classes & space.normal
         numbers = itertools.chain(space.members(usual), space.members(classes ^ usual))
-        for number, seen in tried(space, numbers, _TRIES, witness):
+        for number, instead in tried(space, numbers, _TRIES):
+            seen = (witness or space.witness)(number, instead)
             decision = self.decide(seen)
             outcome = decided.outcome(number)
             if agrees(outcome, decision):
-                return Example(number, seen, decision)
-            if not space.frees:
+                if beside is None or beside(number, instead):
+                    return Example(number, seen, decision)
+            elif not space.frees:
                 raise AnalysisError(
                     f"forewarn disagrees with itself about an event: {json.dumps(dict(seen.event))} is "
                     f"{outcome.output} by {outcome.policy}/{outcome.rule} for the analysis, and "
@@ -80,17 +86,15 @@ class Prover:
         return None
 
 
-def tried(
-    space: Space, numbers: Iterable[int], most: int, witness: Making | None = None
-) -> Iterator[tuple[int, Witness]]:
-    """Yield events of the first ``most`` classes; of some again at other times, as ``Space.moments`` says."""
-    making, first = witness or space.witness, []
+def tried(space: Space, numbers: Iterable[int], most: int) -> Iterator[tuple[int, Instead]]:
+    """Yield the first ``most`` classes; some again, with other times as ``Space.moments`` has them."""
+    first = []
     for number in itertools.islice(numbers, most):
         first.append(number)
-        yield number, making(number, None)
+        yield number, None
     for number in first[:_OTHER_TIMES]:
         for instead in space.moments(number):
-            yield number, making(number, instead)
+            yield number, instead
 
 
 def agrees(outcome: Outcome, decision: Decision) -> bool:

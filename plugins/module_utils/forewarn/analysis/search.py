@@ -12,9 +12,8 @@ from typing import NamedTuple
 from ..policy.decision import HOLD
 from .boxes import describe
 from .decide import DOUBT, Decided, MatchSets, PolicyDecided
-from .domains import MISSING
 from .finding import Finding, Severity
-from .proof import Making, Prover
+from .proof import Beside, Making, Prover
 from .reading import Invariant, ReadMatch
 from .space import Cell, without
 
@@ -140,8 +139,6 @@ class Search:
     def together(self) -> Iterator[Found]:
         """Yield what is wrong with the decisions of all policies together."""
         yield from self._uncovered()
-        yield from self._unknown_duration()
-        yield from self._unprepared()
         yield from self._followers()
         for invariant in self.decided.reading.invariants:
             yield from self._invariant(invariant)
@@ -152,10 +149,12 @@ class Search:
         classes: int,
         among: int | None = None,
         witness: Making | None = None,
+        beside: Beside | None = None,
     ) -> Iterator[Found]:
         """Yield a finding with an event that shows it; weaker if none was found that does.
 
-        ``witness`` makes an event of a class, other than the space does (see ``Prover.example``).
+        ``witness`` makes an event of a class, other than the space does; ``beside`` finds another event without which
+        the first shows nothing (see ``Prover.example``).
         """
         when = describe(self.space, classes, among) if WHEN in finding.message else ""
         types: tuple[str, ...] = ()
@@ -163,7 +162,7 @@ class Search:
             values = self.space.by_name["event.EventType"].values
             types = tuple(values[place].label for place in self.space.places("event.EventType", classes))
         found = Found(finding, when, types, self.space.cell, "" if finding.rule else finding.message)
-        example = self.prover.example(self.decided, classes, witness)
+        example = self.prover.example(self.decided, classes, witness, beside)
         if example is None:
             weaker = replace(
                 finding,
@@ -216,37 +215,7 @@ class Search:
         data = self.decided.reading.policies[0].data
         return Finding(code, severity, data["name"], None, data["source"], 1, 1, message, hint)
 
-    def _unknown_duration(self) -> Iterator[Found]:
-        name = "event.DurationInSeconds"
-        dimension = self.space.by_name.get(name)
-        if dimension is None or len(dimension.values) < 3:
-            return
-        top = max(value.low for value in dimension.values if value.concrete is not MISSING)
-        unknown = self.space.having(name, -1)
-        classes = self.decided.approve & unknown & self._alike_held(top)
-        for policy, match, taken in self._approving(classes):
-            least = top
-            for value in reversed(dimension.values):
-                if value.concrete is not MISSING and value.low >= 0:
-                    if without(taken, self._alike_held(value.low)):
-                        break
-                    least = value.low
-            message = (
-                f"rule {match.path} approves {TYPES} whose duration is unknown (-1), "
-                f"though one of {least} s and more is held"
-            )
-            hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
-            yield from self.shown(at_rule("unknown-duration-approved", "error", policy, match, message, hint), taken)
-
-    def _alike_held(self, low: int) -> int:
-        """Return the classes that would be held if their duration were in the interval that begins at ``low``."""
-        name, held = "event.DurationInSeconds", 0
-        for place, value in enumerate(self.space.by_name[name].values):
-            if value.low == low and value.concrete is not MISSING:
-                held |= self.space.mask(name, place)
-        return self.space.fold(self.decided.hold & held, [name])
-
-    def _approving(self, classes: int) -> Iterator[tuple[PolicyDecided, ReadMatch, int]]:
+    def approving(self, classes: int) -> Iterator[tuple[PolicyDecided, ReadMatch, int]]:
         """Yield the rules that decide the approvals among some classes."""
         left = classes & self.decided.approve
         for policy in self.decided.policies:
@@ -256,45 +225,19 @@ class Search:
                     yield policy, region.match, taken
                     left ^= taken
 
-    def _prepared(self) -> int:
+    def prepared(self, decided: Decided | None = None) -> int:
+        """Return the classes that some rule prepares for."""
         classes = 0
-        for policy in self.decided.policies:
+        for policy in (decided or self.decided).policies:
             for region in policy.regions:
                 if region.match is not None and region.how == "rule" and region.match.data.get("prepare"):
                     classes |= region.classes
         return classes
 
-    def _unprepared(self) -> Iterator[Found]:
-        prepared = self._prepared()
-        others = (
-            "event.EventSource",
-            "event.Description",
-            "event.ResourceType",
-            "event.EventId",
-            "notice",
-            "age",
-            "now",
-        )
-        alike = [name for name in (*others, "notice", "age", "now") if name in self.space.by_name]
-        usual = self.space.normal & self.decided.approve
-        folded = self.space.fold(usual & prepared, alike)
-        classes = without(usual & folded, prepared)
-        for policy, match, taken in self._approving(classes):
-            message = (
-                f"rule {match.path} approves {TYPES} without preparing, though the policies prepare "
-                f"for others that differ in {' or '.join(self._differing(taken, prepared & usual, alike))} only"
-            )
-            hint = "give the rule the same prepare, or move it after the one that prepares"
-            yield from self.shown(at_rule("approved-unprepared", "warning", policy, match, message, hint), taken)
-
-    def _differing(self, classes: int, others: int, names_: list[str]) -> list[str]:
-        found = [name for name in names_ if self.space.fold(others, [name]) & classes]
-        return [name.removeprefix("event.") for name in found or names_]
-
     def _followers(self) -> Iterator[Found]:
         several = without(self.space.all, self.space.having("count", 1))
         several = without(several, self._approved_with("approver", "leader"))  # the most careful wish of several counts
-        several = without(several, self._approved_with("group", "hold") & self._prepared())  # nobody approves these
+        several = without(several, self._approved_with("group", "hold") & self.prepared())  # nobody approves these
         for policy in self.decided.policies:
             for region in policy.regions:
                 match = region.match

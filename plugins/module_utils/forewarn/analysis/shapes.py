@@ -187,7 +187,10 @@ class Reader:
         return Atom(tuple(sorted(dims)), closure, self.scope, self.params, form[1] == "bool")
 
     def _free_dimension(self, form: Form, key: Any, atom: Atom) -> str:
-        return self.vocabulary.free(key, self._source(form), atom, self._reads(form))
+        reads = self._reads(form)
+        if _DURATION.main in reads:  # so that events differ in it, though nothing else asks for it
+            self.vocabulary.want(_DURATION)
+        return self.vocabulary.free(key, self._source(form), atom, reads)
 
     def _reads(self, form: Form) -> frozenset[str]:
         """Return what a form reads: roots, and their fields as ``event.X``."""
@@ -236,6 +239,9 @@ class Reader:
                 return Term("lit", name="true")  # required by the parser
             if form[4][4] == "params":
                 return Term("lit", name="true")
+            if form[4][4] == "event" and form[5] == "NotBefore":
+                self.vocabulary.want(Leaf("timestamp", ("notice",), "notice"))
+                return Term("exact", atom=self._atom(form, frozenset(("notice",))))
         atom = self._atom(form, frozenset())._replace(is_test=False)
         name = self._free_dimension(form, ("fails", self.key(form)), atom)
         return Term("if", (Term("free", (Term("lit", name="true"),), name=name), Term("lit", name="true"), _ERROR))
@@ -406,6 +412,7 @@ class Reader:
         return None
 
 
+_DURATION = Leaf("int", ("event.DurationInSeconds",), "event.DurationInSeconds")
 _NOW = Leaf("timestamp", ("now",), "now")
 _ERROR = Term("lit", name="error")
 

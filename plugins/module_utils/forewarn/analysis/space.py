@@ -370,25 +370,36 @@ def slices(
     count = math.prod(len(dimension.values) for dimension in dimensions)
     may = [one for one in dimensions if one.name not in _WHOLE and len(one.values) > 1]
     first = [one for one in may if one.name in ("event.EventType", "event.EventStatus")]  # rules ask for them
-    chosen: list[Dimension] = []
-    while count > MAX_CLASSES * (parts := math.prod(len(one.values) for one in chosen)):
-        left = [one for one in may if one not in chosen]
-        if not left or parts * min(len(one.values) for one in left) > MAX_SLICES:
+    understood = [one for one in may if one.kind != "free"]  # by others only if need be
+    chosen = _sliced_by(count, understood, first)
+    if chosen is None:
+        chosen = _sliced_by(count, may, first)
+        if chosen is None:
             sizes = sorted(((len(one.values), one.name) for one in dimensions), reverse=True)[:5]
             told = ", ".join(f"{name} {size}" for size, name in sizes)
             raise InputError(
                 f"these policies tell apart {count:,} classes of events, more than can be looked at (largest: {told})",
                 "Verify fewer policies at a time, fix parameters with --param, or compare with fewer different values.",
             )
-        fitting = [one for one in left if parts * len(one.values) <= MAX_SLICES]
-        enough = [one for one in fitting if count <= MAX_CLASSES * parts * len(one.values)]
-        preferred = [one for one in first if one in fitting]
-        chosen.append(preferred[0] if preferred else min(enough, key=_size) if enough else max(fitting, key=_size))
     for places in itertools.product(*(range(len(one.values)) for one in chosen)):
         cell = tuple((one.name, place) for one, place in zip(chosen, places))
         space = Space(dimensions, api_version, frees, param_types, cell)
         if space.reachable:
             yield space
+
+
+def _sliced_by(count: int, may: Sequence[Dimension], first: Sequence[Dimension]) -> list[Dimension] | None:
+    """Return the dimensions to slice by, None if there would be too many slices."""
+    chosen: list[Dimension] = []
+    while count > MAX_CLASSES * (parts := math.prod(len(one.values) for one in chosen)):
+        left = [one for one in may if one not in chosen]
+        fitting = [one for one in left if parts * len(one.values) <= MAX_SLICES]
+        if not fitting:
+            return None
+        enough = [one for one in fitting if count <= MAX_CLASSES * parts * len(one.values)]
+        preferred = [one for one in first if one in fitting]
+        chosen.append(preferred[0] if preferred else min(enough, key=_size) if enough else max(fitting, key=_size))
+    return chosen
 
 
 def _size(dimension: Dimension) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..policy.artifact import Artifact
 from .boxes import united
+from .comparing import compared
 from .decide import Decided
 from .finding import CODES, RANK, Finding
 from .proof import Prover
@@ -42,6 +43,7 @@ def verify(reading: Reading) -> Report:
         classes += space.reachable.bit_count()
         search = Search(decided, prover)
         together.add(space, search.together())
+        together.add(space, compared(search))
         together.add(space, early(search))
         if single:
             together.add(space, search.rules(), never(decided))
@@ -57,6 +59,7 @@ def verify(reading: Reading) -> Report:
             alone.add(space, recovery(search))
             if part.policies[0].data.get("suppress"):
                 undisturbed.add(space, search.together())
+                undisturbed.add(space, compared(search))
                 undisturbed.add(space, early(search))
         by_itself += undisturbed.findings()
         found += [replace(one, alone=True) for one in alone.findings()]

@@ -1,0 +1,176 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares events that differ in one respect: of unknown duration and long ones, unprepared and prepared ones.
+
+Where what is not understood makes the difference, the engine is asked about both events.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..policy.decision import APPROVE, HOLD
+from .abstract import Evaluation
+from .decide import Decided
+from .domains import MISSING
+from .proof import Instead, tried
+from .search import TYPES, Found, Search, at_rule
+from .space import without
+
+_DURATION = "event.DurationInSeconds"
+_LONG = (900, 3600, 24 * 3600, 30 * 24 * 3600)  # seconds, tried where nothing tells which are long
+# In what events may differ and still be of one kind, with what expressions read of that.
+_ALIKE: Mapping[str, tuple[str, ...]] = {
+    "EventSource": ("event.EventSource",),
+    "Description": ("event.Description",),
+    "ResourceType": ("event.ResourceType",),
+    "EventId": ("event.EventId",),
+    "notice": ("notice",),
+    "NotBefore": ("event.NotBefore",),
+    "age": ("age",),
+    "now": ("now",),
+}
+_MOST_SLICED = 3  # expressions that a slice has one value of, and that are looked at with others
+_MOST_BESIDE = 2000  # events looked at beside those of one finding
+
+
+def compared(search: Search) -> Iterator[Found]:
+    """Yield approvals of what is held or prepared where an event differs a little."""
+    yield from _unknown_duration(search)
+    yield from _unprepared(search)
+
+
+def _unknown_duration(search: Search) -> Iterator[Found]:
+    space = search.space
+    dimension = space.by_name.get(_DURATION)
+    if dimension is None or len(dimension.values) < 3:
+        return
+    frees = _frees(search, (_DURATION,))
+    top = max(value.low for value in dimension.values if value.concrete is not MISSING)
+    classes = search.decided.approve & space.having(_DURATION, -1) & _alike_held(search, top, frees)
+    hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
+    for policy, match, taken in search.approving(classes):
+        longer = "a longer one" if frees else f"one of {_least(search, taken, top)} s and more"
+        message = f"rule {match.path} approves {TYPES} whose duration is unknown (-1), though {longer} is held"
+        finding = at_rule("unknown-duration-approved", "error", policy, match, message, hint)
+        yield from search.shown(finding, taken, beside=_Longer(search, top) if frees else None)
+
+
+def _least(search: Search, classes: int, top: int) -> int:
+    """Return from which duration on all events alike are held."""
+    least = top
+    for value in reversed(search.space.by_name[_DURATION].values):
+        if value.concrete is not MISSING and value.low >= 0:
+            if without(classes, _alike_held(search, value.low, ())):
+                break
+            least = value.low
+    return least
+
+
+def _alike_held(search: Search, low: int, frees: Sequence[str]) -> int:
+    """Return the classes that would be held if their duration were in the interval that begins at ``low``."""
+    space, held = search.space, 0
+    for place, value in enumerate(space.by_name[_DURATION].values):
+        if value.low == low and value.concrete is not MISSING:
+            held |= space.mask(_DURATION, place)
+    found = 0
+    for decided in _otherwise(search, frees):
+        found |= space.all if decided is None else space.fold(decided.hold & held, [_DURATION, *_whole(search, frees)])
+    return found
+
+
+class _Longer:
+    """Looks for a longer event, alike in all else, that is held."""
+
+    def __init__(self, search: Search, top: int) -> None:
+        self._search = search
+        values = search.space.by_name[_DURATION].values
+        reps = [value.concrete for value in values if value.low == top and value.concrete is not MISSING]
+        self._durations = [*(one for one in _LONG if one >= top), *(max(one, 0) for one in reps)]
+        self._left = _MOST_BESIDE
+
+    def __call__(self, number: int, instead: Instead) -> bool:
+        for duration in self._durations:
+            if self._left > 0:
+                self._left -= 1
+                seen = self._search.space.witness(number, {**(instead or {}), _DURATION: duration})
+                if self._search.prover.decide(seen).output == HOLD:
+                    return True
+        return False
+
+
+def _unprepared(search: Search) -> Iterator[Found]:
+    space = search.space
+    frees = _frees(search, [read for reads in _ALIKE.values() for read in reads])
+    dims = [read for reads in _ALIKE.values() for read in reads if read in space.by_name]
+    folded = usual = 0
+    for decided in _otherwise(search, frees):
+        one = space.all if decided is None else space.normal & decided.approve & search.prepared(decided)
+        usual |= one
+        folded |= space.fold(one, [*dims, *_whole(search, frees)])
+    classes = without(space.normal & search.decided.approve & folded, search.prepared())
+    hint = "give the rule the same prepare, or move it after the one that prepares"
+    for policy, match, taken in search.approving(classes):
+        message = (
+            f"rule {match.path} approves {TYPES} without preparing, though the policies prepare "
+            f"for others that differ in {' or '.join(_differing(search, taken, usual, frees))} only"
+        )
+        finding = at_rule("approved-unprepared", "warning", policy, match, message, hint)
+        beside = _Prepared(search, usual, [*dims, *_whole(search, frees)]) if frees else None
+        yield from search.shown(finding, taken, beside=beside)
+
+
+def _differing(search: Search, classes: int, others: int, frees: Sequence[str]) -> list[str]:
+    """Return in what events may differ from the nearest of others."""
+    space, by_name = search.space, {}
+    for name, reads in _ALIKE.items():
+        asking = [free for free in frees if not space.frees[free].reads.isdisjoint(reads)]
+        if asking or any(read in space.by_name for read in reads):
+            by_name[name] = [*(read for read in reads if read in space.by_name), *_whole(search, asking)]
+    return [name for name, dims in by_name.items() if space.fold(others, dims) & classes] or list(by_name)
+
+
+class _Prepared:
+    """Looks for an event that differs in a few respects, and is prepared for before it is approved."""
+
+    def __init__(self, search: Search, classes: int, names: Sequence[str]) -> None:
+        self._search = search
+        self._classes = classes
+        self._names = names
+        self._left = _MOST_BESIDE
+
+    def __call__(self, number: int, _instead: Instead) -> bool:
+        space = self._search.space
+        others = space.members(space.fold(1 << number, self._names) & self._classes)
+        for other, instead in tried(space, others, 8):
+            if self._left > 0:
+                self._left -= 1
+                decision = self._search.prover.decide(space.witness(other, instead))
+                if decision.output == APPROVE and decision.prepare:
+                    return True
+        return False
+
+
+def _frees(search: Search, reads: Sequence[str]) -> list[str]:
+    """Return the expressions that are not understood and read one of some names."""
+    return [name for name, free in search.space.frees.items() if not free.reads.isdisjoint(reads)]
+
+
+def _whole(search: Search, frees: Sequence[str]) -> list[str]:
+    return [name for name in frees if len(search.space.by_name[name].values) > 1]
+
+
+def _otherwise(search: Search, frees: Sequence[str]) -> Iterator[Decided | None]:
+    """Yield what is decided if the expressions of which a slice has one value had each; None: there are too many."""
+    sliced = [name for name in frees if len(search.space.by_name[name].values) == 1]
+    if not sliced:
+        yield search.decided
+    elif len(sliced) > _MOST_SLICED:
+        yield None
+    else:
+        for values in itertools.product((True, False), repeat=len(sliced)):
+            instead: dict[str, Any] = dict(zip(sliced, values))
+            yield Decided(search.decided.reading, search.space, Evaluation(search.space, instead))
