@@ -102,6 +102,25 @@ def test_a_difference_of_times_has_a_value_for_some_events_though_not_for_all(tm
     assert "rule-can-fail" in {one.code for one in findings}
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "'' in event.Resources",
+        f"'{'x' * 257}' in event.Resources && affects_me",
+        "vm.name == ''",
+        f"vm.name == '{'x' * 257}' && leader",
+        "event.EventId in ['', ' ']",
+        f"event.EventId == '{'x' * 257}'",
+        f"event.Description == '{'x' * 4097}'",
+    ],
+)
+def test_a_rule_for_what_no_event_can_have_is_for_none(tmp_path: Path, condition: str) -> None:
+    text = HEAD + f'    - {{id: odd, condition: "{condition}", output: approve}}\n' + REST
+    assert codes(found(tmp_path, text)) - {"rule-can-fail"} == {"unsatisfiable-rule"}
+    longest = text.replace("x" * 257, "x" * 256).replace("x" * 4097, "x" * 4096)
+    assert ("invariant-violated" in codes(found(tmp_path, longest))) == (longest != text)
+
+
 def test_a_rule_about_the_absence_of_a_vm_is_not_shadowed(tmp_path: Path) -> None:
     text = (
         HEAD

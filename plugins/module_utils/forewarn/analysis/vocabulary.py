@@ -12,7 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..events import EVENT_SOURCES, EVENT_STATUSES, RESOURCE_TYPES, event_types, has_field
+from ..events import (
+    API_VERSIONS,
+    EVENT_SOURCES,
+    EVENT_STATUSES,
+    MAX_ID_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
+    RESOURCE_TYPES,
+    event_types,
+    has_field,
+)
 from ..policy.evaluate import Form
 from ..policy.functions import INT_MAX, INT_MIN
 from ..policy.params import convert
@@ -215,6 +225,8 @@ class Vocabulary:
             return (Value("missing", MISSING),)
         if record == "params":
             return self._param_values(name, spec)
+        if name.startswith("names:") and not self._can_be(name, name[6:]):
+            return (Value("no", False),)
         if spec.kind == "flag":
             return _flag(name)
         if spec.kind in _ORDERED:
@@ -227,17 +239,27 @@ class Vocabulary:
             return texts((*event_types(self.api_version), *extra), (), None, other=False)
         if name == "event.EventStatus":
             return texts((*EVENT_STATUSES, *extra), (), None, other=False)
+        literals = {text for text in spec.texts if self._can_be(name, text)}
         known = {"event.EventSource": EVENT_SOURCES, "event.ResourceType": RESOURCE_TYPES}.get(name)
         if known is not None:
-            return texts(known, spec.texts, False, literal=False, other=False)
+            return texts(known, literals, False, literal=False, other=False)
         if name == "event.EventId":
-            return texts((), spec.texts, None)
+            return texts((), literals, None)
         if name == "vm.name":  # whether it is one of the names that Resources is asked for makes a difference
-            asked = {one[6:] for one in self.specs if one.startswith("names:")}
-            found = texts((), spec.texts | asked, False, name=_VM_NAME)
-            return (*found[:-2], *self._otherwise_spelled(asked, spec.texts | asked), *found[-2:])
+            asked = {one[6:] for one in self.specs if one.startswith("names:") and self._can_be(one, one[6:])}
+            found = texts((), literals | asked, False, name=_VM_NAME)
+            return (*found[:-2], *self._otherwise_spelled(asked, literals | asked), *found[-2:])
         absent_is_normal = name.startswith("tag:") or name == "event.Description" or name[3:] in _MAY_LACK
-        return texts((), spec.texts, absent_is_normal)
+        return texts((), literals, absent_is_normal)
+
+    def _can_be(self, name: str, text: str) -> bool:
+        """Tell whether an event, or the VM, may have a text: events.py reads no other."""
+        if name == "vm.name" or name.startswith("names:"):
+            prefix = 1 if self.api_version == API_VERSIONS[0] else 0
+            return 0 < len(text) <= MAX_NAME_CHARACTERS - prefix
+        if name == "event.EventId":
+            return bool(text.strip()) and len(text) <= MAX_ID_CHARACTERS
+        return not name.startswith("event.") or len(text) <= MAX_TEXT_CHARACTERS
 
     def _otherwise_spelled(self, asked: set[str], taken: set[str]) -> Iterator[Value]:
         """Yield for each asked name a spelling that nobody asks for: Resources may mean such a VM by that name."""
