@@ -138,6 +138,8 @@ def with_param(*fields: str) -> str:
         (with_param("type: list(int)", "default: [1, b]"), "param-value", (3, 41), "a list of whole numbers"),
         (with_param("type: int", "default: 5", "min: 6"), "param-value", (3, 35), "less than 6"),
         (with_param("type: duration", "default: 5m", "max: 90s"), "param-value", (3, 40), "more than 90s"),
+        (with_param("type: int", "enum: [1, 90]", "max: 5"), "param-value", (3, 36), "allowed value 90 is more than 5"),
+        (with_param("type: duration", "enum: [1m, 2h]", "min: 90s"), "param-value", (3, 38), 'value "1m" is less'),
         (with_param("type: int", "min: 6", "max: 5"), "param-value", (3, 31), "swap"),
         (with_param("type: string", "min: a"), "param-value", (3, 29), "a string has no 'min'"),
         (with_param("type: string", "default: c", "enum: [a, b]"), "param-value", (3, 38), "none of a, b"),

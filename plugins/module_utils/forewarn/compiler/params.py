@@ -83,14 +83,23 @@ def _limits(file: YamlFile, item: Mapping, kind: str) -> dict[str, Any]:
     if "min" in result and "max" in result and convert(result["min"], kind) > convert(result["max"], kind):
         file.add("param-value", "'min' is more than 'max'", item.values["min"], "swap them")
         return result
+    if isinstance(enum, Sequence) and "enum" in result:
+        limits = {key: result[key] for key in ("min", "max") if key in result}
+        for value in enum.items:
+            _check_limits(file, value, kind, "the allowed value", limits)
     default = item.get("default")
     if default is not None and _fits(file, default, kind, "the default"):
         result["default"] = default.data()
-        try:
-            check_bounds(convert(result["default"], kind), {"type": kind, **result})
-        except ValueError as error:
-            file.add("param-value", f"the default {shown(result['default'])} {error}", default)
+        _check_limits(file, default, kind, "the default", result)
     return result
+
+
+def _check_limits(file: YamlFile, node: Node, kind: str, label: str, limits: dict[str, Any]) -> None:
+    value = node.data()
+    try:
+        check_bounds(convert(value, kind), {"type": kind, **limits})
+    except ValueError as error:
+        file.add("param-value", f"{label} {shown(value)} {error}", node)
 
 
 def _fits(file: YamlFile, node: Node, kind: str, label: str) -> bool:
