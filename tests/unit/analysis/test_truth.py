@@ -149,6 +149,18 @@ def test_a_vm_may_be_spelled_as_no_policy_asks(tmp_path: Path, more: str) -> Non
     assert "WEB_0 in another case" in violated.message
 
 
+def test_a_claim_is_about_types_that_nobody_knows_as_well(tmp_path: Path) -> None:
+    text = (
+        "name: p\nparams: [{name: kind, type: string, default: Freeze, enum: [Freeze, Hibernate, '']}]\n"
+        "rule: {match: [{id: rest, output: hold}]}\n"
+        "invariants:\n  - name: none of that kind\n"
+        "    expression: \"event.EventType in ['Freeze', 'Reboot'] || event.EventType != params.kind\"\n"
+    )
+    (violated,) = [one for one in found(tmp_path, text) if one.code == "invariant-violated"]
+    assert violated.case is not None
+    assert violated.case["event"]["EventType"] == "Hibernate"
+
+
 def test_a_limit_on_one_side_of_a_time(tmp_path: Path) -> None:
     text = (
         "name: p\nparams:\n"

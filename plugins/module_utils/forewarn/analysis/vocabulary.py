@@ -235,14 +235,13 @@ class Vocabulary:
 
     def _texts(self, name: str, spec: _Spec) -> tuple[Value, ...]:
         extra = self.extra.get(name[6:], ())
-        if name == "event.EventType":
-            return texts((*event_types(self.api_version), *extra), (), None, other=False)
-        if name == "event.EventStatus":
-            return texts((*EVENT_STATUSES, *extra), (), None, other=False)
         literals = {text for text in spec.texts if self._can_be(name, text)}
-        known = {"event.EventSource": EVENT_SOURCES, "event.ResourceType": RESOURCE_TYPES}.get(name)
-        if known is not None:
-            return texts(known, literals, False, literal=False, other=False)
+        if name in ("event.EventType", "event.EventStatus"):  # others are of claims alone, by parameters
+            known = event_types(self.api_version) if name == "event.EventType" else EVENT_STATUSES
+            return texts((*known, *extra), literals, None, literal=False, other=False)
+        usual = {"event.EventSource": EVENT_SOURCES, "event.ResourceType": RESOURCE_TYPES}.get(name)
+        if usual is not None:
+            return texts(usual, literals, False, literal=False, other=False)
         if name == "event.EventId":
             return texts((), literals, None)
         if name == "vm.name":  # whether it is one of the names that Resources is asked for makes a difference
@@ -259,6 +258,8 @@ class Vocabulary:
             return 0 < len(text) <= MAX_NAME_CHARACTERS - prefix
         if name == "event.EventId":
             return bool(text.strip()) and len(text) <= MAX_ID_CHARACTERS
+        if name in ("event.EventType", "event.EventStatus") and not text:
+            return False
         return not name.startswith("event.") or len(text) <= MAX_TEXT_CHARACTERS
 
     def _otherwise_spelled(self, asked: set[str], taken: set[str]) -> Iterator[Value]:
