@@ -84,7 +84,7 @@ def _limits(file: YamlFile, item: Mapping, kind: str) -> dict[str, Any]:
         file.add("param-value", "'min' is more than 'max'", item.values["min"], "swap them")
         return result
     if isinstance(enum, Sequence) and "enum" in result:
-        limits = {key: result[key] for key in ("min", "max") if key in result}
+        limits: dict[str, Any] = {key: result[key] for key in ("min", "max") if key in result}
         for value in enum.items:
             _check_limits(file, value, kind, "the allowed value", limits)
     default = item.get("default")
