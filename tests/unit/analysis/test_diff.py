@@ -49,6 +49,83 @@ def brief(most: int = 9, more: str = "") -> str:
     return BRIEF.format(most=most, more=more)
 
 
+LIMITED = """name: p
+params: [{{name: limit, type: {kind}, {limits}}}]
+rule:
+  match:
+    - {{id: brief, condition: "{condition}", output: approve}}
+    - {{id: rest, output: hold}}
+"""
+SECONDS = "event.DurationInSeconds >= 0 && event.DurationInSeconds < params.limit"
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition", "old", "new", "verdict"),
+    [
+        ("int", SECONDS, "default: 9, min: 0, max: 60", "default: 9, min: 0, max: 900", MORE),
+        ("int", SECONDS, "default: 9, min: 0, max: 900", "default: 9, min: 0, max: 60", LESS),
+        ("int", SECONDS, "default: 9, enum: [9, 10]", "default: 9, enum: [9, 900]", INCOMPARABLE),
+        ("int", SECONDS, "default: 9, enum: [9, 10]", "default: 9, enum: [9, 10, 11]", MORE),
+        ("int", SECONDS, "default: 9, enum: [9, 10]", "default: 9, min: 9, max: 10", NO_CHANGE),
+        ("int", SECONDS, "default: 9, min: 0, max: 60", "default: 9", MORE),
+        ("int", SECONDS, "default: 9, min: 0, max: 60", "default: 10, min: 0, max: 60", MORE),
+        ("int", SECONDS, "default: 9, min: 0, max: 60", "default: 5, min: 0, max: 90", INCOMPARABLE),
+        ("int", SECONDS, "default: 9", "default: 10", MORE),
+        ("int", SECONDS, "min: 0, max: 60", "min: 0, max: 50", LESS),
+        ("duration", "notice < params.limit", "default: 5m, max: 10m", "default: 5m, max: 20m", MORE),
+        ("double", "params.limit > 0.5", "default: 0.1, max: 0.5", "default: 0.1, max: 1.0", MORE),
+        ("double", "params.limit > 0.5", "default: 0.1, max: 0.3", "default: 0.1, max: 0.5", ALIKE),
+        ("bool", "params.limit", "default: false, enum: [false]", "default: false", MORE),
+        ("string", "params.limit == 'a'", "default: b, enum: [b, c]", "default: b", MORE),
+        ("string", "event.EventType == params.limit", "default: Freeze, enum: [Freeze]", "default: Freeze", MORE),
+        ("int", "event.EventType == 'Freeze'", "default: 1, max: 5", "default: 1, max: 6", MORE),
+    ],
+)
+def test_other_limits_of_a_parameter_are_a_change(
+    tmp_path: Path, kind: str, condition: str, old: str, new: str, verdict: str
+) -> None:
+    texts = [LIMITED.format(kind=kind, condition=condition, limits=limits) for limits in (old, new)]
+    found = difference(tmp_path, *texts)
+    assert found.verdict == verdict
+    assert all(part.certain for change in found.changes for part in change.parts)
+    assert not any("which differs: 9 in p, 9 in p" in one for one in found.assumptions)
+
+
+def test_a_value_that_one_version_refuses_is_approved_by_the_other_alone(tmp_path: Path) -> None:
+    texts = [LIMITED.format(kind="int", condition=SECONDS, limits=f"default: 9, min: 0, max: {m}") for m in (60, 900)]
+    found = difference(tmp_path, *texts)
+    (more, alike) = found.changes
+    (part,) = [one for one in more.parts if "limit in 61..900" in one.when]
+    assert part.case["params"]["limit"] > 60
+    assert (part.old["output"], part.new["output"]) == ("hold", "approve")
+    assert "do not run with" in part.old["reason"]
+    assert alike.what == "hold, for another reason: a parameter that is refused → the rules"
+    assert found.assumptions == (
+        "params.limit is anything that its declarations allow: at least 0 and at most 60 before, "
+        "at least 0 and at most 900 after; with what one of them refuses, it approves nothing",
+    )
+
+
+def test_another_default_is_told_beside_other_limits(tmp_path: Path) -> None:
+    texts = [
+        LIMITED.format(kind="int", condition=SECONDS, limits=f"default: {default}, min: 0, max: 60")
+        for default in (9, 12)
+    ]
+    (change,) = difference(tmp_path, *texts).changes
+    (part,) = change.parts
+    assert part.when.startswith("params.limit is not given and ")
+    assert "DurationInSeconds in 9..11" in part.when
+    assert "limit" not in part.case["params"]
+
+
+def test_policies_together_may_declare_a_parameter_with_other_limits(tmp_path: Path) -> None:
+    for name, most in (("a", 60), ("b", 90)):
+        text = LIMITED.format(kind="int", condition=SECONDS, limits=f"default: 9, max: {most}")
+        (tmp_path / f"{name}.yml").write_text(text.replace("name: p", f"name: {name}", 1))
+    together = load_policies([tmp_path / "a.yml", tmp_path / "b.yml"])
+    assert read(together).assumptions == ("params.limit is 9, its default: its limits differ",)
+
+
 def test_a_change_behind_a_rule_for_some_hours_is_shown_at_another(tmp_path: Path) -> None:
     night = "  match:\n    - {id: night, condition: now.getHours() < 5, output: hold}\n"
     changed = difference(tmp_path, *(brief(most).replace("  match:\n", night) for most in (9, 15)))

@@ -14,18 +14,21 @@ from typing import Any, NamedTuple
 
 from ..policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD
 from .abstract import Evaluation
+from .limits import refuses
 from .reading import Reading, ReadMatch, ReadPolicy
 from .space import Space, without
 
 # How a region came about.
 RULE, ERROR, EXPLANATION, DOUBT, NO_RULE = "rule", "error", "explanation", "doubt", "no-rule"
+REFUSED = "refused"
 
 
 class Region(NamedTuple):
     """The classes that one policy treats alike, for one reason.
 
     ``how``: RULE: the match decided; ERROR: its condition, EXPLANATION: its explanation could not be evaluated, so
-    hold; DOUBT: unknown EventType or EventStatus, so hold; NO_RULE: abstain.
+    hold; DOUBT: unknown EventType or EventStatus, so hold; NO_RULE: abstain; REFUSED: a parameter has a value that the
+    policies do not run with, so nothing is approved.
     """
 
     policy: str
@@ -92,7 +95,13 @@ class Decided:
         self.reading = reading
         self.space = space
         self.evaluation = evaluation or Evaluation(space)
-        self.policies = tuple(_walk(policy, self.evaluation) for policy in reading.policies)
+        refused = 0
+        for name in reading.limits:
+            for place, value in enumerate(space.by_name[f"params.{name}"].values):
+                if refuses(reading.limits, name, value.concrete):
+                    refused |= space.mask(f"params.{name}", place)
+        refused &= space.reachable
+        self.policies = tuple(_walk(policy, self.evaluation, refused) for policy in reading.policies)
         held = approved = 0
         for policy in self.policies:
             held |= policy.giving(HOLD)
@@ -147,14 +156,15 @@ def combine(regions: list[Region] | tuple[Region, ...]) -> Outcome:
     )
 
 
-def _walk(policy: ReadPolicy, evaluation: Evaluation) -> PolicyDecided:
+def _walk(policy: ReadPolicy, evaluation: Evaluation, refused: int) -> PolicyDecided:
     space = evaluation.space
     regions: list[Region] = []
     matches: dict[int, MatchSets] = {}
-    known = space.reachable
+    accepted = known = space.reachable ^ refused
+    _add(regions, policy, REFUSED, HOLD, None, refused)
     for name, values in policy.known.items():
         known &= space.having(f"event.{name}", *values)
-    _add(regions, policy, DOUBT, HOLD, None, space.reachable ^ known)
+    _add(regions, policy, DOUBT, HOLD, None, accepted ^ known)
     left, abstained = _try(policy, policy.matches, known, evaluation, regions, matches)
     _add(regions, policy, NO_RULE, ABSTAIN, None, left | abstained)
     return PolicyDecided(policy, tuple(regions), matches)

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..policy.artifact import Artifact
 from ..policy.decision import APPROVERS, GROUPS, HOLD, RECOVER_WHEN
 from .abstract import Evaluation
-from .boxes import boxes, united, words
-from .decide import DOUBT, RULE, Decided, Outcome, Region, combine
+from .boxes import ANY, boxes, united, words
+from .decide import DOUBT, REFUSED, RULE, Decided, Outcome, Region, combine
 from .hookwords import hook_text
 from .proof import AnalysisError, Example, Prover, agrees, tried
-from .reading import make_spaces, read_together
+from .reading import Reading, make_spaces, read_together
 from .space import Cell, Space
 
 MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE = "more-permissive", "less-permissive", "incomparable", "alike", "no-change"
 _MOST_BOXES = 8
 _SAMPLE = 4  # events of each part that both engines are asked about, beside its last one
+_MOST_DEFAULTS = 3  # parameters with another default in each version, of which each choice is compared
 _TRIES = 50  # where an expression is not understood
 
 
@@ -99,12 +100,49 @@ class Difference:
 
 def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None) -> Difference:
     """Compare policies. Raises InputError if there are too many classes, AnalysisError on a defect of our own."""
-    before, after = read_together([old, new], params)
+    readings = read_together([old, new], params)
+    found = [_compared(readings)]
+    names = readings[0].defaults
+    for fixed in _some(names):
+        others = _compared(read_together([old, new], params, at_default=fixed))
+        words_ = " and ".join(f"params.{name} is not given" for name in fixed)
+        for change in others.changes:
+            change.parts = [part._replace(when=_both(words_, part.when)) for part in change.parts]
+        found.append(others)
+    changes: dict[tuple[str, str], Change] = {}
+    for change in itertools.chain.from_iterable(one.changes for one in found):
+        known = changes.setdefault((change.what, change.effect), change)
+        if known is not change:
+            known.parts += change.parts
+            known.complete = known.complete and change.complete
+    ordered = sorted(changes.values(), key=lambda one: ([MORE, INCOMPARABLE, LESS, ALIKE].index(one.effect), one.what))
+    for change in ordered:
+        if any(part.usual for part in change.parts):
+            change.parts = [part for part in change.parts if part.usual]
+    sources = tuple(dict.fromkeys(source for one in found for source in one.not_understood))
+    classes = sum(one.classes for one in found)
+    return Difference(_verdict(ordered), tuple(ordered), classes, found[0].assumptions, sources)
+
+
+def _some(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield which of some parameters are not given: each choice but none of them, or of many one by one and all."""
+    for count in range(1, len(names) + 1):
+        if len(names) <= _MOST_DEFAULTS or count in (1, len(names)):
+            yield from itertools.combinations(names, count)
+
+
+def _both(first: str, second: str) -> str:
+    return first if second in ("", ANY) else f"{first} and {second}"
+
+
+def _compared(readings: Sequence[Reading]) -> Difference:
+    """Compare two versions over one space. The verdict is left open."""
+    before, after = readings
     provers = Prover(before), Prover(after)
     changes: dict[tuple[str, str], Change] = {}
     told: dict[tuple[str, str], _Told] = {}
     classes = 0
-    for space in make_spaces([before, after]):
+    for space in make_spaces(readings):
         classes += space.reachable.bit_count()
         evaluation = Evaluation(space)
         pair = Decided(before, space, evaluation), Decided(after, space, evaluation)
@@ -118,10 +156,9 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
             if part.usual == usual:
                 when = united(space, [(part.when, cell) for cell in cells])
                 change.parts.append(part._replace(when=when))
-    ordered = sorted(changes.values(), key=lambda one: ([MORE, INCOMPARABLE, LESS, ALIKE].index(one.effect), one.what))
     sources = tuple(dict.fromkeys(free.source for free in before.vocabulary.frees.values()))
     assumptions = tuple(dict.fromkeys((*before.assumptions, *after.assumptions)))
-    return Difference(_verdict(ordered), tuple(ordered), classes, assumptions, sources)
+    return Difference("", tuple(changes.values()), classes, assumptions, sources)
 
 
 def _verdict(changes: list[Change]) -> str:
@@ -169,7 +206,7 @@ def _behaviour(regions: tuple[Region, ...], outcome: Outcome) -> Behaviour:
         tuple(preparing),
         tuple(recover),
         _hooks(outcome.notify),
-        (None, None, DOUBT) if outcome.how == DOUBT else (outcome.policy, outcome.rule, outcome.how),
+        (None, None, outcome.how) if outcome.how in (DOUBT, REFUSED) else (outcome.policy, outcome.rule, outcome.how),
     )
 
 
@@ -190,7 +227,9 @@ def _what(old: Behaviour, new: Behaviour) -> str:
     who = (("approver", old.approver, new.approver), ("group", old.group, new.group))
     told += [f"{name}: {before} → {after}" for name, before, after in who if before and after and before != after]
     if not told:
-        told.append(f"{old.output}, for another reason: {_reason(old)} → {_reason(new)}")
+        refused = any(one.reason[2] == REFUSED for one in (old, new))  # which rule holds instead says little
+        reasons = ["the rules" if refused and one.reason[2] != REFUSED else _reason(one) for one in (old, new)]
+        told.append(f"{old.output}, for another reason: {' → '.join(reasons)}")
     return "; ".join(told)
 
 
@@ -216,10 +255,13 @@ def _recovery(one: Behaviour) -> str:
     return ", ".join(told) or "nothing"
 
 
+_NO_POLICY = {DOUBT: "unknown EventType or EventStatus", REFUSED: "a parameter that is refused"}
+
+
 def _reason(one: Behaviour) -> str:
     policy, rule, how = one.reason
     if policy is None:
-        return "unknown EventType or EventStatus" if how == DOUBT else "no rule applies"
+        return _NO_POLICY.get(how or "", "no rule applies")
     words_ = {"error": " (no value)", "explanation": " (explanation without value)"}.get(how or "", "")
     return f"{policy}/{rule}{words_}" if rule else f"{policy} ({how})"
 

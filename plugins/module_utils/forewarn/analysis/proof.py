@@ -10,10 +10,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional
 
-from ..policy.decision import Decision
+from ..policy.decision import HOLD, Decision, Verdict
 from ..policy.engine import PolicySet
+from ..policy.params import convert
 from .concrete import Witness
 from .decide import Decided, Outcome
+from .limits import refuses
 from .reading import Reading
 from .space import Space
 
@@ -46,12 +48,20 @@ class Prover:
         self._engines: dict[str, PolicySet] = {}
 
     def decide(self, witness: Witness) -> Decision:
-        """Return what the engine decides for an event."""
+        """Return what the engine decides for an event; with parameters that policies refuse, nothing is approved."""
         given = {**self.reading.fixed, **{k: v for k, v in witness.params.items() if self._declares(k)}}
+        for name, entry in self.reading.limits.items():
+            if name in given and refuses(self.reading.limits, name, convert(given[name], entry["type"])):
+                return self._refused(witness, f"the policies do not run with {given[name]} as parameter {name}")
         key = json.dumps(given, sort_keys=True)
         if key not in self._engines:
             self._engines[key] = PolicySet(self.reading.artifact, given)
         return self._engines[key].decide(witness.document, witness.facts)[0]
+
+    def _refused(self, witness: Witness, reason: str) -> Decision:
+        names = [policy.name for policy in self.reading.policies]
+        verdicts = tuple(Verdict(name, HOLD, None, reason, "") for name in names)
+        return Decision(witness.document.events[0], HOLD, names[0], None, reason, verdicts=verdicts)
 
     def _declares(self, name: str) -> bool:
         policies = self.reading.artifact.data["policies"]

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import InputError
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ..policy.artifact import Artifact
-from ..policy.params import bind, convert
+from ..policy.params import bind
 from ..policy.program import is_conditional
-from .domains import show
+from .limits import Entry, settle
 from .shapes import Reader, Term
 from .space import Space, slices
-from .vocabulary import Vocabulary
+from .vocabulary import Leaf, Vocabulary
 
 
 class ReadMatch(NamedTuple):
@@ -60,7 +59,11 @@ class ReadPolicy(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Policies that run together. ``fixed`` are JSON values of parameters given; ``assumptions`` are for people."""
+    """Policies that run together. ``fixed`` are JSON values of parameters given; ``assumptions`` are for people.
+
+    ``limits`` declare parameters that vary beyond what these policies allow, and ``defaults`` are the names of those
+    that have another default in another version (see limits).
+    """
 
     artifact: Artifact
     policies: tuple[ReadPolicy, ...]
@@ -68,6 +71,8 @@ class Reading(NamedTuple):
     vocabulary: Vocabulary
     fixed: Mapping[str, Any]
     assumptions: tuple[str, ...]
+    limits: Mapping[str, Entry] = {}
+    defaults: tuple[str, ...] = ()
 
     def spaces(self) -> Iterator[Space]:
         """Yield the event space, in slices where it is large. Raises InputError if it is too large."""
@@ -94,18 +99,31 @@ def read(
 
 
 def read_together(
-    artifacts: Sequence[Artifact], params: Mapping[str, Any] | None = None, invariants: Sequence[Mapping[str, Any]] = ()
+    artifacts: Sequence[Artifact],
+    params: Mapping[str, Any] | None = None,
+    invariants: Sequence[Mapping[str, Any]] = (),
+    at_default: Collection[str] = (),
 ) -> list[Reading]:
-    """Read several sets of policies over one vocabulary, so that one space holds the classes of all."""
+    """Read versions of policies over one vocabulary, so that one space holds the classes of all.
+
+    Parameters ``at_default`` have their default in each version, if the versions differ in them.
+    """
     given = dict(params or {})
     policies = [data for artifact in artifacts for data in artifact.data["policies"]]
-    varying, assumptions = _settle(policies, given)
+    settled = settle([artifact.data["policies"] for artifact in artifacts], given, at_default)
     extra = {
         name: tuple(dict.fromkeys(value for data in policies for value in data.get("extra_values", {}).get(name, ())))
         for name in ("EventType", "EventStatus")
     }
-    vocabulary = Vocabulary(artifacts[0].api_version, varying, extra)
-    return [_read(artifact, vocabulary, given, assumptions, invariants) for artifact in artifacts]
+    vocabulary = Vocabulary(artifacts[0].api_version, settled.varying, extra)
+    for name in dict.fromkeys(name for limits in settled.limits for name in limits):
+        vocabulary.want(Leaf(settled.varying[name]["type"], (f"params.{name}",), f"params.{name}"))
+    return [
+        _read(artifact, vocabulary, given, settled.assumptions, invariants)._replace(
+            limits=limits, defaults=settled.defaults
+        )
+        for artifact, limits in zip(artifacts, settled.limits)
+    ]
 
 
 def _read(
@@ -185,63 +203,6 @@ def _decided(form: Any, decision: str) -> Any:
     if form[:1] == ["var"] and len(form) == 5 and form[4] in ("decision", "approve", "hold"):
         return ["lit", *form[1:4], decision if form[4] == "decision" else form[4]]
     return [_decided(item, decision) for item in form]
-
-
-def _settle(
-    policies: Sequence[Mapping[str, Any]], given: Mapping[str, Any]
-) -> tuple[dict[str, Mapping[str, Any]], tuple[str, ...]]:
-    """Return the parameters that vary, and what is assumed of the others."""
-    declared: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-    for data in policies:
-        for entry in data["params"]:
-            declared.setdefault(entry["name"], []).append((data["name"], entry))
-    unknown = sorted(given.keys() - declared.keys())
-    if unknown:
-        known = f"declared are: {', '.join(sorted(declared))}" if declared else "they declare none"
-        raise InputError(f"no policy declares a parameter {unknown[0]}", known)
-    varying: dict[str, Mapping[str, Any]] = {}
-    assumptions = []
-    for name, entries in sorted(declared.items()):
-        shapes = [
-            {key: entry.get(key) for key in ("type", "enum", "min", "max", "default")} for _name, entry in entries
-        ]
-        entry = entries[0][1]
-        alike = all(shape == shapes[0] for shape in shapes)
-        if name in given:
-            assumptions.append(f"params.{name} is {given[name]}, as given")
-        elif alike and (_has_range(entry) or ("default" not in entry and _can_vary(entry))):
-            varying[name] = entry
-            assumptions.append(f"params.{name} is anything that its declaration allows: {_allowed(entry)}")
-        elif alike and "default" in entry:
-            assumptions.append(f"params.{name} is {_text(entry)}, its default: it has no limits that would say more")
-        elif any("default" not in one for _name, one in entries):
-            raise InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
-        else:
-            listed = ", ".join(f"{_text(one)} in {policy}" for policy, one in entries)
-            assumptions.append(f"params.{name} is its default, which differs: {listed}")
-    return varying, tuple(assumptions)
-
-
-def _has_range(entry: Mapping[str, Any]) -> bool:
-    return entry["type"] == "bool" or (_can_vary(entry) and any(key in entry for key in ("enum", "min", "max")))
-
-
-def _can_vary(entry: Mapping[str, Any]) -> bool:
-    return not entry["type"].startswith(("list(", "map("))
-
-
-def _allowed(entry: Mapping[str, Any]) -> str:
-    if entry["type"] == "bool":
-        return "true or false"
-    if "enum" in entry:
-        return ", ".join(map(str, entry["enum"]))
-    limits = [f"{words} {entry[key]}" for key, words in (("min", "at least"), ("max", "at most")) if key in entry]
-    return " and ".join(limits) or f"any {entry['type']}"
-
-
-def _text(entry: Mapping[str, Any]) -> str:
-    kind = entry["type"]
-    return show(kind, convert(entry["default"], kind)) if kind in ("duration", "timestamp") else str(entry["default"])
 
 
 def _fixed(

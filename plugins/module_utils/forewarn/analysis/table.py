@@ -109,7 +109,7 @@ def _read(artifacts: Sequence[Artifact], params: Mapping[str, Any] | None) -> tu
         alike = all("default" in one and one["default"] == first.get("default") for one in entries)
         if name not in given and alike and first["type"] != "bool" and "enum" not in first:
             given[name] = first["default"]
-    return read_together(artifacts, given), given
+    return read_together(artifacts, given, at_default=declared), given
 
 
 def _category(region: Region) -> str:

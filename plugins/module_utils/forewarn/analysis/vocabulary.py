@@ -299,6 +299,7 @@ class Vocabulary:
                 cuts |= set(range(2, named + 3 if named or "place" in self.specs else 2))
             cuts |= self._spec(peer).cuts
             if peer.startswith("params."):
+                cuts |= set(self.params[peer[7:]].get("cuts", ()))
                 low, high = self._range(self.params[peer[7:]])
                 cuts |= {bound for bound in (low,) if bound is not None}
                 cuts |= {after(bound) for bound in (high,) if bound is not None}
@@ -318,16 +319,16 @@ class Vocabulary:
     def _param_values(self, name: str, spec: _Spec) -> tuple[Value, ...]:
         declaration = self.params[name[7:]]
         kind = declaration["type"]
-        if kind == "bool":
-            return (Value("true", True), Value("false", False))
         if "enum" in declaration:
             values = []
             for item in declaration["enum"]:
                 value = convert(item, kind)
                 values.append(Value(show(kind, value) if kind in _ORDERED else str(value), value))
             return tuple(values)
+        if kind == "bool":
+            return (Value("true", True), Value("false", False))
         if kind == "string":
-            return texts((), spec.texts, None)
+            return texts((), {*spec.texts, *declaration.get("texts", ())}, None)
         low, high = self._range(declaration)
         return intervals(kind, self._cuts(name), low, high, len(self.group(name)), True)
 

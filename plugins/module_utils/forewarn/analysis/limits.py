@@ -1,0 +1,178 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which parameters vary in an analysis, over which values, and what is assumed of the others.
+
+Versions of policies may declare a parameter with other limits. It then varies over all that one of them allows; what a
+version refuses it does not run with, so that nothing is approved by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+from ..policy.params import check_bounds, convert
+from .domains import after, show
+
+Entry = Mapping[str, Any]  # a parameter's declaration in an artifact
+_LIMITS = ("type", "enum", "min", "max")
+
+
+class Settled(NamedTuple):
+    """Parameters by name: declarations of those that vary, those of each version by which it refuses values, and what
+    is assumed, for people. ``defaults``: the names of those that vary and have another default in each version.
+    """
+
+    varying: Mapping[str, Entry]
+    limits: tuple[Mapping[str, Entry], ...]
+    defaults: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+
+def settle(
+    versions: Sequence[Sequence[Mapping[str, Any]]], given: Mapping[str, Any], at_default: Collection[str] = ()
+) -> Settled:
+    """Settle the parameters of several versions, each a list of policies as the artifact has them.
+
+    ``given`` are JSON values. Parameters ``at_default`` do not vary where the versions differ in them.
+
+    Raises InputError.
+    """
+    declared: dict[str, list[tuple[int, str, Entry]]] = {}
+    for version, policies in enumerate(versions):
+        for data in policies:
+            for entry in data["params"]:
+                declared.setdefault(entry["name"], []).append((version, data["name"], entry))
+    unknown = sorted(given.keys() - declared.keys())
+    if unknown:
+        known = f"declared are: {', '.join(sorted(declared))}" if declared else "they declare none"
+        raise InputError(f"no policy declares a parameter {unknown[0]}", known)
+    varying: dict[str, Entry] = {}
+    limits: tuple[dict[str, Entry], ...] = tuple({} for _ in versions)
+    defaults, assumptions = [], []
+    for name, places in sorted(declared.items()):
+        entries = [entry for _version, _policy, entry in places]
+        if name in given:
+            assumptions.append(f"params.{name} is {given[name]}, as given")
+        elif _alike(entries, (*_LIMITS, "default")):
+            entry = entries[0]
+            if _has_range(entry) or ("default" not in entry and _can_vary(entry)):
+                varying[name] = entry
+                assumptions.append(f"params.{name} is anything that its declaration allows: {_allowed(entry)}")
+            else:
+                assumptions.append(
+                    f"params.{name} is {_text(entry)}, its default: it has no limits that would say more"
+                )
+        elif (by_version := _by_version(places)) and name not in at_default:
+            varying[name] = _union(list(by_version.values()))
+            for version, entry in by_version.items():
+                limits[version][name] = entry
+            assumptions.append(_differing(name, list(by_version.values())))
+            if all("default" in entry for entry in entries) and not _alike(entries, ("default",)):
+                defaults.append(name)
+        elif any("default" not in one for one in entries):
+            raise InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
+        elif _alike(entries, ("default",)):
+            assumptions.append(f"params.{name} is {_text(entries[0])}, its default: its limits differ")
+        else:
+            listed = ", ".join(f"{_text(entry)} in {policy}" for _version, policy, entry in places)
+            assumptions.append(f"params.{name} is its default, which differs: {listed}")
+    return Settled(varying, limits, tuple(defaults), tuple(assumptions))
+
+
+def refuses(limits: Mapping[str, Entry], name: str, value: Any) -> bool:
+    """Tell whether a version refuses a converted value of a parameter."""
+    if name not in limits:
+        return False
+    try:
+        check_bounds(value, limits[name])
+    except ValueError:
+        return True
+    return False
+
+
+def _alike(entries: Sequence[Entry], keys: Sequence[str]) -> bool:
+    return all(entry.get(key) == entries[0].get(key) for entry in entries for key in keys)
+
+
+def _by_version(places: Sequence[tuple[int, str, Entry]]) -> dict[int, Entry]:
+    """Return the one declaration of each version, if the parameter can vary between them; otherwise nothing."""
+    found: dict[int, Entry] = {}
+    for version, _policy, entry in places:
+        if not _alike([found.setdefault(version, entry), entry], (*_LIMITS, "default")):
+            return {}
+    entries = list(found.values())
+    can = _alike(entries, ("type",)) and _can_vary(entries[0]) and len(entries) > 1
+    return found if can and any(_has_range(entry) or "default" not in entry for entry in entries) else {}
+
+
+def _union(entries: Sequence[Entry]) -> Entry:
+    """Return a declaration that allows what one of several does.
+
+    ``cuts`` are where an interval of its values begins since a declaration ends there, ``texts`` those that one names.
+    """
+    kind = entries[0]["type"]
+    union: dict[str, Any] = {key: entries[0][key] for key in ("name", "type", "default") if key in entries[0]}
+    if all("enum" in entry for entry in entries):
+        listed = [item for entry in entries for item in entry["enum"]]
+        union["enum"] = list({repr(convert(item, kind)): item for item in listed}.values())
+    elif kind == "string":
+        union["texts"] = [item for entry in entries for item in entry.get("enum", ())]
+    elif kind != "bool":
+        lows, highs = ([_bound(entry, end) for entry in entries] for end in ("min", "max"))
+        if None not in lows:
+            union["min"] = min(lows, key=lambda bound: convert(bound, kind))
+        if None not in highs:
+            union["max"] = max(highs, key=lambda bound: convert(bound, kind))
+        begins = [convert(one, kind) for entry in entries for one in (*entry.get("enum", ()), *_given(entry, "min"))]
+        ends = [convert(one, kind) for entry in entries for one in (*entry.get("enum", ()), *_given(entry, "max"))]
+        union["cuts"] = [*begins, *map(after, ends)]
+    return union
+
+
+def _given(entry: Entry, key: str) -> tuple[Any, ...]:
+    return (entry[key],) if key in entry else ()
+
+
+def _bound(entry: Entry, end: str) -> Any:
+    """Return the least or greatest value that a declaration allows, None if there is none."""
+    if "enum" not in entry:
+        return entry.get(end)
+    choose = min if end == "min" else max
+    return choose(entry["enum"], key=lambda item: convert(item, entry["type"]))
+
+
+def _has_range(entry: Entry) -> bool:
+    return entry["type"] == "bool" or (_can_vary(entry) and any(key in entry for key in ("enum", "min", "max")))
+
+
+def _can_vary(entry: Entry) -> bool:
+    return not entry["type"].startswith(("list(", "map("))
+
+
+def _allowed(entry: Entry) -> str:
+    if "enum" in entry:
+        return ", ".join(map(str, entry["enum"]))
+    if entry["type"] == "bool":
+        return "true or false"
+    limits = [f"{words} {entry[key]}" for key, words in (("min", "at least"), ("max", "at most")) if key in entry]
+    return " and ".join(limits) or f"any {entry['type']}"
+
+
+def _text(entry: Entry) -> str:
+    kind = entry["type"]
+    return show(kind, convert(entry["default"], kind)) if kind in ("duration", "timestamp") else str(entry["default"])
+
+
+def _differing(name: str, entries: Sequence[Entry]) -> str:
+    """Return what is assumed of a parameter that two versions declare differently."""
+    allowed = list(dict.fromkeys(_allowed(entry) for entry in entries))
+    told = f"params.{name} is anything that its declarations allow: {' before, '.join(allowed)}"
+    if len(allowed) > 1:
+        told += " after; with what one of them refuses, it approves nothing"
+    shown = list(dict.fromkeys(_text(entry) if "default" in entry else "none" for entry in entries))
+    if len(shown) > 1:
+        told += f"; its default is {' before, '.join(shown)} after"
+    return told
