@@ -58,10 +58,16 @@ rule:
     - {id: mine, condition: leader && size(event.Resources) > 2, output: hold}
     - {id: named, condition: "'db_1' in event.Resources && !('db_2' in event.Resources)", output: approve}
     - {id: vm, condition: "vm.name == 'db_1' || vm.location in ['westeurope', 'northeurope']", output: approve}
-    - {id: case, condition: "'DB_3' in event.Resources && affects_me && vm.name != 'DB_3'", output: hold}
     - {id: tag, condition: "has(vm.tags.role) && vm.tags['role'] != 'x' || 'y' in vm.tags", output: hold}
     - {id: zone, condition: has(vm.zone) && vm.zone == '1', output: approve}
     - {id: mixed, condition: "affects_me ? vm.tags.role == 'x' : event.EventId == 'one'", output: approve}
+""",
+    "spellings": """
+name: spellings
+rule:
+  match:
+    - {id: alone, condition: "'DB_3' in event.Resources && affects_me && size(event.Resources) == 1", output: hold}
+    - {id: another, condition: "vm.name != 'DB_3' && vm.name != 'Db_3' && affects_me", output: approve}
 """,
     "logic": """
 name: logic
@@ -201,7 +207,7 @@ def test_every_class_of_the_shipped_policies_is_what_the_engine_decides(path: Pa
     assert every_class_agrees(read(load_policies([path])), 4_000) > 50
 
 
-@pytest.mark.parametrize("name", ["times", "resources", "logic"])
+@pytest.mark.parametrize("name", ["times", "resources", "spellings", "logic"])
 def test_every_class_of_every_construct_is_what_the_engine_decides(name: str, tmp_path: Path) -> None:
     assert every_class_agrees(read(loaded(tmp_path, CONSTRUCTS[name])), 3_000) > 200
 

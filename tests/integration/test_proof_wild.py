@@ -1,0 +1,148 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is proven of policies that are hard to understand, no random event refutes. Counts: ``-rP``."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from forewarn.analysis.decide import Decided, Outcome
+from forewarn.analysis.diff import INCOMPARABLE, LESS, MORE, compare
+from forewarn.analysis.proof import agrees
+from forewarn.analysis.reading import Reading, read, read_together
+from forewarn.analysis.verify import verify
+from forewarn.compiler.policyfile import load_policies
+from forewarn.errors import InputError
+from forewarn.events import Document
+from forewarn.policy.artifact import Artifact
+from forewarn.policy.decision import Facts
+from forewarn.policy.engine import PolicySet
+from forewarn.policy.view import DocumentView
+from tools.wild_policies import LONG, Case, case, other, policy
+
+POLICIES, CHANGES, EVENTS = 120, 120, 40
+MOST = 60_000  # classes; of more it takes too long
+
+
+def loaded(path: Path, text: str) -> Artifact:
+    path.write_text(text)
+    return load_policies([path])
+
+
+def size(reading: Reading) -> int:
+    """Return the number of classes."""
+    return math.prod(len(dimension.values) for dimension in reading.vocabulary.dimensions())
+
+
+def engine(artifact: Artifact, seen: Case) -> PolicySet | None:
+    """Return the engine with the parameters of a case, None if the policies refuse them."""
+    try:
+        return PolicySet(artifact, seen.params)
+    except InputError:
+        return None
+
+
+def outcomes(decided: list[Decided], policies: PolicySet, document: Document, facts: Facts) -> Iterator[Outcome]:
+    """Yield what the analysis says of the first event of a document: of each class that it is in."""
+    params = dict(policies._policies[0].params)
+    event, roots = document.events[0], DocumentView(document, facts).roots(document.events[0], params)
+    for one in decided:
+        number = one.space.locate(event, facts, params, roots)
+        if number is not None:
+            yield one.outcome(number)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: Counter[str] = Counter()
+    for number in range(part, POLICIES, 2):
+        chance = random.Random(number)
+        text = policy(chance)
+        artifact = loaded(tmp_path / f"{number}.yml", text)
+        reading = read(artifact)
+        if size(reading) > MOST:
+            continue
+        understood = {name for name in reading.vocabulary.specs if not name.startswith("free:")}
+        if chance.random() < 0.5 and len(reading.vocabulary.frees) > 1:  # as in a space that is large otherwise
+            monkeypatch.setattr("forewarn.analysis.space._WHOLE", understood)
+            monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", size(reading) // 3)
+        else:
+            monkeypatch.undo()
+            monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", size(reading) // chance.choice((1, 3, 20)))
+        decided = [Decided(reading, space) for space in reading.spaces()]
+        counts["policies"] += 1
+        counts["sliced"] += len(decided) > 1
+        counts["sliced by what is not understood"] += any("free:" in one[0] for one in decided[0].space.cell)
+        findings = [(one.code, one.rule, one.message) for one in verify(reading).findings]
+        codes = {code for code, _rule, _message in findings}
+        dead = [rule for code, rule, _message in findings if code in ("shadowed-rule", "unsatisfiable-rule")]
+        failing = [rule for code, rule, _message in findings if code == "rule-can-fail"]
+        violated = [message.split("'")[1] for code, _rule, message in findings if code == "invariant-violated"]
+        for _ in range(EVENTS):
+            seen = case(chance)
+            seen = seen._replace(params={k: v for k, v in seen.params.items() if k in reading.vocabulary.params})
+            policies = engine(artifact, seen)
+            if policies is None:
+                continue
+            document, facts = seen.document(), seen.given()
+            decision = policies.decide(document, facts)[0]
+            where = (text, seen, decision)
+            assert [agrees(outcome, decision) for outcome in outcomes(decided, policies, document, facts)] == [True], (
+                where
+            )
+            verdict = decision.verdicts[0]
+            if verdict.rule and verdict.error is None:
+                assert not any(f"{verdict.rule}.".startswith(f"{rule}.") for rule in dead), where
+            if verdict.rule and verdict.error is not None:
+                assert verdict.rule in failing, where
+            if decision.output == "approve":
+                counts["approved"] += 1
+                assert "nothing" in violated, where
+                assert "known" in violated or seen.fields.get("DurationInSeconds") != -1, where
+                assert "mine" in violated or seen.facts["name"] != "WEB_0", where
+            unknown, longer = (
+                policies.decide(seen.document(DurationInSeconds=seconds), facts)[0].output for seconds in (-1, LONG)
+            )
+            if (unknown, longer) == ("approve", "hold"):
+                counts["unknown durations"] += 1
+                assert "unknown-duration-approved" in codes, where
+            counts["events"] += 1
+    print(dict(counts))
+    assert counts["policies"] > POLICIES // 8
+    assert min(counts["sliced by what is not understood"], counts["unknown durations"]) > 1
+    assert min(counts["approved"], counts["events"] - counts["approved"]) > EVENTS
+
+
+def test_no_event_refutes_that_nothing_has_changed(tmp_path: Path) -> None:
+    counts: Counter[str] = Counter()
+    for number in range(CHANGES):
+        chance = random.Random(number)
+        text = policy(chance)
+        artifacts = [loaded(tmp_path / "p.yml", one) for one in (text, other(text, chance))]
+        if size(read_together(artifacts)[0]) > MOST:
+            continue
+        found = compare(artifacts[0], artifacts[1])
+        counts[found.verdict] += 1
+        entries = [entry for artifact in artifacts for entry in artifact.data["policies"][0]["params"]]
+        limited = {entry["name"] for entry in entries if {"min", "max", "enum"} & entry.keys()}  # others: by default
+        for _ in range(EVENTS):
+            seen = case(chance)
+            seen = seen._replace(params={k: v for k, v in seen.params.items() if k in limited})
+            sides = [engine(artifact, seen) for artifact in artifacts]
+            outputs = [
+                "hold" if side is None else side.decide(seen.document(), seen.given())[0].output for side in sides
+            ]
+            where = (text, seen, found)
+            if outputs == ["hold", "approve"]:
+                assert found.verdict in (MORE, INCOMPARABLE), where
+            elif outputs == ["approve", "hold"]:
+                assert found.verdict in (LESS, INCOMPARABLE), where
+            counts["changed"] += outputs[0] != outputs[1]
+    print(dict(counts))
+    assert min(counts[MORE], counts[LESS], counts["changed"]) > 5
