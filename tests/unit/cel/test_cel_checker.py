@@ -264,6 +264,11 @@ def test_values_are_followed_through_conditions_lists_and_loops() -> None:
         "events.all(e, e.EventType != 'x')",
         "events.map(e, e.EventType).exists(k, k == 'x')",
         "events.map(e, e.EventType)[0] == 'x'",
+        "{'Preempt': 1, 'x': 2}[event.EventType] == 1",
+        "event.EventType in {'x': 1}",
+        "[event.EventType] == ['x']",
+        "(leader ? 'x' : 'Freeze') == event.EventType",
+        "event.EventType in [leader ? 'Freeze' : 'x']",
     ):
         assert told(source) == [("unknown-value", "'x'")], source
     for source in (
@@ -271,6 +276,9 @@ def test_values_are_followed_through_conditions_lists_and_loops() -> None:
         "event.EventType + '' == 'x'",
         "event.EventType.startsWith('x')",
         "vm.name == 'x'",
+        "['x'].exists(one, one == event.EventType)",  # a loop's variable is not known to be a literal
+        "{'x': 1}[vm.name] == 1",
+        "[vm.name, event.EventType] == ['x', 'x']",
     ):
         assert told(source) == [], source
 

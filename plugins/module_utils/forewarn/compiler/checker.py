@@ -258,15 +258,21 @@ class Checker(CallChecking):
             hint = membership_hint(looked_for, looked_in, [self.operand(item, of) for item in items])
             return self._mismatch(node, "in does not look for", types, hint)
         self._expect_no_case(node, types)
-        if node.children[1].kind == "list":
-            for item in node.children[1].children:
-                self._expect_value(item, element)
+        listed = node.children[1]
+        for item in listed.children if listed.kind == "list" else _keys(listed):
+            self._expect_value(item, element)
         self._expect_value(node.children[0], container.of[0])
         deep = container.kind == "list" and t.contains_kind(joined, "double")
         return self._made("call", t.BOOL, node, "in_deep" if deep else "in", *forms)
 
     def _expect_value(self, node: Node, other: Type) -> None:
-        """Report a literal text that the other side can never be."""
+        """Report a literal text that the other side can never be, also as an element of a list or an outcome of ?:."""
+        if node.kind == "list" and other.kind == "list":
+            for item in node.children:
+                self._expect_value(item, other.of[0])
+        if node.kind == "if":
+            for outcome in node.children[1:]:
+                self._expect_value(outcome, other)
         if node.kind != "literal" or other.values is None:
             return
         since = dict(other.later).get(node.value)
@@ -314,6 +320,8 @@ class Checker(CallChecking):
         if operand.kind == "list" and key == t.INT:
             return self._made("call", operand.of[0], node, "index_list", operand_form, key_form)
         if operand.kind == "map" and t.join(operand.of[0], key) is not None and _is_key(key):
+            for literal in _keys(node.children[0]):
+                self._expect_value(literal, key)
             return self._made("call", operand.of[1], node, "index_map", operand_form, key_form)
         hint = f"write .{node.children[1].value}" if operand.kind == "record" and key == t.STRING else ""
         self.report(node, "type-mismatch", f"{with_article(operand)} cannot be indexed by {with_article(key)}", hint)
@@ -372,6 +380,11 @@ class Checker(CallChecking):
 def _is_key(type_: Type) -> bool:
     """Tell whether a map can have keys of a type; ``{}`` alone does not say of which."""
     return type_.kind in (*t.KEYS, "nothing", "unknown")
+
+
+def _keys(node: Node) -> list[Node]:
+    """Return the keys of a literal map; none of anything else."""
+    return node.children[::2] if node.kind == "map" else []
 
 
 def _label(type_: Type) -> str:
