@@ -34,7 +34,7 @@ _ALIKE: Mapping[str, tuple[str, ...]] = {
     "now": ("now",),
 }
 _MOST_SLICED = 3  # expressions that a slice has one value of, and that are looked at with others
-_MOST_BESIDE = 2000  # events looked at beside those of one finding
+_MOST_BESIDE = 400  # events looked at beside those of one finding
 
 
 def compared(search: Search) -> Iterator[Found]:
