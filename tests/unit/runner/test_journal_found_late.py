@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.stories import Story, hook, match
+from tools.runner_world import WorldClient
+from tools.stories import Story, hook, match, silent
 
 DRAIN = [("web", [match("drain", prepare=["drain"], recover=["undrain"])])]
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
@@ -292,3 +293,24 @@ def test_an_approval_is_not_repeated_though_the_event_cannot_be_read_meanwhile(t
     told.world.change(event, fields={})
     told.go(10)
     assert told.count("post", result="taken") == 1
+
+
+def test_the_policies_are_asked_once_though_the_name_and_the_journal_come_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Story(tmp_path, AFTER)
+    event = told.schedule(notice=20.0)
+    told.go(5)
+    told.stop()
+    heal = hide(told.directory)
+    told.world.reboot(30.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told.start()
+        told.go(4)
+        told.world.model.finish(event)
+        told.go(4)
+        heal()
+        told.go(20)
+    told.go(90)
+    assert told.count("start", name="start-again") == 1

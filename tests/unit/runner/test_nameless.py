@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forewarn.emulator.spec import EventSpec
 from forewarn.events import Vm
-from forewarn.runner import heartbeat
+from forewarn.runner import heartbeat, spool
 from forewarn.runner.hooks import Command
 from tools import runner_world
 from tools.runner_world import VMS, WorldClient
@@ -211,3 +211,68 @@ def test_a_heartbeat_cuts_no_name(tmp_path: Path) -> None:
         True,
     )
     assert heartbeat.vm_name(heartbeat.read(str(tmp_path)), clocks) == name
+
+
+def test_a_drill_that_is_over_before_the_name_is_known_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Story(tmp_path, AFTER)
+    told.go(2)
+    found = spool.Spool(str(tmp_path))
+    found.make()
+    stamp = told.instance.parts.clocks.stamp()
+    found.write("drill-0123456789ab", spool.Record(spool.Request("Reboot", 5.0, 60.0, "Platform", None), stamp))
+    told.go(10)
+    assert [life.state for life in told.instance.parts.conductor.lives] == ["started"]
+    told.world.kill()
+    told.world.reboot(30.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told.start()
+        told.go(40)
+    told.go(600)
+    assert told.instance.parts.conductor.vm_name
+    assert told.instance.parts.conductor.lives == []
+    assert told.ready()
+
+
+def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduled = match("a", "hold", condition='event.EventStatus == "Scheduled"', prepare_within_seconds=10.0, **DRAIN)
+    begun = match("b", "hold", condition='event.EventStatus == "Started"', recover=["undrain"], recover_when="started")
+    told = Story(tmp_path, [("a", [scheduled, begun])])
+    event = told.schedule(notice=60.0)
+    told.go(10)
+    told.world.kill()
+    told.world.reboot(60.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told.start()
+        told.go(3)
+        told.world.model.finish(event)
+        told.go(3)
+    told.go(90)
+    assert told.instance.parts.conductor.vm_name
+    assert told.count("start", name="undrain") == 1
+
+
+def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told = Story(tmp_path, AFTER)
+        event = told.world.model.schedule(
+            EventSpec("Reboot", VMS[1:], notice=3.0, description="x", start_on="not_before", impact=0.0)
+        )
+        told.go(6)
+        told.world.model.finish(event)
+        told.go(3)
+        found = spool.Spool(str(tmp_path))
+        found.make()
+        stamp = told.instance.parts.clocks.stamp()
+        found.write("drill-0123456789ab", spool.Record(spool.Request("Reboot", 5.0, 20.0, "Platform", None), stamp))
+        told.go(3)
+    told.go(60)
+    assert told.instance.parts.conductor.vm_name
+    ended = [fields for _level, line, fields in told.instance.log.lines if line == "drill"]
+    assert [fields["result"] for fields in ended] == ["finished"], ended

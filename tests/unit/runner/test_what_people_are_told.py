@@ -299,3 +299,18 @@ def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path, monk
         assert said(told) == []
     told.go(90)
     assert said(told) == [("recover", ["run /bin/true undrain"])]
+
+
+def test_a_dry_run_prepares_nothing_for_what_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(WorldClient, "instance", silent)
+        told = dry(tmp_path, monkeypatch, recover_when="started")
+        event = told.schedule(notice=10.0)
+        told.go(5)
+        told.world.read_fault = 503
+        told.go(10)
+        told.world.model.finish(event)
+        told.world.read_fault = None
+        told.go(5)
+    told.go(90)
+    assert said(told) == [("recover", ["run /bin/true undrain"])]

@@ -217,9 +217,14 @@ class Conductor:
     def recover_late(self, life: Life, verdicts: Sequence[Verdict]) -> None:
         """Recover what the verdicts recover after an event that had ended before they could be asked for."""
         life.nameless = False
+        for run in life.plan.of_phase(plans.RECOVER):
+            if run.status == plans.SKIPPED and not run.reason.startswith(plans.BY_A_PERSON):
+                run.wait()  # left out when the list was left: what is asked for now may need it
         life.plan.want_recovery(verdicts, life.revision)
-        life.plan.start_recovering(life.may_have_started)
-        self._journal.save(life.as_row())
+        if life.plan.start_recovering(life.may_have_started) or life.plan.running():
+            self._journal.save(life.as_row())
+        else:
+            self._close(life, f"no longer listed: {life.outcome}")
 
     def _end_listing(self, life: Life, outcome: str) -> None:
         life.outcome = outcome

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
 from ..policy.approval import GROUP, NOT_LEADER, STARTED, Standing, standing
-from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
+from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
 from . import hooks
 from . import life as states
 from . import plan as plans
@@ -125,7 +125,11 @@ class Docket:
         over = self._over.get(life.event.key)
         if known is None and over is not None:
             life.take_over(over)
+            waits = over.nameless and over in self._conductor.lives
+            life.nameless = life.nameless or waits  # the policies are asked once, about the one that goes on
             self._conductor.ended_before(life, over)
+            if waits and not over.plan.runs:
+                self._conductor.supersede(over)
             return
         if known is None:
             self.tracker.restore([life], None)
@@ -166,7 +170,7 @@ class Docket:
         begun = [life for life in lives if life.event.event_status == "Started" and self._conductor.started(life)]
         hidden = tuple(life.event for life in self.tracker.hidden if life.confirmed)
         now = self._now()
-        self._ask_late(vm, now)
+        self.ask_late(vm, now)
         if changed or hidden != self._hidden or self._outdated(vm):
             self._hidden = hidden
             self._known = replace(document, events=document.events + hidden) if hidden else document
@@ -182,7 +186,7 @@ class Docket:
         Nothing is approved: that takes a fresh document.
         """
         now = self._now()
-        self._ask_late(vm, now)
+        self.ask_late(vm, now)
         if not self._known.events or self._facts is None or not self._outdated(vm):
             return
         self._decide(Facts(now, vm, self.tracker.first_seen(now)))
@@ -198,13 +202,14 @@ class Docket:
                 standings.append((decision, self._stand(decision, vm_name, now)))
         return standings
 
-    def _ask_late(self, vm: Vm, now: datetime) -> None:
+    def ask_late(self, vm: Vm, now: datetime | None = None) -> None:
         """Ask the policies about events that were over before this VM knew its name: what is recovered after them.
 
         If it will never know, there is nothing to ask.
         """
         if vm.name is None and not self.nameless:
             return
+        now = self._now() if now is None else now
         for life in [life for life in self._conductor.lives if life.nameless and not life.listed]:
             if life.drill != self.drill:
                 continue
@@ -216,7 +221,8 @@ class Docket:
             decision = self.policies.decide(document, Facts(now, vm, first_seen))[0]
             verdicts = _acting(decision, vm.name)
             if self._pretence is not None:
-                self._pretence.act(life, verdicts, None)
+                late = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == RECOVER_WHEN[1]]
+                self._pretence.act(life, late, None)
                 self._pretence.gone(life, life.outcome or states.UNSEEN)
             self._conductor.recover_late(life, () if self._mode.dry_run else verdicts)
 

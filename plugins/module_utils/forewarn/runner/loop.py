@@ -292,6 +292,7 @@ class Runner:
         parts.conductor.vm_name = parts.identity.vm.name
         parts.docket.nameless = parts.drill_docket.nameless = parts.identity.nameless
         requests = parts.docket.process(document, parts.identity.vm, age_seconds)
+        parts.drill_docket.ask_late(parts.identity.vm)  # there may be no drill any more, and so no document of theirs
         parts.housekeeping.documented(document)
         parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)
         return requests
