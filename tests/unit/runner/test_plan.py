@@ -347,6 +347,20 @@ def test_stages_with_their_recover_hooks_in_opposite_orders_do_not_wait_for_each
             finish(run)
 
 
+def test_three_stages_in_a_circle_wake_the_runner_when_something_is_due() -> None:
+    made = plan(verdict("net", "announce", "a b"), verdict("app", "drain", "b c"), verdict("db", "flush", "c a"))
+    for run in made.of_phase(PREPARE):
+        finish(run)
+    made.start_recovering()
+    finish(named(made, "a"))
+    for name, now in (("c", 0.0), ("b", 5.0)):
+        begin(named(made, name))
+        named(made, name).failed("exit code 1", now)
+    wait = made.retry_in(5.0, RECOVER)
+    assert wait is not None
+    assert made.due_to_recover(5.0 + wait) == [named(made, "b")], "and not when c could run, which waits for b"
+
+
 def test_a_recovery_that_is_to_be_tried_again_waits_for_its_time_and_holds_up_the_rest_of_its_stage() -> None:
     made = plan(verdict("app", "drain", "undrain open"))
     finish(named(made, "drain"))

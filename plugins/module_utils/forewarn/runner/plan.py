@@ -437,7 +437,7 @@ class Plan:
     def retry_in(self, now: float, phase: str) -> float | None:
         """Return the seconds until a hook of a phase is to be tried again, None if none is."""
         asked = {id(run) for stage in self.wanted() for run in stage.prepare}
-        runs = (run for run in self.of_phase(phase) if phase == RECOVER or id(run) in asked)
+        runs = self.heads() if phase == RECOVER else [run for run in self.of_phase(phase) if id(run) in asked]
         pending = (run for run in runs if run.status in (WAITING, FAILED) and not run.exhausted)
         times = [run.retry_at - now for run in pending if run.retry_at is not None]
         return max(0.0, min(times)) if times else None
