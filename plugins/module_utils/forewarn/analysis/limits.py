@@ -50,7 +50,7 @@ def settle(
         known = f"declared are: {', '.join(sorted(declared))}" if declared else "they declare none"
         raise InputError(f"no policy declares a parameter {unknown[0]}", known)
     varying: dict[str, Entry] = {}
-    limits: tuple[dict[str, Entry], ...] = tuple({} for _ in versions)
+    limits: list[dict[str, Entry]] = [{} for _version in versions]
     defaults, assumptions = [], []
     for name, places in sorted(declared.items()):
         entries = [entry for _version, _policy, entry in places]
@@ -79,7 +79,7 @@ def settle(
         else:
             listed = ", ".join(f"{_text(entry)} in {policy}" for _version, policy, entry in places)
             assumptions.append(f"params.{name} is its default, which differs: {listed}")
-    return Settled(varying, limits, tuple(defaults), tuple(assumptions))
+    return Settled(varying, tuple(limits), tuple(defaults), tuple(assumptions))
 
 
 def refuses(limits: Mapping[str, Entry], name: str, value: Any) -> bool:

@@ -193,17 +193,31 @@ class Search:
         }
         yield found._replace(finding=replace(finding, case=case, explain=tuple(seen.explain)))
 
-    def _sent(self, classes: int) -> bool:
-        return bool(classes & self.space.normal)
-
     def _failing(self, policy: PolicyDecided, sets: MatchSets) -> Iterator[Found]:
         for classes, what in ((sets.failed, "condition"), (sets.unexplained, "explanation")):
-            if classes:
-                sent = self._sent(classes)
-                message = f"the {what} of rule {sets.match.path} has no value, and the event is held, when {WHEN}"
-                hint = "ask first, with has() or a rule before it, if that is not what you want"
-                finding = at_rule("rule-can-fail", "warning" if sent else "note", policy, sets.match, message, hint)
-                yield from self.shown(finding, classes, sets.reached if what == "condition" else sets.met)
+            among = sets.reached if what == "condition" else sets.met
+            message = f"the {what} of rule {sets.match.path} has no value, and the event is held, when {WHEN}"
+            hint = "ask first, with has() or a rule before it, if that is not what you want"
+            for part, severity in self._by_severity(classes):
+                yield from self.shown(
+                    at_rule("rule-can-fail", severity, policy, sets.match, message, hint), part, among
+                )
+
+    def _by_severity(self, classes: int) -> Iterator[tuple[int, Severity]]:
+        """Yield classes of events that the service sends as a rule with ``warning``, others with ``note``.
+
+        All are one finding where there is an event of the former that shows it.
+        """
+        sent = classes & self.space.normal
+        if not sent:
+            parts: list[tuple[int, Severity]] = [(classes, "note")]
+        elif self.space.frees and self.prover.example(self.decided, sent) is None:
+            parts = [(sent, "warning"), (classes ^ sent, "note")]
+        else:
+            parts = [(classes, "warning")]
+        for part, severity in parts:
+            if part:
+                yield part, severity
 
     def _uncovered(self) -> Iterator[Found]:
         classes = self.decided.uncovered & self.space.normal
@@ -284,6 +298,6 @@ class Search:
             yield from self.shown(replace(base, message=message, suggestion="mend the rule that decides"), violated)
         if failing:
             message = f"'{invariant.name}' has no value when {WHEN}"
-            severity: Severity = "warning" if self._sent(failing) else "note"
-            finding = replace(base, code="invariant-can-fail", severity=severity, message=message)
-            yield from self.shown(replace(finding, suggestion="ask first, with has()"), failing)
+            base = replace(base, code="invariant-can-fail", message=message, suggestion="ask first, with has()")
+            for part, severity in self._by_severity(failing):
+                yield from self.shown(replace(base, severity=severity), part)

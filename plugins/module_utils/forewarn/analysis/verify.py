@@ -111,8 +111,10 @@ class _Merged:
         return [*(self._merge(one) for one in found), *(one.finding() for one in outermost)]
 
     def _merge(self, found: list[Found]) -> Finding:
-        first = min(found, key=lambda one: RANK[one.finding.severity])
-        alike = [one for one in found if one.finding.severity == first.finding.severity]
+        # What an event shows comes before what there is perhaps.
+        ranks = [(RANK[one.finding.severity], not one.finding.certain) for one in found]
+        alike = [one for one, rank in zip(found, ranks) if rank == min(ranks)]
+        first = alike[0]
         message = first.finding.message
         if WHEN in message and self._space is not None:
             message = message.replace(WHEN, united(self._space, [(one.when, one.cell) for one in alike]))
