@@ -147,12 +147,15 @@ def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient,
         with urllib.request.urlopen(f"http://{listen}{path}", timeout=10) as answer:
             return str(answer.read().decode())
 
+    def names(exposition: str) -> set[str]:
+        return set(re.findall(r"^# TYPE (\S+)", exposition, re.MULTILINE))
+
     assert get("/healthz").startswith("ok: the service answered")
     scraped = get("/metrics")
     assert re.search(r'^forewarn_approvals_total{result="taken"} 1$', scraped, re.MULTILINE)
     assert re.search(r"^forewarn_last_good_poll_age_seconds \d", scraped, re.MULTILINE)
-    names = set(re.findall(r"^# TYPE (\S+)", scraped, re.MULTILINE))
-    assert names == set(re.findall(r"^# TYPE (\S+)", textfile.read_text(), re.MULTILINE))
+    # The file is written a moment after what the listener tells.
+    wait_until(lambda: names(textfile.read_text()) == names(get("/metrics")), what="the file has other metrics")
     assert textfile.stat().st_mode & 0o777 == 0o644
 
 
