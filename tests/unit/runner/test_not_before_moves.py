@@ -127,3 +127,19 @@ def test_a_hook_is_tried_again_while_there_is_time_before_the_new_not_before(tmp
     told.go(28)
     assert told.count("start", name="drain") == before + 1
     assert told.count("post", result="taken") == 1
+
+
+def test_what_another_event_needs_is_left_to_it_though_it_waits_to_be_tried_again(tmp_path: Path) -> None:
+    one = match("one", "hold", condition='event.Description == "x"', prepare=["drain"], recover=["undrain", "open"])
+    other = match("other", "hold", condition='event.Description == "y"', prepare=["drain"], recover=["undrain"])
+    told = Story(tmp_path, [("web", [one, other])])
+    told.fail = {"undrain"}
+    event = told.schedule()
+    told.go(3)
+    told.world.model.cancel(event)
+    told.go(3)
+    assert told.count("end", result="failed") == 1
+    told.schedule(description="y")
+    told.go(3)
+    assert told.count("start", name="undrain") == 1
+    assert told.count("start", name="open") == 1, "what comes after it waits for nothing"

@@ -35,15 +35,16 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """docs/runner-states.md: "the same id later is another life"; both fail, and both are the person's."""
-    told = Story(tmp_path, [("web", [HOOKED])])
-    told.fail = {"undrain"}
+    told = Story(tmp_path, [("web", [HOOKED])], [("web", [match("both", prepare=["drain"], recover=["back"])])])
+    told.fail = {"undrain", "back"}
     first = told.schedule()
     told.go(3)
     told.world.model.cancel(first)
     told.go(3)
     (one,) = told.instance.parts.conductor.lives
     assert one.state == "recovering"
-    # The service lists the same id again.
+    # The service lists the same id again, and what recovers is another hook now.
+    told.reload()
     del told.world.model.events[first.lower()]
     told.schedule(event_id=first)
     told.go(3)

@@ -461,9 +461,14 @@ class Conductor:
             self._close(life, plans.BY_A_PERSON if by_hand else "recovered")
 
     def _leave_what_others_need(self, life: Life) -> bool:
-        """Leave the recover hooks that are due to listed events that need them too; return whether there were any."""
+        """Leave the recover hooks that come next to listed events that need them too; return whether there were any.
+
+        Those as well that wait to be tried again, but not those that wait for a person.
+        """
         left = False
-        for run in life.plan.due_to_recover(self._clocks.monotonic()):
+        for run in life.plan.heads():
+            if run.status not in (plans.WAITING, plans.FAILED) or run.exhausted:
+                continue
             keeper = self._still_needed_by(life, run)
             if keeper is not None and (life.drill or not keeper.drill):
                 self._leave(life, run, f"left to event {keeper.event.event_id}, which has prepared it too")
