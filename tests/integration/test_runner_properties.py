@@ -9,6 +9,7 @@ The promises are those of ``tools.promises``; docs/runner-states.md has them in 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -24,7 +25,7 @@ from forewarn.runner import life as states
 from forewarn.runner import log_writer
 from forewarn.runner.executor import FAILED, SUCCEEDED
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
-from forewarn.runner.spool import Record, Request, Spool, new_id
+from forewarn.runner.spool import ID_PREFIX, Record, Request, Spool
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -72,14 +73,18 @@ class RunnerMachine(RuleBasedStateMachine):
         first_events=st.sampled_from([0.0, 0.0, 90.0]),
         piped=st.booleans(),
         timed=st.booleans(),
+        ids=st.integers(0, 2**32 - 1),
     )
-    def begin(self, vm: str, first_events: float, piped: bool, timed: bool) -> None:
+    def begin(self, vm: str, first_events: float, piped: bool, timed: bool, ids: int) -> None:
         self.vm = vm
         self.timed = timed  # what is decided depends on the time, and so is decided anew at each poll
         self.piped = piped
         self.patch.setattr(log_writer, "LIMIT_BYTES", 20_000)  # or no example would have lines that find no room
         self.hook_seconds: float | None = None  # how long new hooks take, if not for ever
         self.world = World(self.plan, settings=Settings(switch_off=None, first_events=first_events))
+        # An example has to go the same way each time, and how long a witness waits depends on the id.
+        self.numbers = itertools.count(1)
+        self.world.model._new_id = lambda: f"{ids:08X}-{next(self.numbers):04X}-4000-8000-000000000000"
         self.world.new_log = self.new_log
         self.world.policies = partial(policies, timed=timed)
         self.world.model.request(vm)
@@ -390,7 +395,7 @@ class RunnerMachine(RuleBasedStateMachine):
         clocks = self.instance.parts.clocks
         spool = Spool(self.directory)
         Path(spool.path).mkdir(mode=0o700, exist_ok=True)
-        spool.write(new_id(), Record(request, clocks.stamp()))
+        spool.write(f"{ID_PREFIX}{next(self.numbers):012x}", Record(request, clocks.stamp()))
 
     # The promises
 
