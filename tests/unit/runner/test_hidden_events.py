@@ -32,6 +32,20 @@ def hide(told: Story, event: str, how: str) -> None:
         told.world.change(event, fields={"Resources": "web_0"})
 
 
+def freeze(told: Story, event: str) -> None:
+    """Let the event start, and be over, while the VM is frozen: the answer that shows it Scheduled was there before."""
+    told.world.latency = 0.05
+    told.instance.runner.cycle()
+    answer = told.world.document(VMS[0]), None
+    told.instance.parts.requester._made = answer  # type: ignore[attr-defined] # it is the world's
+    told.world.clock.advance(0.05)
+    told.world.model.start(event)
+    told.world.clock.advance(30.0)
+    told.world.model.finish(event)
+    told.instance.runner.turn()
+    told.world.latency = 0.0
+
+
 def drill(told: Story) -> None:
     drills = spool.Spool(str(told.directory))
     drills.make()
@@ -160,15 +174,7 @@ def test_an_event_was_not_seen_when_the_vm_was_frozen_with_a_document_in_its_han
     told = Story(tmp_path, AFTER)
     event = told.schedule(start_on="all_approvals")
     told.go(3)
-    told.world.latency = 0.05
-    told.instance.runner.cycle()
-    told.instance.parts.requester._made = (told.world.document(VMS[0]), None)  # type: ignore[attr-defined]
-    told.world.clock.advance(0.05)
-    told.world.model.start(event)
-    told.world.clock.advance(30.0)  # frozen before the answer is taken in
-    told.world.model.finish(event)
-    told.instance.runner.turn()
-    told.world.latency = 0.0
+    freeze(told, event)
     told.turns(5)
     assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
@@ -203,15 +209,7 @@ def test_the_first_document_may_be_old_as_well(tmp_path: Path) -> None:
     told = Story(tmp_path, AFTER)
     told.go(3)
     event = told.schedule(start_on="all_approvals")
-    told.world.latency = 0.05
-    told.instance.runner.cycle()
-    told.instance.parts.requester._made = (told.world.document(VMS[0]), None)  # type: ignore[attr-defined]
-    told.world.clock.advance(0.05)
-    told.world.model.start(event)
-    told.world.clock.advance(30.0)
-    told.world.model.finish(event)
-    told.instance.runner.turn()
-    told.world.latency = 0.0
+    freeze(told, event)
     told.turns(5)
     assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
@@ -221,15 +219,7 @@ def test_a_restart_does_not_forget_how_old_a_document_was(tmp_path: Path) -> Non
     told = Story(tmp_path, AFTER)
     event = told.schedule(start_on="all_approvals")
     told.go(3)
-    told.world.latency = 0.05
-    told.instance.runner.cycle()
-    told.instance.parts.requester._made = (told.world.document(VMS[0]), None)  # type: ignore[attr-defined]
-    told.world.clock.advance(0.05)
-    told.world.model.start(event)
-    told.world.clock.advance(30.0)
-    told.world.model.finish(event)
-    told.instance.runner.turn()
-    told.world.latency = 0.0
+    freeze(told, event)
     told.stop()
     told.start()
     told.go(5)
