@@ -314,3 +314,30 @@ def test_the_policies_are_asked_once_though_the_name_and_the_journal_come_late(
         told.go(20)
     told.go(90)
     assert told.count("start", name="start-again") == 1
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "while-running"])
+@pytest.mark.parametrize("early", [True, False], ids=["listed-early", "listed-late"])
+def test_the_same_id_later_is_another_event(tmp_path: Path, before: bool, early: bool) -> None:
+    told = Story(tmp_path, HELD)
+    event = told.schedule()
+    told.go(3)
+    if before:
+        told.stop()
+        heal = hide(told.directory)
+        told.world.model.cancel(event)
+        told.start()
+        told.go(4)
+    else:
+        heal = restarted(told)
+        told.world.model.cancel(event)
+        told.go(4)
+    heal()
+    if not early:
+        told.go(40)
+    del told.world.model.events[event.lower()]
+    told.schedule(event_id=event)
+    told.go(40)
+    assert told.count("start", name="undrain") == (not early), "what the next event has prepared too is left to it"
+    assert told.count("start", name="drain") == 2
+    assert [life.listed for life in told.instance.parts.conductor.lives] == [True]

@@ -106,6 +106,8 @@ class Docket:
         self._decisions: Sequence[Decision] = ()
         self._hidden: tuple[Event, ...] = ()  # what the latest document cannot show, as it was
         self._known = Document()  # the latest document, and these
+        # By Event.key, while the journal cannot be read: what the first whole document lists.
+        self._listed_first: frozenset[str] | None = None
         self._over: dict[str, Life] = {}  # by Event.key: what ended while the journal could not be read
 
     def restore(self, last_poll: Stamp | None) -> None:
@@ -123,13 +125,16 @@ class Docket:
         """Take up a life that could not be read at the start. No hook was started since: there was no journal."""
         known = self.tracker.life_of(life.event.key)
         over = self._over.get(life.event.key)
-        if known is None and over is not None:
+        if over is not None:  # what is listed under its id now is another event
             life.take_over(over)
             waits = over.nameless and over in self._conductor.lives
             life.nameless = life.nameless or waits  # the policies are asked once, about the one that goes on
             self._conductor.ended_before(life, over)
             if waits and not over.plan.runs:
                 self._conductor.supersede(over)
+            return
+        if self._listed_first is not None and life.event.key not in self._listed_first:
+            self._gone(*self.tracker.ended_unread(life))
             return
         if known is None:
             self.tracker.restore([life], None)
@@ -158,6 +163,9 @@ class Docket:
             listed = [event.key for event in document.events]
             sure = document.incarnation is not None and not document.problems
             (self._journal.listed if sure else self._journal.suspect)(listed)
+        whole = document.incarnation is not None and not document.problems
+        if self._journal.unread and whole and self._listed_first is None:
+            self._listed_first = frozenset(event.key for event in document.events)
         gone = self.tracker.update(document, changed, age_seconds)
         for life in self.tracker.news:
             self._journal.save(life.as_row())

@@ -102,17 +102,25 @@ class Tracker:
 
     def restore(self, lives: Sequence[Life], last_poll: Stamp | None) -> None:
         """Take up lives that were listed when the runner before ended; ``last_poll`` is when it last had an answer."""
-        now = self._clock()
         for life in lives:
-            seen = life.last_seen
-            if last_poll is not None and not life.missing and self._clocks.since(last_poll) < self._clocks.since(seen):
-                seen = last_poll
-            tracked = Tracked(
-                life, now - self._clocks.since(life.first_seen), now - self._clocks.since(seen), self._retry()
-            )
-            if life.approved_at is not None:
-                tracked.approved_at = now - self._clocks.since(life.approved_at)
-            self._tracked[life.event.key] = tracked
+            self._tracked[life.event.key] = self._restored(life, last_poll)
+
+    def ended_unread(self, life: Life) -> tuple[Tracked, str]:
+        """Return a life that could not be read when its event left the list, with its outcome."""
+        tracked = self._restored(life, None)
+        return tracked, tracked.outcome(self._clock(), self._clocks.wall(), self._clocks.boot_id)
+
+    def _restored(self, life: Life, last_poll: Stamp | None) -> Tracked:
+        now = self._clock()
+        seen = life.last_seen
+        if last_poll is not None and not life.missing and self._clocks.since(last_poll) < self._clocks.since(seen):
+            seen = last_poll
+        tracked = Tracked(
+            life, now - self._clocks.since(life.first_seen), now - self._clocks.since(seen), self._retry()
+        )
+        if life.approved_at is not None:
+            tracked.approved_at = now - self._clocks.since(life.approved_at)
+        return tracked
 
     def life_of(self, key: str) -> Life | None:
         """Return the life of a listed event by ``Event.key``, None if there is none."""
