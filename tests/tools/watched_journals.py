@@ -116,6 +116,10 @@ class MemoryJournal(NoJournal):
         self._rows: dict[int, str] = {}
         self._unread = False
 
+    @property
+    def unread(self) -> bool:
+        return self._unread
+
     def kept(self) -> bool:
         return bool(self._kept.rows)
 
