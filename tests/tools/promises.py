@@ -250,14 +250,12 @@ class Judge:
         wall: float,
         ends_at: float | None,
     ) -> None:
-        check = self._prepare if phase == "prepare" else self._recover
-        listing = check(at, event, drill, name, wall, timeout)
-        before = listing.of(phase, name)
-        known = max((earlier.number for earlier in before if earlier.journaled), default=0)
-        last = max((earlier.number for earlier in before), default=0)
-        self.demand(
-            known < attempt <= last + 1 + self.kills, "attempts are counted", event, name, attempt, "after", last
-        )
+        if phase == "prepare":
+            listing = self._prepare(at, event, drill, name, wall)
+        else:
+            listing = self._recover(at, event, drill, name, attempt)
+        counted = self._counted(listing, phase, name, attempt)
+        self.demand(counted, "attempts are counted", event, name, attempt)
         for earlier in listing.attempts.get((phase, name), []):
             self.demand(
                 not (earlier.alive(at) and earlier.pid_kept), "no hook runs twice at the same time", event, name
@@ -269,7 +267,13 @@ class Judge:
         started.dead = uid < 0  # it could not be started
         self._by_uid[uid] = started
 
-    def _prepare(self, at: float, event: str, drill: bool, name: str, wall: float, timeout: float) -> Listing:
+    def _counted(self, listing: Listing, phase: str, name: str, attempt: int) -> bool:
+        before = listing.of(phase, name)
+        known = max((earlier.number for earlier in before if earlier.journaled), default=0)
+        last = max((earlier.number for earlier in before), default=0)
+        return known < attempt <= last + 1 + self.kills
+
+    def _prepare(self, at: float, event: str, drill: bool, name: str, wall: float) -> Listing:
         listing = self.listed.get((drill, event.lower()))
         self.demand(listing is not None, "nothing is prepared for what is not listed", event, name)
         assert listing is not None
@@ -351,7 +355,7 @@ class Judge:
         waited = at - attempts[-1].result_at
         self.demand(waited >= pause - _TINY, "a prepare hook is not hurried", listing.event_id, name, waited, pause)
 
-    def _recover(self, at: float, event: str, drill: bool, name: str, _wall: float, _timeout: float) -> Listing:
+    def _recover(self, at: float, event: str, drill: bool, name: str, attempt: int) -> Listing:
         key = event.lower()
         ended = [listing for listing in self.ended if (listing.drill, listing.event_id.lower()) == (drill, key)]
         fitting = [listing for listing in ended if name in listing.may_recover()]
@@ -359,7 +363,7 @@ class Judge:
         due = [listing for listing in fitting if not listing.succeeded("recover", name)]
         self.demand(due, "nothing is recovered twice", event, name)
         # Of an event that came back: the first time may have been left to another, which is rid of it by now.
-        listing = min(due, key=lambda listing: self._done(listing, name))
+        listing = min(due, key=lambda each: (self._done(each, name), not self._counted(each, "recover", name, attempt)))
         running = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and attempt.pid_kept]
         self.demand(not running, "nothing is recovered while it is still prepared", event, name)
         for other_listing in self.everything():
