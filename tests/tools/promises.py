@@ -381,11 +381,10 @@ class Judge:
                 other_listing.event_id,
             )
         attempts = listing.of("recover", name)
-        failures = listing.failures("recover", name)
-        if failures and attempts[-1].known and not self._restarted_since(attempts[-1].result_at):
-            wait = RECOVER_PAUSES[min(failures, len(RECOVER_PAUSES)) - 1]
-            late = [attempt for attempt in attempts if attempt.result in FAILURES]
-            self.demand(at >= late[-1].result_at + wait - _TINY, "a recovery is not hurried", event, name)
+        failed = [attempt for attempt in attempts if attempt.result in FAILURES]
+        if failed and attempts[-1].known and not self._restarted_since(failed[-1].result_at):
+            wait = RECOVER_PAUSES[min(len(failed), len(RECOVER_PAUSES)) - 1]
+            self.demand(at >= failed[-1].result_at + wait - _TINY, "a recovery is not hurried", event, name)
         return listing
 
     def _restarted_since(self, moment: float) -> bool:

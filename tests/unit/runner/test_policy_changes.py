@@ -64,6 +64,23 @@ def test_what_may_run_once_only_after_a_reload_has_run(tmp_path: Path) -> None:
     assert story.count("start", name="one") == attempts
 
 
+@pytest.mark.parametrize("left_out", [False, True])
+def test_what_was_interrupted_and_may_run_once_only_now_has_run(tmp_path: Path, left_out: bool) -> None:
+    never = [("web", [match("a", prepare=[hook("one", retry={"attempts": 1})], recover=["back"])])]
+    story = Story(tmp_path, ONE, [("web", [match("a", "hold")])], never)
+    story.slow = {"one"}
+    story.schedule()
+    story.go(3)
+    story.stop()
+    story.start()
+    if left_out:
+        story.reload(1)
+    story.reload(2)
+    story.go(30)
+    assert story.count("start", name="one") == 1
+    assert story.count("post") == 0
+
+
 def test_a_failure_that_a_reload_accepts_is_accepted_at_once(tmp_path: Path) -> None:
     story = Story(tmp_path, ONE, [("web", [match("a", prepare=["one"], recover=["back"], on_failure="approve")])])
     story.fail = {"one"}

@@ -261,15 +261,17 @@ class Plan:
         for run in self.of_phase(PREPARE):
             asking = [stage for stage in self.stages if stage.wanted and run in stage.prepare]
             if not asking and run.status in (WAITING, FAILED):
-                run.end(SKIPPED, run.reason if run.failures else "the policies no longer ask for it")
+                run.end(SKIPPED, run.reason or "the policies no longer ask for it")
             elif asking and run.status == SKIPPED:
-                run.wait(run.reason if run.failures else "")
+                run.wait(run.reason if run.attempts else "")
             if asking:
                 run.on_failure = APPROVE if all(stage.on_failure == APPROVE for stage in asking) else HOLD
                 if run.status == FAILED and not run.exhausted:
                     run.wait(run.reason)
                 elif run.status == WAITING and run.failures and run.exhausted:
                     run.end(FAILED, run.reason)
+                elif run.status == WAITING and run.attempts and run.once_only:
+                    run.interrupted(run.reason)  # at a time when it might have run again
         after = [(stage.key, stage.wanted) for stage in self.stages], [(run.status, run.hook) for run in self.runs]
         return before != after
 
