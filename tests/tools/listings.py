@@ -64,7 +64,7 @@ class Listing:
     start_known: bool = False  # that it has started is in the journal
     not_before: float | None = None
     moved: bool = False  # NotBefore has changed
-    problems: bool = False  # a field cannot be read, as the document has it now
+    problems: bool = False  # the policies cannot be asked about it, as the document has it now
     doubtful: bool = False  # its status, as the document has it now, does not say whether it has started
     gone_at: float | None = None
     gone_index: int | None = None

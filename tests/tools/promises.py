@@ -189,8 +189,8 @@ class Judge:
             listing.lost = False
             listing.started = listing.started or event["status"] == "Started"
             listing.doubtful = event["status"] not in ("Scheduled", "Started")
-            listing.problems = event["problems"]
-            if listing.problems:  # what cannot be read changes nothing
+            listing.problems = event["problems"] or listing.doubtful
+            if event["problems"]:  # what cannot be read changes nothing
                 continue
             listing.resources, listing.place = event["resources"], place
             listing.moved = listing.moved or (event["not_before"] != listing.not_before and not listing.started)
@@ -201,7 +201,8 @@ class Judge:
                     elif event["not_before"] != listing.not_before:
                         attempt.end_by = None
             listing.not_before = event["not_before"]
-            listing.ask()
+            if not listing.doubtful:
+                listing.ask()
         if unreadable:
             return
         for found in [found for found in self.listed if found[0] == drill and found[1] not in named]:
@@ -212,6 +213,8 @@ class Judge:
 
     def _ended_in_time(self, at: float) -> None:
         """Whatever prepared until NotBefore was near has been told to end by the time of the next document."""
+        if at <= self._document_at:  # the other source's, in the same cycle
+            return
         for attempt in self._by_uid.values():
             if attempt.end_by is not None and attempt.end_by + _TINY < self._document_at and attempt.alive(at):
                 ending = attempt.asked or attempt.interrupted or self.wall_stepped

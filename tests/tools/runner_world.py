@@ -317,7 +317,7 @@ def show(world: World, document: Document, source: str, watcher: Any) -> None:
             "resources": list(event.resources),
             "source": event.event_source,
             "duration": event.duration_in_seconds,
-            "problems": bool(event.problems) or event.event_status not in ("Scheduled", "Started"),
+            "problems": bool(event.problems),
             "not_before": None if event.not_before is None else event.not_before.timestamp(),
         }
         for event in document.events
