@@ -12,6 +12,7 @@ from typing import Any
 from forewarn.emulator.spec import EventSpec
 from forewarn.events import Vm
 from forewarn.imds.errors import TIMEOUT, PassingFault
+from forewarn.runner import spool
 from forewarn.runner.executor import FAILED, SUCCEEDED
 from forewarn.runner.journal import Journal
 from forewarn.runner.readiness import Readiness
@@ -86,6 +87,13 @@ class Story:
         """Schedule an event that affects the VM; return its id."""
         made = {"notice": NOTICE_SECONDS, "description": "x", "start_on": "not_before", "impact": 0.0, **values}
         return self.world.model.schedule(EventSpec("Reboot", VMS[:1], **made))
+
+    def drill(self, name: str) -> None:
+        """Ask for a drill of ten minutes' notice."""
+        drills = spool.Spool(str(self.directory))
+        drills.make()
+        request = spool.Request("Reboot", NOTICE_SECONDS, 30.0, "Platform", VMS[:1])
+        drills.write(name, spool.Record(request, self.instance.parts.clocks.stamp()))
 
     def go(self, seconds: int) -> None:
         """Let time pass."""

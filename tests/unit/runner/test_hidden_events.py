@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from forewarn.events import Vm, parse_document
-from forewarn.runner import spool
 from forewarn.runner.hooks import Command
 from tools.runner_world import VMS, World
 from tools.stories import Story, hook, match
@@ -44,13 +43,6 @@ def freeze(told: Story, event: str) -> None:
     told.world.model.finish(event)
     told.instance.runner.turn()
     told.world.latency = 0.0
-
-
-def drill(told: Story) -> None:
-    drills = spool.Spool(str(told.directory))
-    drills.make()
-    request = spool.Request("Reboot", 600.0, 30.0, "Platform", VMS[:1])
-    drills.write(DRILL, spool.Record(request, told.instance.parts.clocks.stamp()))
 
 
 def test_a_status_that_cannot_be_read_is_no_cancellation(tmp_path: Path) -> None:
@@ -121,7 +113,16 @@ def test_no_drill_begins_while_a_real_event_cannot_be_seen(tmp_path: Path, how: 
     told.go(3)
     hide(told, event, how)
     told.go(1)
-    drill(told)
+    told.drill(DRILL)
+    told.go(5)
+    assert told.count("start", drill=True) == 0
+
+
+def test_no_drill_begins_while_nobody_knows_whom_an_event_affects(tmp_path: Path) -> None:
+    told = Story(tmp_path, HELD)
+    hide(told, told.schedule(), "resources")
+    told.go(3)
+    told.drill(DRILL)
     told.go(5)
     assert told.count("start", drill=True) == 0
 
@@ -134,7 +135,7 @@ def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Pat
     told.world.stuck = frozenset({"document"})
     told.start()
     told.instance.parts.identity.vm = Vm(name=VMS[0])  # as --vm-name says
-    drill(told)
+    told.drill(DRILL)
     told.turns(8.0)
     assert told.count("start", drill=True) == 0
 
@@ -142,7 +143,7 @@ def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Pat
 def test_a_drill_that_recovers_once_only_is_not_in_the_way_of_a_preempt(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", 600.0, **ONCE)])])])
     told.go(2)
-    drill(told)
+    told.drill(DRILL)
     told.go(4)
     told.slow = {"undrain"}
     (tmp_path / "drills" / f"{DRILL}.json").unlink()

@@ -266,6 +266,40 @@ def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp
     assert told.count("start", name="start-again") == 1
 
 
+def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_path: Path) -> None:
+    now = [("web", [match("drain", prepare=["drain", "late"], recover=["unlate"])])]
+    told = Story(tmp_path, DRAIN, now)
+    told.world.post_fault = "failed"
+    event = told.schedule()
+    told.go(4)
+    heal = restarted(told)
+    told.reload()
+    told.world.read_fault = 503
+    heal()
+    told.go(15)
+    assert not told.instance.parts.journal.trouble
+    told.world.model.start(event)
+    told.world.read_fault = None
+    told.go(10)
+    told.world.model.finish(event)
+    told.go(10)
+    assert told.count("start", name="undrain") == 1
+    assert told.count("start", name="unlate") == 1
+
+
+def test_a_real_event_that_is_found_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:
+    told = Story(tmp_path, DRAIN)
+    told.world.post_fault = "failed"
+    told.schedule()
+    told.go(4)
+    told.world.bodyless = True
+    heal = restarted(told)
+    told.drill("drill-0123456789ab")
+    heal()
+    told.go(15)
+    assert told.count("start", drill=True) == 0
+
+
 def test_nobody_hears_twice_of_an_end(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])])
     event = told.schedule()
@@ -282,7 +316,7 @@ def test_nobody_hears_twice_of_an_end(tmp_path: Path) -> None:
 def test_an_approval_is_not_repeated_though_the_event_cannot_be_read_meanwhile(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [match("a")])])
     told.world.wall_error = 300.0
-    event = told.schedule(notice=900.0, start_on="all_approvals") if False else told.schedule(notice=900.0)
+    event = told.schedule(notice=900.0)
     told.go(3)
     assert told.count("post", result="taken") == 1
     told.world.wall_error = 0.0

@@ -123,6 +123,7 @@ class Docket:
 
     def adopt(self, life: Life) -> None:
         """Take up a life that could not be read at the start. No hook was started since: there was no journal."""
+        self._decided_by = None
         known = self.tracker.life_of(life.event.key)
         over = self._over.get(life.event.key)
         if over is not None:  # what is listed under its id now is another event

@@ -282,9 +282,13 @@ class Runner:
     def _take_up_late(self) -> None:
         """Take up lives that the journal could not read at the start, and can now."""
         rows, self._parts.journal.late = self._parts.journal.late, []
+        if not rows:
+            return
         for life in self._parts.conductor.take_up(rows):
             if life.listed:
                 (self._parts.drill_docket if life.drill else self._parts.docket).adopt(life)
+        self._decide_again()  # they were planned by the policies of that time
+        self._rehearse()
 
     def _process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
         parts = self._parts
@@ -304,8 +308,9 @@ class Runner:
         if drills is None or (name is None and not parts.drill_docket.tracker.lives):
             return
         real = [life.event for life in parts.docket.tracker.lives]  # also those that the service cannot show just now
-        # Without a name, after a restart say, any of them may: a drill that ends early does no harm.
-        affecting = [event for event in real if name is None or event.place_of(name) is not None]
+        # Where the name of this VM is not known, or those of the event's, it may: a drill that ends early does no harm.
+        unread = [event for event in real if event.problems and not event.resources]
+        affecting = unread + [event for event in real if name is None or event.place_of(name) is not None]
         overtaken = None
         if affecting:
             overtaken = f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}"
