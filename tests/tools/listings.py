@@ -59,6 +59,7 @@ class Listing:
     version: int = 0
     changed_at: float = 0.0
     lost: bool = False  # by a runner that could not read the journal, until it is shown again
+    shown: bool = False  # to the runner that runs
     kept: bool = False  # that it is listed is in the journal
     started: bool = False
     start_known: bool = False  # that it has started is in the journal

@@ -47,7 +47,6 @@ class Judge:
         self._just_gone: list[Listing] = []  # since the last commit
         self._commits = 0
         self._document_at = 0.0
-        self._shown: set[bool] = set()  # documents that this runner has seen: of the service, of drills
 
     def read(self, entries: Iterable[Entry]) -> Judge:
         """Judge the entries that are new."""
@@ -78,13 +77,14 @@ class Judge:
         self._just_gone.clear()
         self.trouble = False
         self.generation = generation  # from the next document on
-        self._shown.clear()
+        for listing in self.listed.values():
+            listing.shown = False
 
     def _reload(self, at: float, generation: int) -> None:
-        """The runner goes by other policies at once, as far as it has seen a document."""
+        """The runner goes by other policies at once, for the events that it has seen since it started."""
         self.generation = generation
-        for (drill, _key), listing in self.listed.items():
-            if drill in self._shown:
+        for listing in self.listed.values():
+            if listing.shown:
                 listing.profile = GENERATIONS[generation][listing.profile.name]
                 listing.ask()
 
@@ -165,7 +165,6 @@ class Judge:
 
     def _document(self, at: float, source: str, events: list[Any], unreadable: bool) -> None:
         drill = source == "drills"
-        self._shown.add(drill)
         self._ended_in_time(at)
         named = {event["id"].lower(): event for event in events}
         profiles = GENERATIONS[self.generation]
@@ -186,7 +185,7 @@ class Judge:
                 listing.content, listing.changed_at = content, at
                 listing.taken, listing.tried, listing.sending = [], False, False
             listing.profile = profiles[event["description"]]
-            listing.lost = False
+            listing.shown, listing.lost = True, False
             listing.started = listing.started or event["status"] == "Started"
             listing.doubtful = event["status"] not in ("Scheduled", "Started")
             listing.problems = event["problems"] or listing.doubtful
