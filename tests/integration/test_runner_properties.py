@@ -437,7 +437,7 @@ class RunnerMachine(RuleBasedStateMachine):
             if life.spec.fields:
                 self.world.change(life.event_id, fields={})
         self.pass_busy_time(150)
-        self.judge.read(self.world.ledger).at_rest(self.world.wall)
+        self.judge.read(self.world.ledger).at_rest(self.world.now, self.world.wall)
         for life in self.events(SCHEDULED):
             self.world.model.cancel(life.event_id)
         for life in self.events(STARTED):

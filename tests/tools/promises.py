@@ -22,6 +22,7 @@ PREPARE_PAUSE_SECONDS, LONGEST_PREPARE_PAUSE_SECONDS = 1.0, 60.0
 GRACE_SECONDS = 2.0  # from SIGTERM to SIGKILL
 REPEAT_SECONDS = 60.0
 PLACE_SECONDS = 30.0
+AT_REST_SECONDS = 60.0  # within which all is done that can be done for an event
 OVERTAKEN_SECONDS = 3.0  # within which a real event ends a drill
 _TINY = 1e-6
 
@@ -86,7 +87,8 @@ class Judge:
         for listing in self.listed.values():
             if listing.shown:
                 listing.profile = GENERATIONS[generation][listing.profile.name]
-                listing.ask()
+                if not listing.problems:
+                    listing.ask()
 
     def _kill(self, at: float) -> None:
         self.kills += 1
@@ -448,13 +450,14 @@ class Judge:
 
     # In the end
 
-    def at_rest(self, wall: float) -> None:
-        """Judge what should have been done by now: all works, no hook runs, and there were some polls."""
+    def at_rest(self, now: float, wall: float) -> None:
+        """Judge what should have been done by now: all works, and no hook runs."""
         if self.wall_stepped:
             return
         for listing in self.listed.values():
             left = None if listing.not_before is None else listing.not_before - wall
-            if listing.started or listing.hardware or (left is not None and left < 20):
+            new = now - max(listing.seen_at, listing.changed_at) < AT_REST_SECONDS  # after a fault, say
+            if listing.started or listing.hardware or new or (left is not None and left < 20):
                 continue
             self._prepared(listing)
             if not listing.drill and self.to_be_approved(listing):
