@@ -39,6 +39,8 @@ class Judge:
         self.listed: dict[tuple[bool, str], Listing] = {}
         self.ended: list[Listing] = []
         self.trouble = False
+        self.unread = False  # the journal could not be read when this runner started, and cannot yet
+        self.named = False  # this runner knows who its VM is
         self.kills = 0
         self.wall_stepped = False  # what had no time left may have had some later
         self.generation = 0  # of the policies
@@ -76,7 +78,7 @@ class Judge:
 
     def _run(self, at: float, boot: int, booted_at: float, generation: int = 0) -> None:
         self._just_gone.clear()
-        self.trouble = False
+        self.trouble = self.named = False
         self.generation = generation  # from the next document on
         for listing in self.listed.values():
             listing.shown = False
@@ -87,8 +89,7 @@ class Judge:
         for listing in self.listed.values():
             if listing.shown:
                 listing.profile = GENERATIONS[generation][listing.profile.name]
-                if not listing.problems:
-                    listing.ask()
+        self._ask()
 
     def _kill(self, at: float) -> None:
         self.kills += 1
@@ -113,6 +114,7 @@ class Judge:
     def _hidden(self, at: float) -> None:
         """The runner that starts cannot read the journal: it does not know what was approved, nor what has started."""
         self.kills += 1
+        self.unread = True
         for listing in self.everything():
             listing.taken = []
             listing.lost = True
@@ -144,7 +146,14 @@ class Judge:
         """A drill is asked for: nothing to judge."""
 
     def _known(self, at: float) -> None:
-        """The runner learns who its VM is: nothing to judge."""
+        """The runner learns who its VM is: until then the policies were asked about nothing."""
+        self.named = True
+        self._ask()
+
+    def _ask(self) -> None:
+        for listing in self.listed.values() if self.named else ():
+            if listing.shown and not listing.problems:
+                listing.ask()
 
     def _driven(self, at: float, on: bool) -> None:
         """Time passes in the runner's own loop, or does no more: ``tools.waiting_promises`` judges that."""
@@ -153,12 +162,14 @@ class Judge:
         self.trouble = True
 
     def _commit(self, at: float) -> None:
+        # What the journal had before is taken up after the first commit; until the next one it counts after a crash.
+        found, self.unread = self.unread, False
         self.trouble = False
         self._just_gone.clear()
         for listing in self.everything():
             listing.taken = [(when, True) for when, _known in listing.taken]
             listing.keep()
-            for attempt in listing.every():
+            for attempt in listing.every() if not found else ():
                 if not attempt.interrupted:
                     attempt.journaled = attempt.pid_kept = True
                 attempt.known = attempt.result is not None
@@ -202,8 +213,7 @@ class Judge:
                     elif event["not_before"] != listing.not_before:
                         attempt.end_by = None
             listing.not_before = event["not_before"]
-            if not listing.doubtful:
-                listing.ask()
+        self._ask()
         if unreadable:
             return
         for found in [found for found in self.listed if found[0] == drill and found[1] not in named]:
