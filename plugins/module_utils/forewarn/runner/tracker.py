@@ -23,8 +23,9 @@ from .poller import is_due
 REPEAT_SECONDS = 60.0
 # Without an answer for longer than this, an event may have started and ended unseen: it is not called cancelled.
 LONGEST_GAP_SECONDS = 10.0
-# An answer without a body says that nothing is scheduled, or that something went wrong on the way. Only after so long
-# are listed events believed to be gone: to recover for one that is about to start would do harm.
+# An answer without a body says that nothing is scheduled, or that something went wrong on the way. Only after so long,
+# in which each answer was such a one, are listed events believed to be gone: to recover for one that is about to start
+# would do harm. Of the time between two answers that are further apart only ``LONGEST_GAP_SECONDS`` count.
 EMPTY_SECONDS = 60.0
 
 
@@ -90,7 +91,8 @@ class Tracker:
         self.hidden: list[Life] = []  # that it does not show, though it may still be listed
         self.news: list[Life] = []  # that are hidden since then, or are no longer
         self._tracked: dict[str, Tracked] = {}
-        self._empty_since: float | None = None  # the answers have no body
+        self._empty_at: float | None = None  # the latest answer, if it had no body
+        self._empty_seconds = 0.0  # for so long the answers have had none
 
     def __getitem__(self, event: Event) -> Tracked:
         return self._tracked[event.key]
@@ -150,10 +152,11 @@ class Tracker:
         listed = {event.key: event for event in document.events}
         sure = not document.problems
         if document.incarnation is not None or listed:
-            self._empty_since = None
+            self._empty_at, self._empty_seconds = None, 0.0
         else:
-            self._empty_since = now if self._empty_since is None else self._empty_since
-            sure = sure and now - self._empty_since >= EMPTY_SECONDS
+            gap = 0.0 if self._empty_at is None else now - self._empty_at
+            self._empty_at, self._empty_seconds = now, self._empty_seconds + min(gap, LONGEST_GAP_SECONDS)
+            sure = sure and self._empty_seconds >= EMPTY_SECONDS
         gone = [tracked for key, tracked in self._tracked.items() if key not in listed and sure]
         for tracked in gone:
             del self._tracked[tracked.life.event.key]
