@@ -369,7 +369,7 @@ class Judge:
         waited = at - attempts[-1].result_at
         self.demand(waited >= pause - _TINY, "a prepare hook is not hurried", listing.event_id, name, waited, pause)
 
-    def _recover(self, at: float, event: str, drill: bool, name: str, attempt: int) -> Listing:
+    def _recover(self, at: float, event: str, drill: bool, name: str, number: int) -> Listing:
         key = event.lower()
         ended = [listing for listing in self.ended if (listing.drill, listing.event_id.lower()) == (drill, key)]
         fitting = [listing for listing in ended if name in listing.may_recover()]
@@ -377,7 +377,7 @@ class Judge:
         due = [listing for listing in fitting if not listing.succeeded("recover", name)]
         self.demand(due, "nothing is recovered twice", event, name)
         # Of an event that came back: the first time may have been left to another, which is rid of it by now.
-        listing = min(due, key=lambda each: (self._done(each, name), not self._counted(each, "recover", name, attempt)))
+        listing = min(due, key=lambda each: (self._done(each, name), not self._counted(each, "recover", name, number)))
         running = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and attempt.pid_kept]
         self.demand(not running, "nothing is recovered while it is still prepared", event, name)
         for other_listing in self.everything():
