@@ -86,6 +86,11 @@ class Listing:
         """What this VM is to prepare and to recover by the policies as they are, in order."""
         return self.profile.stages_for(self.place is not None)
 
+    def go_by(self, profile: Profile) -> None:
+        """Note what the policies are now."""
+        self.steady = self.steady and profile == self.profile
+        self.profile = profile
+
     def ask(self) -> None:
         """Note that the policies ask for what they ask for now."""
         if self.started:

@@ -88,7 +88,7 @@ class Judge:
         self.generation = generation
         for listing in self.listed.values():
             if listing.shown:
-                listing.profile = GENERATIONS[generation][listing.profile.name]
+                listing.go_by(GENERATIONS[generation][listing.profile.name])
         self._ask()
 
     def _kill(self, at: float) -> None:
@@ -197,7 +197,7 @@ class Judge:
                 listing.version += 1
                 listing.content, listing.changed_at = content, at
                 listing.taken, listing.tried, listing.sending = [], False, False
-            listing.profile = profiles[event["description"]]
+            listing.go_by(profiles[event["description"]])
             listing.shown, listing.lost = True, False
             listing.started = listing.started or event["status"] == "Started"
             listing.doubtful = event["status"] not in ("Scheduled", "Started")
