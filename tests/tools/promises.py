@@ -168,7 +168,8 @@ class Judge:
         self._just_gone.clear()
         for listing in self.everything():
             listing.taken = [(when, True) for when, _known in listing.taken]
-            listing.keep()
+            if listing.shown:  # what only a runner before this one saw, and could not keep, is in no journal
+                listing.keep()
             for attempt in listing.every() if not found else ():
                 if not attempt.interrupted:
                     attempt.journaled = attempt.pid_kept = True
