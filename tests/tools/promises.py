@@ -359,10 +359,12 @@ class Judge:
         return listing.not_before - wall <= stage.within + _TINY
 
     def _not_hurried(self, listing: Listing, name: str, at: float, wall: float) -> None:
-        """A hook that failed is tried again after a pause, which grows, unless little time is left."""
+        """A hook that failed is tried again after a pause, which grows, unless little time is left, or policies change."""
         attempts = listing.of("prepare", name)
         failures = listing.failures("prepare", name)
-        if not failures or self.kills or self.wall_stepped or listing.moved or self._restarted_since(attempts[-1].at):
+        if not failures or self.kills or self.wall_stepped or listing.moved:
+            return
+        if self._since(attempts[-1].at, "run", "reload"):
             return
         pause = min(PREPARE_PAUSE_SECONDS * 2.0 ** (failures - 1), LONGEST_PREPARE_PAUSE_SECONDS)
         if listing.not_before is not None:
@@ -397,13 +399,13 @@ class Judge:
             )
         attempts = listing.of("recover", name)
         failed = [attempt for attempt in attempts if attempt.result in FAILURES]
-        if failed and attempts[-1].known and not self._restarted_since(failed[-1].result_at):
+        if failed and attempts[-1].known and not self._since(failed[-1].result_at, "run"):
             wait = RECOVER_PAUSES[min(len(failed), len(RECOVER_PAUSES)) - 1]
             self.demand(at >= failed[-1].result_at + wait - _TINY, "a recovery is not hurried", event, name)
         return listing
 
-    def _restarted_since(self, moment: float) -> bool:
-        return any(entry.kind == "run" and entry.at >= moment for entry in self.entries)
+    def _since(self, moment: float, *kinds: str) -> bool:
+        return any(entry.kind in kinds and entry.at >= moment for entry in self.entries)
 
     def _end(self, at: float, uid: int, result: str, late: float = 0.0) -> None:
         if uid in self._by_uid:
