@@ -359,7 +359,7 @@ class Judge:
         return listing.not_before - wall <= stage.within + _TINY
 
     def _not_hurried(self, listing: Listing, name: str, at: float, wall: float) -> None:
-        """A hook that failed is tried again after a pause, which grows, unless little time is left, or policies change."""
+        """A hook that failed is tried again after a pause, which grows, unless time is short or the policies change."""
         attempts = listing.of("prepare", name)
         failures = listing.failures("prepare", name)
         if not failures or self.kills or self.wall_stepped or listing.moved:
