@@ -63,7 +63,9 @@ class NobodyWaits:
 
     def _start(self, entry: Entry) -> None:
         fields = entry.fields
-        hook = (fields["event"].lower(), fields["drill"], fields["phase"], fields["name"])
+        # What one event's recovery runs counts for the others that share it, and so does the pause after a failure.
+        event = fields["event"].lower() if fields["phase"] == "prepare" else None
+        hook = (event, fields["drill"], fields["phase"], fields["name"])
         before = self._latest.get(hook)
         self._latest[hook] = fields["uid"]
         self._ended[fields["uid"]] = False
