@@ -287,6 +287,22 @@ def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_p
     assert told.count("start", name="unlate") == 1
 
 
+def test_a_start_that_was_seen_meanwhile_is_kept_though_the_service_is_silent(tmp_path: Path) -> None:
+    told = Story(tmp_path, DRAIN)
+    told.world.post_fault = "failed"
+    event = told.schedule()
+    told.go(4)
+    heal = restarted(told)
+    told.world.model.start(event)
+    told.go(3)
+    told.world.read_fault = 503
+    heal()
+    told.go(15)
+    told.stop()
+    told.start()
+    assert [life.state for life in told.instance.parts.conductor.lives] == ["started"]
+
+
 def test_a_real_event_that_is_found_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:
     told = Story(tmp_path, DRAIN)
     told.world.post_fault = "failed"

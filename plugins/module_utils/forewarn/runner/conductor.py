@@ -27,7 +27,7 @@ from ..policy.decision import Verdict
 from . import hooks, notices
 from . import life as states
 from . import plan as plans
-from .clocks import Clocks
+from .clocks import Clocks, Stamp
 from .executor import Executor, Outcome, ask_leftover, end_leftover
 from .journal import Journal, LifeRow
 from .life import Life
@@ -200,11 +200,11 @@ class Conductor:
         self.step(life, states.RESET, why)
         self._journal.save(life.as_row())
 
-    def started(self, life: Life) -> bool:
-        """Note that the service lists the event as Started; return whether that is news."""
+    def started(self, life: Life, at: Stamp | None = None) -> bool:
+        """Note that the service lists the event as Started, or did ``at`` a time; return whether that is news."""
         if life.state == states.STARTED:
             return False
-        life.started_at = self._clocks.stamp()
+        life.started_at = at or self._clocks.stamp()
         life.plan.stop_preparing("the event had started")
         self.step(life, states.START, "the service lists it as Started")
         return True

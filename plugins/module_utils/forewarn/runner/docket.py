@@ -149,6 +149,8 @@ class Docket:
         if shown is other and stays.follow(shown):
             self._conductor.content_changed(stays)
         stays.take_over(other)
+        if stays.started_at is not None:
+            self._conductor.started(stays, stays.started_at)
         stays.last_seen = shown.last_seen
         self._conductor.supersede(other)
 
