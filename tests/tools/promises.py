@@ -41,6 +41,7 @@ class Judge:
         self.trouble = False
         self.unread = False  # the journal could not be read when this runner started, and cannot yet
         self.named = False  # this runner knows who its VM is
+        self._unnamed: tuple[float, dict[int, Any]] = (-1.0, {})  # when it learned that, and what was asked for before
         self.kills = 0
         self.wall_stepped = False  # what had no time left may have had some later
         self.generation = 0  # of the policies
@@ -148,6 +149,7 @@ class Judge:
     def _known(self, at: float) -> None:
         """The runner learns who its VM is: until then the policies were asked about nothing."""
         self.named = True
+        self._unnamed = (at, {id(listing): (listing.planned, listing.latest) for listing in self.listed.values()})
         self._ask()
 
     def _ask(self) -> None:
@@ -219,6 +221,8 @@ class Judge:
             return
         for found in [found for found in self.listed if found[0] == drill and found[1] not in named]:
             listing = self.listed.pop(found)
+            if self._unnamed[0] == at:  # it is gone before they were asked
+                listing.planned, listing.latest = self._unnamed[1].get(id(listing), (listing.planned, listing.latest))
             listing.gone_at, listing.gone_index = at, len(self.entries)
             self.ended.append(listing)
             self._just_gone.append(listing)
