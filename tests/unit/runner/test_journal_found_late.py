@@ -248,6 +248,28 @@ def test_a_recovery_that_two_events_shared_meanwhile_does_not_run_again(tmp_path
     assert told.count("start", name="start-again") == 1
 
 
+@pytest.mark.parametrize("found", [True, False])
+def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path: Path, found: bool) -> None:
+    rule = match("a", "hold", prepare=["stop"], recover=["start-again"], recover_when="started")
+    told = Story(tmp_path, [("web", [rule])])
+    one = told.schedule(start_on="all_approvals")
+    two = told.schedule()
+    told.go(5)
+    heal = restarted(told)
+    told.world.model.start(one)
+    told.go(3)
+    told.world.model.finish(one)
+    told.go(5)
+    assert told.count("start", name="start-again") == 0
+    if found:
+        heal()
+        told.go(15)
+        assert told.count("start", name="start-again") == 0, "left to the other"
+    told.world.model.cancel(two)
+    told.go(20)
+    assert told.count("start", name="start-again") == 1
+
+
 def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp_path: Path) -> None:
     told = Story(tmp_path, AFTER)
     one = told.schedule(start_on="all_approvals")

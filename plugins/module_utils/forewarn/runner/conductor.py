@@ -450,8 +450,9 @@ class Conductor:
         while self._leave_what_others_need(life):
             pass  # what comes after it is due now
         for run in life.plan.due_to_recover(self._clocks.monotonic()):
-            # What a drill runs may do less than what a real event needs: that waits for the drill's end.
-            needed = self._still_needed_by(life, run) is not None
+            # What a drill runs may do less than what a real event needs: that waits for the drill's end. And what
+            # the journal may have of other events has to be known.
+            needed = self._still_needed_by(life, run, unread=self._journal.unread) is not None
             if run.once_only and self._journal.trouble is not None:
                 continue  # nobody could remember that it ran
             if not needed and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
@@ -479,13 +480,16 @@ class Conductor:
         run.end(plans.LEFT, reason)
         self._record("hook-left", life, {"hook": hooks.describe(run.hook), "reason": run.reason})
 
-    def _still_needed_by(self, life: Life, run: Run) -> Life | None:
-        """Return a listed event whose preparation the recover hook would undo, None if there is none."""
+    def _still_needed_by(self, life: Life, run: Run, *, unread: bool = False) -> Life | None:
+        """Return a listed event whose preparation the recover hook would undo, None if there is none.
+
+        ``unread``: and where it may have been prepared by a runner whose journal cannot be read.
+        """
         for other in self.lives:
             if other is life or not other.listed:
                 continue
             for stage in other.plan.stages:
-                if stage.begun and any(theirs.words == run.words for theirs in stage.recover):
+                if (stage.begun or unread) and any(theirs.words == run.words for theirs in stage.recover):
                     return other
         return None
 
