@@ -349,6 +349,9 @@ def test_a_real_event_leaves_no_recovery_to_a_drill(stage: Stage) -> None:
     stage.conductor.gone(life, states.FINISHED)
     stage.work()
     assert (stage.running("recover"), stage.lines("hook-left")) == ([], [])
+    stage.work()
+    (line,) = stage.lines("hook-waits")
+    assert line["reason"] == "it would undo what the drill B, which is listed, has prepared"
     stage.conductor.gone(drill, states.FINISHED)
     stage.work()
     stage.end("undrain")

@@ -175,6 +175,8 @@ def test_a_recovery_that_may_run_once_only_runs_once_though_the_disk_is_full(
         told.instance.parts.journal._disconnect()
         told.world.model.cancel(event)
         told.go(4)
+        (line,) = [fields for _level, line, fields in told.instance.log.lines if line == "hook-waits"]
+        assert line["reason"] == "the journal cannot be written, and the hook may run once only"
         told.world.kill()
     told.start()
     told.go(5)

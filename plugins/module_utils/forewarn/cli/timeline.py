@@ -282,6 +282,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Told | None]] = {
     "hook-started": _hook_started,
     "hook-ended": _hook_ended,
     "hook-left": lambda fields: Told(f"recover {_hook(fields)}: {text_of(fields, 'reason')}"),
+    "hook-waits": lambda fields: Told(f"recover {_hook(fields)} waits: {text_of(fields, 'reason')}", _WARNED),
     "hook-left-over": lambda fields: Told(f"{_hook(fields)} of before: {text_of(fields, 'reason')}", _WARNED),
     "notified": _notified,
     "approval-sending": lambda _fields: Told("the approval is sent", ("dim",)),

@@ -38,7 +38,7 @@ PREPARE_DELAY_SECONDS, PREPARE_MAX_DELAY_SECONDS = 1.0, 60.0
 BY_A_PERSON = "dealt with by a person"
 
 _NOT_WORDS = ("timeout_seconds", "retry")  # how long and how often, not what
-_NOT_KEPT = "retry_at"
+_NOT_KEPT = ("retry_at", "waits_for")
 
 
 def words(hook: Mapping[str, Any]) -> str:
@@ -71,6 +71,7 @@ class Run:
         self.exit_code: int | None = None
         self.reason = ""
         self.retry_at: float | None = None
+        self.waits_for = ""  # why a recovery that is due was not started, as the log has it
 
     @property
     def words(self) -> str:
@@ -112,7 +113,7 @@ class Run:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as the journal keeps it."""
-        return {key: value for key, value in vars(self).items() if key != _NOT_KEPT}
+        return {key: value for key, value in vars(self).items() if key not in _NOT_KEPT}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Run:
@@ -120,7 +121,7 @@ class Run:
         run = cls(data["phase"], data["policy"], data["rule"], data["hook"])
         later = {"revision": 0, "failures": 0, "pid_boot": None}  # fields that the first version did not have
         for key in vars(run):
-            if key != _NOT_KEPT:
+            if key not in _NOT_KEPT:
                 setattr(run, key, data.get(key, later[key]) if key in later else data[key])
         return run
 
