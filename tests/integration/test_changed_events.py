@@ -59,7 +59,7 @@ def change(server: EmulatorServer, event_id: str, **fields: object) -> None:
     """Let the service list an event with another content under the same id."""
     with server.emulation.lock:
         life = server.emulation.model.find(event_id)
-        life.spec = replace(life.spec, **fields)  # type: ignore[arg-type]
+        life.spec = replace(life.spec, **fields)  # type: ignore[arg-type]  # whichever a test names
         server.emulation.model._refresh()
 
 

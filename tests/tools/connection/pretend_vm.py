@@ -35,7 +35,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
-class Connection(ConnectionBase):  # type: ignore[misc]
+class Connection(ConnectionBase):  # type: ignore[misc]  # ansible-core has no types
     """What Ansible asks of a connection."""
 
     transport = "pretend_vm"

@@ -215,7 +215,7 @@ def test_signs_of_life_go_on_while_the_service_is_silent(story: Story) -> None:
         kept.append(story.world.now)
         keep()
 
-    housekeeping.keep = watched  # type: ignore[method-assign]
+    housekeeping.keep = watched  # type: ignore[method-assign]  # to see when
     story.world.stuck = frozenset({DOCUMENT})
     begin = story.world.now
     story.run(9)

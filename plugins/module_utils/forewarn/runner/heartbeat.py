@@ -100,7 +100,7 @@ def read(directory: str, elsewhere: str | None = None) -> Beat | None:
 
 
 def _substitute(directory: str, elsewhere: str) -> str:
-    name = f"{FILE_NAME}-{crc32(os.path.abspath(directory).encode('utf-8', 'surrogateescape')):08x}"  # noqa: PTH100
+    name = f"{FILE_NAME}-{crc32(os.path.abspath(directory).encode('utf-8', 'surrogateescape')):08x}"  # noqa: PTH100 - Path.absolute leaves ".."
     return os.path.join(elsewhere, name)  # noqa: PTH118 - as above
 
 

@@ -49,7 +49,7 @@ class MachineLock:
         try:
             for number in range(_NAMES):  # also those after the one that is free: a runner may have found it taken
                 self._take(self._name(number))
-        except BaseException:
+        except BaseException:  # also KeyboardInterrupt: another runner must not find it taken
             self.release()
             raise
         if self._socket is not None:

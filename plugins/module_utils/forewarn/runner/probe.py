@@ -123,7 +123,7 @@ class ProbeServer:
                     elif key.fd in self._connections:  # else it has just made room
                         self._read(self._connections[key.fd], selector)
                 self._drop_late(selector)
-                time.sleep(_PAUSE_SECONDS)
+                time.sleep(_PAUSE_SECONDS)  # what a flood of requests may cost the machine stays small
             for connection in list(self._connections.values()):
                 self._drop(connection, selector)
 
