@@ -118,7 +118,7 @@ class MemoryJournal(NoJournal):
 
     @property
     def unread(self) -> bool:
-        return self._unread
+        return self._unread or bool(self.late)
 
     def kept(self) -> bool:
         return bool(self._kept.rows)
