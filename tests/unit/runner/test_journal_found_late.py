@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tools.runner_world import WorldClient
-from tools.stories import Story, hook, match, silent
+from tools.stories import Policies, Story, hook, match, silent
 
 DRAIN = [("web", [match("drain", prepare=["drain"], recover=["undrain"])])]
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
@@ -162,6 +162,28 @@ def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tm
     story.world.model.cancel(event)
     story.go(4)
     assert story.count("start", name="undrain") == 1
+    assert story.instance.parts.conductor.lives == []
+
+
+@pytest.mark.parametrize("policies", [DRAIN, AFTER])
+def test_what_was_recovered_is_not_recovered_again_after_a_stop_that_finds_the_journal(
+    tmp_path: Path, policies: Policies
+) -> None:
+    story = Story(tmp_path, policies)
+    event = story.schedule(start_on="all_approvals")
+    story.go(4)
+    if policies is AFTER:
+        story.world.model.start(event)
+    story.go(4)
+    heal = restarted(story)
+    story.world.model.finish(event)
+    story.go(4)
+    heal()
+    story.stop()
+    assert not story.instance.parts.journal.trouble
+    story.start()
+    story.go(30)
+    assert story.count("start", phase="recover") == 1
     assert story.instance.parts.conductor.lives == []
 
 

@@ -101,8 +101,8 @@ class Conductor:
         """Take up the open lives of the journal, as the runner before left them."""
         self.take_up(self._journal.open())
 
-    def take_up(self, rows: Sequence[LifeRow]) -> list[Life]:
-        """Take up lives that an earlier runner left; return them."""
+    def take_up(self, rows: Sequence[LifeRow], grace_seconds: float = GRACE_SECONDS) -> list[Life]:
+        """Take up lives that an earlier runner left; return them. Its hooks that still run have this long to end."""
         taken = []
         found: list[tuple[Life, list[Run]]] = []
         asked = set()  # several end side by side
@@ -120,7 +120,7 @@ class Conductor:
                 if run.pid is not None and ask_leftover(run.pid, run.pid_started):
                     asked.add(run.pid)
             found.append((life, interrupted))
-        until = self._clocks.monotonic() + GRACE_SECONDS
+        until = self._clocks.monotonic() + grace_seconds
         for life, interrupted in found:
             taken.append(life)
             for run in interrupted:

@@ -18,7 +18,7 @@ from ..events import Document, Event
 from ..imds.client import Client
 from .approvals import Approvals
 from .clocks import Clocks, Stamp
-from .conductor import Conductor
+from .conductor import GRACE_SECONDS, Conductor
 from .docket import Docket, Policy
 from .drill import Drills
 from .exchange import Exchange
@@ -213,8 +213,9 @@ class Runner:
         self._exchange.abandon(max(0.0, until - parts.clocks.monotonic()))
         parts.log.info("stopped", signal=self._stop.received)
         parts.journal.note("runner-stopped", None, signal=self._stop.received)
-        parts.journal.commit()
         parts.journal.close()
+        if self._adopt_late(grace_seconds=0.0):  # this stop is what found the journal
+            parts.journal.close()
 
     def run_once(self) -> None:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""
@@ -281,14 +282,17 @@ class Runner:
 
     def _take_up_late(self) -> None:
         """Take up lives that the journal could not read at the start, and can now."""
+        if self._adopt_late():
+            self._decide_again()  # they were planned by the policies of that time
+            self._rehearse()
+
+    def _adopt_late(self, grace_seconds: float = GRACE_SECONDS) -> bool:
+        """Go on with what the journal found late, leftover hooks have this long to end; return whether that was any."""
         rows, self._parts.journal.late = self._parts.journal.late, []
-        if not rows:
-            return
-        for life in self._parts.conductor.take_up(rows):
+        for life in self._parts.conductor.take_up(rows, grace_seconds):
             if life.listed:
                 (self._parts.drill_docket if life.drill else self._parts.docket).adopt(life)
-        self._decide_again()  # they were planned by the policies of that time
-        self._rehearse()
+        return bool(rows)
 
     def _process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
         parts = self._parts
