@@ -167,8 +167,7 @@ class Judge:
         # What the journal had before is taken up after the first commit; until the next one it counts after a crash.
         found, self.unread = self.unread, False
         self.trouble = False
-        if not found:
-            self._just_gone.clear()
+        self._just_gone = [listing for listing in self._just_gone if found and listing.kept]
         for listing in self.everything():
             listing.taken = [(when, True) for when, _known in listing.taken]
             if listing.shown:  # what only a runner before this one saw, and could not keep, is in no journal
