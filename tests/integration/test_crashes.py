@@ -138,8 +138,8 @@ def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:
 def recover_nothing_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     take_up = Conductor.take_up
 
-    def hasty(self: Conductor, rows: Any) -> list[Life]:
-        lives = take_up(self, rows)
+    def hasty(self: Conductor, *late: Any) -> list[Life]:
+        lives = take_up(self, *late)
         for life in lives:
             for run in life.plan.of_phase(RECOVER):
                 run.end(SKIPPED, "the runner was restarted")
@@ -182,8 +182,8 @@ def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:
 def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
     take_up = Conductor.take_up
 
-    def eager(self: Conductor, rows: Any) -> list[Life]:
-        lives = take_up(self, rows)
+    def eager(self: Conductor, *late: Any) -> list[Life]:
+        lives = take_up(self, *late)
         for life in lives:
             if life.listed and life.plan.begun():
                 life.plan.stop_preparing("the runner was restarted")

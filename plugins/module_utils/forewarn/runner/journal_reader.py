@@ -162,7 +162,7 @@ def _life_of(row: tuple[Any, ...]) -> LifeRow:
         return life_of(row)
     except DamageError:
         damaged = damaged_life(row)
-        return LifeRow(damaged.id, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
+        return LifeRow(damaged.id or 0, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
 
 
 def _entry_of(row: tuple[Any, ...]) -> JournalEntry:
