@@ -244,6 +244,9 @@ class RunnerMachine(RuleBasedStateMachine):
     def answer_without_a_body(self, seconds: float, generation: int | None, restarted: bool) -> None:
         """For less than a minute: so nothing has left the list. A poll may wait 20 s for the request budget."""
         until = self.world.now + seconds
+        since = self.world.bodyless_since
+        if since is not None and until - since >= 40.0:
+            return
         self.world.bodyless = True
         self.pass_time(1)
         if generation is not None:

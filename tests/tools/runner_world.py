@@ -122,6 +122,7 @@ class World:
         self.post_fault: str | None = None  # "failed", "lost"
         self.policies: Callable[[int], PolicySet] = policies  # by their generation
         self.bodyless = False  # answers have no body
+        self.bodyless_since: float | None = None  # when the first of such answers came, if the latest is one
         self.unreadable: frozenset[str] = frozenset()  # ids, in lower case, whose entries nobody can read
         self.latency = 0.0  # seconds that each request takes
         self.stuck: frozenset[str] = frozenset()  # requests, as in runner.requester, that get no answer
@@ -322,6 +323,10 @@ def show(world: World, document: Document, source: str, watcher: Any) -> None:
         }
         for event in document.events
     ]
+    if source == "service":
+        world.bodyless_since = world.now if world.bodyless_since is None else world.bodyless_since
+        if document.incarnation is not None:
+            world.bodyless_since = None
     unreadable = bool(document.problems) or document.incarnation is None
     shown = (events, unreadable)
     if shown != watcher._shown:
