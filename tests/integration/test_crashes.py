@@ -172,7 +172,7 @@ def send_unannounced(patch: pytest.MonkeyPatch) -> None:
 
 
 def let_leftovers_run(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(World, "end_leftover", lambda *_: False)
+    patch.setattr(World, "end_leftovers", lambda *_: set())
 
 
 def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -182,14 +182,16 @@ class World:
         self.note("start", uid=hook.uid, timeout=timeout, wall=self.wall, ends_at=ends_at, **fields)
         return hook
 
-    def end_leftover(self, pid: int, started: int | None, _grace: float = 2.0) -> bool:
-        """Do what ``executor.end_leftover`` does."""
+    def end_leftovers(self, processes: Iterable[tuple[int, int | None]], _grace: float = 2.0) -> set[int]:
+        """Do what ``executor.end_leftovers`` does."""
+        of_before = set(processes)
+        found = set()
         for hook in self.running():
-            if (hook.uid + FIRST_PID, hook.boot) == (pid, started):
+            if (hook.uid + FIRST_PID, hook.boot) in of_before:
                 hook.over, hook.over_at, hook.collected = ENDED, self.now, True
                 self.note("leftover", uid=hook.uid)
-                return True
-        return False
+                found.add(hook.uid + FIRST_PID)
+        return found
 
     def kill(self) -> None:
         """Note that the runner was killed. Its hooks go on, and nobody ends them when their time is over."""
@@ -650,6 +652,5 @@ def _show_drills(world: World, docket: Docket) -> Any:
 def leftovers_in(world: World) -> Iterator[None]:
     """Let the conductor look for the hooks of an earlier runner in the world."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conductor, "ask_leftover", lambda *_: False)
-        patch.setattr(conductor, "end_leftover", world.end_leftover)
+        patch.setattr(conductor, "end_leftovers", world.end_leftovers)
         yield

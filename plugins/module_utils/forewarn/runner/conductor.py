@@ -28,7 +28,7 @@ from . import hooks, notices
 from . import life as states
 from . import plan as plans
 from .clocks import Clocks, Stamp
-from .executor import Executor, Outcome, ask_leftover, end_leftover
+from .executor import Executor, Outcome, end_leftovers
 from .journal import Journal, LifeRow
 from .life import Life
 from .log import Logger
@@ -105,7 +105,6 @@ class Conductor:
         """Take up lives that an earlier runner left; return them. Its hooks that still run have this long to end."""
         taken = []
         found: list[tuple[Life, list[Run]]] = []
-        asked = set()  # several end side by side
         for row in rows:
             try:
                 life = Life.of(row)
@@ -117,15 +116,13 @@ class Conductor:
             for run in interrupted:
                 if run.pid_boot not in (None, self._clocks.boot_id):
                     run.pid = None  # a number of another boot, which may be somebody else's now
-                if run.pid is not None and ask_leftover(run.pid, run.pid_started):
-                    asked.add(run.pid)
             found.append((life, interrupted))
-        until = self._clocks.monotonic() + grace_seconds
+        processes = [(run.pid, run.pid_started) for _, runs in found for run in runs if run.pid is not None]
+        ended = end_leftovers(processes, grace_seconds)
         for life, interrupted in found:
             taken.append(life)
             for run in interrupted:
-                left = max(0.0, until - self._clocks.monotonic())
-                if run.pid is not None and (end_leftover(run.pid, run.pid_started, left) or run.pid in asked):
+                if run.pid in ended:
                     fields = {
                         "hook": hooks.describe(run.hook),
                         "pid": run.pid,
