@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from forewarn.runner import executor
 from forewarn.runner.executor import end_leftovers
-from forewarn.runner.processes import identity
+from forewarn.runner.processes import identity, signal_group
 from tools.runner_world import VMS, new_runner
 from tools.stories import Story, hook, match
 
@@ -73,12 +73,11 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
     """
     sent: dict[int, list[int]] = {}
 
-    def signal_group(pid: int, number: int) -> bool:
+    def send(pid: int, number: int) -> bool:
         sent.setdefault(pid, []).append(number)
-        return real(pid, number)
+        return signal_group(pid, number)
 
-    real = executor.signal_group
-    monkeypatch.setattr(executor, "signal_group", signal_group)
+    monkeypatch.setattr(executor, "signal_group", send)
     three = match("three", prepare=[hook(name) for name in ("a", "b", "c")], parallel=True, recover=["undrain"])
     told = Story(tmp_path, [("web", [three])])
     told.slow = {"a", "b", "c"}
