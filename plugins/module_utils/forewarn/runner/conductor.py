@@ -117,7 +117,7 @@ class Conductor:
                 if run.pid_boot not in (None, self._clocks.boot_id):
                     run.pid = None  # a number of another boot, which may be somebody else's now
             found.append((life, interrupted))
-        processes = [(run.pid, run.pid_started) for _, runs in found for run in runs if run.pid is not None]
+        processes = [(run.pid, run.pid_started) for _life, runs in found for run in runs if run.pid is not None]
         ended = end_leftovers(processes, grace_seconds)
         for life, interrupted in found:
             taken.append(life)

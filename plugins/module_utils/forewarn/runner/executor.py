@@ -149,9 +149,9 @@ def end_leftovers(
     for pid, start in processes:
         if start is not None and (_is_leader(pid, start) or _is_orphaned(pid, start)):
             left.append((pid, start))
-    found = {pid for pid, _ in left}
+    found = {pid for pid, _start in left}
     for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, _LEFTOVER_GRACE_SECONDS)):
-        for pid, _ in left:
+        for pid, _start in left:
             signal_group(pid, number)
         deadline = time.monotonic() + seconds
         while left:
