@@ -22,14 +22,14 @@ from tools.waiting import wait_until
 @pytest.fixture
 def hooks() -> Iterator[Hooks]:
     """Return hooks of which nothing may be left: no process, no zombie, no open file."""
-    before = open_files()
+    before = open_files().items()
     running = Hooks()
     yield running
     running.executor.close()
     running.executor.finished()
     assert running.executor.running == 0
     # A thread that has told how its hook ended may still have to give back what it held.
-    wait_until(lambda: open_files() == before, what="a file stays open")
+    wait_until(lambda: not open_files().items() - before, what="a file stays open")
     assert [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE] == []
 
 
