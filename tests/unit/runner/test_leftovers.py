@@ -110,6 +110,22 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
     assert sent == {process.pid: [signal.SIGTERM, signal.SIGKILL] for process in processes}
 
 
+def test_a_leftover_that_two_records_name_has_one_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+
+    def send(pid: int, number: int) -> bool:
+        sent.append(number)
+        return signal_group(pid, number)
+
+    monkeypatch.setattr(executor, "signal_group", send)
+    process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+    found = identity(process.pid)
+    assert found
+    assert end_leftovers([(process.pid, found.start)] * 2) == {process.pid}
+    assert process.wait(10) == -signal.SIGTERM
+    assert sent == [signal.SIGTERM]
+
+
 def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -> None:
     """The number and the ticks since boot are those of a process of this boot by chance."""
     told = Story(tmp_path, [("web", [match("both", prepare=["drain"], recover=["undrain"])])])
