@@ -16,8 +16,8 @@ from benchmarks.rules import POLICY
 from benchmarks.startup import first_request
 from forewarn.events import Event
 from forewarn.runner.clocks import Clocks
-from forewarn.runner.journal import Journal
-from forewarn.runner.life import FINISH, FINISHED, START, Life
+from forewarn.runner.event_record import FINISH, FINISHED, START, Life
+from forewarn.runner.journal.writer import Journal
 
 RUNS = 20
 WARM_UP_RUNS = 2

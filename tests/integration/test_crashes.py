@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from forewarn.runner.approvals import Approvals
-from forewarn.runner.conductor import Conductor
-from forewarn.runner.docket import Docket
-from forewarn.runner.life import Life
-from forewarn.runner.plan import RECOVER, SKIPPED, Plan, Run
+from forewarn.runner.event_record import Life
+from forewarn.runner.hooks.plan import RECOVER, SKIPPED, Plan, Run
+from forewarn.runner.hooks.scheduler import Conductor
+from forewarn.runner.reconciler import Docket
 from forewarn.runner.tracker import Tracker
 from tools.crash_scripts import make_script
 from tools.crashes import EACH, Kill, Played, play, some_kills

@@ -21,8 +21,8 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.errors import InputError
-from forewarn.runner.journal_reader import JournalReader
-from forewarn.runner.life import Life
+from forewarn.runner.event_record import Life
+from forewarn.runner.journal.reader import JournalReader
 from tools.runner_process import Process, Start, runners
 from tools.waiting import wait_until
 

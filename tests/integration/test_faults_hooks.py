@@ -20,7 +20,7 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from forewarn.runner.conductor import GRACE_SECONDS, MOST_RUNNING
+from forewarn.runner.hooks.scheduler import GRACE_SECONDS, MOST_RUNNING
 from tools.runner_process import Process, Start
 from tools.timed_runner import memory
 from tools.waiting import wait_until

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal.reader import JournalReader
 from tools.journals import run_with_own_mounts
 from tools.runner_process import runners
 from tools.timed_runner import Story, TimedRunner, memory

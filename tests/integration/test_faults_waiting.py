@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.compiler.policyfile import compile_policies
-from forewarn.runner.log_writer import _OVERHEAD_BYTES, LIMIT_BYTES
+from forewarn.runner.telemetry.log_writer import _OVERHEAD_BYTES, LIMIT_BYTES
 from tools.runner_process import Process
 from tools.stuck_services import APPROVALS, WAYS, StuckService, stuck_service
 from tools.waiting import wait_until

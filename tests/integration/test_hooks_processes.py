@@ -20,9 +20,9 @@ from forewarn.compiler.policyfile import load_policies
 from forewarn.events import Event, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
-from forewarn.runner import hooks as hooks_module
-from forewarn.runner.executor import Executor, Outcome
-from forewarn.runner.hooks import HookError, HookSettings, Occasion, command
+from forewarn.runner.hooks import commands as hooks_module
+from forewarn.runner.hooks.commands import HookError, HookSettings, Occasion, command
+from forewarn.runner.hooks.executor import Executor, Outcome
 from tools.pythons import SUPPORTED, python
 from tools.waiting import wait_until
 from tools.webhooks import HANG, HOST, Answer, Proxy, Webhook, make_certificate, server_context
@@ -38,10 +38,10 @@ OCCASION = Occasion(
 DRIVER = """
 import json, re, sys
 sys.path.insert(0, sys.argv[1])
-import forewarn.runner.lean
+import forewarn.runner.without_openssl
 from forewarn.events import Event
-from forewarn.runner.executor import Executor
-from forewarn.runner.hooks import HookSettings, Occasion, command
+from forewarn.runner.hooks.executor import Executor
+from forewarn.runner.hooks.commands import HookSettings, Occasion, command
 import subprocess, threading
 work = json.loads(sys.argv[2])
 occasion = Occasion("prepare", 1, Event("E-1"), None, False, None, None, None, None, None, None, None, 0)
@@ -183,7 +183,7 @@ def test_nobody_sees_the_secret(executor: Executor, tmp_path: Path) -> None:
         public = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
         executor.end(1, "enough")
         outcome = wait(executor)
-    assert b"httphook" in public
+    assert b"hooks.webhook" in public
     for part in (TOKEN, "QUERY", str(server.port), str(secret)):
         assert part.encode() not in public
     assert TOKEN not in repr(outcome)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from forewarn.compiler.policyfile import compile_policies
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal.reader import JournalReader
 from tools.runner_process import Process
 from tools.waiting import wait_until
 

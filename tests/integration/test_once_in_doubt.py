@@ -15,8 +15,8 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from forewarn.runner import doubts
-from forewarn.runner.journal_mark import Loss
+from forewarn.runner.journal import doubts
+from forewarn.runner.journal.mark import Loss
 
 POLICY = """
 name: web

@@ -20,8 +20,8 @@ from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from forewarn.runner import heartbeat
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal.reader import JournalReader
+from forewarn.runner.telemetry import heartbeat
 from tools.runner_process import Process, Start
 from tools.waiting import wait_until
 

@@ -21,9 +21,9 @@ from forewarn.emulator.spec import Settings
 from forewarn.imds.client import Client
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.assembly import Equipment, assemble
-from forewarn.runner.log import Log
 from forewarn.runner.loop import Runner
 from forewarn.runner.poller import Identity
+from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import REPEAT_SECONDS
 from tools.scripted_clocks import ScriptedClocks
 

@@ -21,11 +21,11 @@ import pytest
 from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EventLife
 from forewarn.emulator.spec import START_ON, EventSpec, Settings
 from forewarn.errors import InputError
-from forewarn.runner import life as states
-from forewarn.runner import log_writer
-from forewarn.runner.executor import FAILED, SUCCEEDED
+from forewarn.runner import event_record as states
+from forewarn.runner.drills.store import ID_PREFIX, Record, Request, Spool
+from forewarn.runner.hooks.executor import FAILED, SUCCEEDED
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
-from forewarn.runner.spool import ID_PREFIX, Record, Request, Spool
+from forewarn.runner.telemetry import log_writer
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from forewarn.emulator.lifecycle import SCHEDULED
 from forewarn.emulator.spec import EventSpec
-from forewarn.runner.executor import FAILED, SUCCEEDED
+from forewarn.runner.drills.store import Request
+from forewarn.runner.hooks.executor import FAILED, SUCCEEDED
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
-from forewarn.runner.spool import Request
 from tools.runner_profiles import PROFILES
 from tools.runner_world import VMS, Entry, Hook, World
 

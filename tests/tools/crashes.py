@@ -32,12 +32,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
-import forewarn.runner.drill  # noqa: F401 - imported once, not by each child
+import forewarn.runner.drills.drill  # noqa: F401 - imported once, not by each child
 import pytest
 from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.retry import LONGEST_DELAY_SECONDS
-from forewarn.runner.journal_reader import JournalReader
-from forewarn.runner.spool import Record, Spool
+from forewarn.runner.drills.store import Record, Spool
+from forewarn.runner.journal.reader import JournalReader
 from tools.crash_scripts import Script, make_script, world_of
 from tools.promises import BrokenPromise, Judge
 from tools.promptness import act_promptly

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.events import Document, Event
-from forewarn.runner import drill
 from forewarn.runner.clocks import Clocks
-from forewarn.runner.spool import Request
+from forewarn.runner.drills import drill
+from forewarn.runner.drills.store import Request
 
 REBOOT = Request("Reboot", 900.0, 30.0, "Platform")
 

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from forewarn.runner.executor import Executor, Outcome, Started
-from forewarn.runner.hooks import Command
-from forewarn.runner.processes import identity
+from forewarn.runner.hooks.commands import Command
+from forewarn.runner.hooks.executor import Executor, Outcome, Started
+from forewarn.runner.hooks.process import identity
 from tools.waiting import wait_until
 
 PATIENCE_SECONDS = 20.0

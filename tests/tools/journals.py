@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from forewarn.runner.clocks import Clocks
-from forewarn.runner.journal import Journal, LifeRow
-from forewarn.runner.journal_reader import JournalEntry, JournalReader
+from forewarn.runner.journal.reader import JournalEntry, JournalReader
+from forewarn.runner.journal.writer import Journal, LifeRow
 
 DAY = 86400.0
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.runner.clocks import Clocks
-from forewarn.runner.heartbeat import Heartbeat
-from forewarn.runner.journal import Journal, LifeRow
+from forewarn.runner.journal.writer import Journal, LifeRow
+from forewarn.runner.telemetry.heartbeat import Heartbeat
 
 START = datetime(2026, 11, 21, 14, 5, 11, tzinfo=timezone.utc)
 DRAIN = {"run": ["/usr/local/bin/drain", "--wait"], "timeout_seconds": 300}

@@ -13,7 +13,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -29,20 +29,21 @@ from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import HTTP, TIMEOUT, Fault, LastingFault, PassingFault
 from forewarn.imds.limiter import READ_RESERVE, Limiter
 from forewarn.policy.engine import PolicySet
-from forewarn.runner import assembly, conductor
+from forewarn.runner import assembly
 from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.clocks import Stamp
-from forewarn.runner.docket import Docket
-from forewarn.runner.executor import ENDED, FAILED, SUCCEEDED, TIMED_OUT, Outcome, Started
-from forewarn.runner.heartbeat import read as read_heartbeat
-from forewarn.runner.heartbeat import vm_name as earlier_vm_name
-from forewarn.runner.hooks import Command
+from forewarn.runner.hooks import scheduler
+from forewarn.runner.hooks.commands import Command
+from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, TIMED_OUT, Outcome, Started
 from forewarn.runner.impact import downtime
-from forewarn.runner.journal import Journal
-from forewarn.runner.log import Log
+from forewarn.runner.journal.writer import Journal
 from forewarn.runner.loop import Parts, Reloaded, Runner
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
+from forewarn.runner.reconciler import Docket
 from forewarn.runner.requester import APPROVAL, INSTANCE, Answer
+from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
+from forewarn.runner.telemetry.heartbeat import vm_name as earlier_vm_name
+from forewarn.runner.telemetry.log import Log
 from tools.runner_profiles import policies
 from tools.scripted_clocks import ScriptedClocks
 from tools.waiting import wait_until
@@ -122,7 +123,6 @@ class World:
         self.post_fault: str | None = None  # "failed", "lost"
         self.policies: Callable[[int], PolicySet] = policies  # by their generation
         self.bodyless = False  # answers have no body
-        self.bodyless_since: float | None = None  # when the first of such answers came, if the latest is one
         self.unreadable: frozenset[str] = frozenset()  # ids, in lower case, whose entries nobody can read
         self.latency = 0.0  # seconds that each request takes
         self.stuck: frozenset[str] = frozenset()  # requests, as in runner.requester, that get no answer
@@ -182,16 +182,14 @@ class World:
         self.note("start", uid=hook.uid, timeout=timeout, wall=self.wall, ends_at=ends_at, **fields)
         return hook
 
-    def end_leftovers(self, processes: Iterable[tuple[int, int | None]], _grace: float = 2.0) -> set[int]:
-        """Do what ``executor.end_leftovers`` does."""
-        of_before = set(processes)
-        found = set()
+    def end_leftover(self, pid: int, started: int | None, _grace: float = 2.0) -> bool:
+        """Do what ``executor.end_leftover`` does."""
         for hook in self.running():
-            if (hook.uid + FIRST_PID, hook.boot) in of_before:
+            if (hook.uid + FIRST_PID, hook.boot) == (pid, started):
                 hook.over, hook.over_at, hook.collected = ENDED, self.now, True
                 self.note("leftover", uid=hook.uid)
-                found.add(hook.uid + FIRST_PID)
-        return found
+                return True
+        return False
 
     def kill(self) -> None:
         """Note that the runner was killed. Its hooks go on, and nobody ends them when their time is over."""
@@ -325,10 +323,6 @@ def show(world: World, document: Document, source: str, watcher: Any) -> None:
         }
         for event in document.events
     ]
-    if source == "service":
-        world.bodyless_since = world.now if world.bodyless_since is None else world.bodyless_since
-        if document.incarnation is not None:
-            world.bodyless_since = None
     unreadable = bool(document.problems) or document.incarnation is None
     shown = (events, unreadable)
     if shown != watcher._shown:
@@ -624,8 +618,6 @@ def new_runner(
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)
         patch.setattr(assembly, "Journal", journal)
         identity = Identity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
-        if identity.vm.name is not None:
-            world.note("known")
         equipment = Equipment(clocks, log, directory=directory, requester=requester)
         parts = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
         down = downtime(beat, clocks) if beat else None
@@ -652,5 +644,6 @@ def _show_drills(world: World, docket: Docket) -> Any:
 def leftovers_in(world: World) -> Iterator[None]:
     """Let the conductor look for the hooks of an earlier runner in the world."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conductor, "end_leftovers", world.end_leftovers)
+        patch.setattr(scheduler, "ask_leftover", lambda *_: False)
+        patch.setattr(scheduler, "end_leftover", world.end_leftover)
         yield

@@ -12,10 +12,10 @@ from typing import Any
 from forewarn.emulator.spec import EventSpec
 from forewarn.events import Vm
 from forewarn.imds.errors import TIMEOUT, PassingFault
-from forewarn.runner import spool
-from forewarn.runner.executor import FAILED, SUCCEEDED
-from forewarn.runner.journal import Journal
-from forewarn.runner.readiness import Readiness
+from forewarn.runner.drills import store
+from forewarn.runner.hooks.executor import FAILED, SUCCEEDED
+from forewarn.runner.journal.writer import Journal
+from forewarn.runner.telemetry.readiness import Readiness
 from tools.policy_data import policy, policy_set
 from tools.runner_profiles import PROGRAM
 from tools.runner_world import VMS, Instance, World, WorldClient, leftovers_in, new_runner
@@ -90,10 +90,10 @@ class Story:
 
     def drill(self, name: str) -> None:
         """Ask for a drill of ten minutes' notice."""
-        drills = spool.Spool(str(self.directory))
+        drills = store.Spool(str(self.directory))
         drills.make()
-        request = spool.Request("Reboot", NOTICE_SECONDS, 30.0, "Platform", VMS[:1])
-        drills.write(name, spool.Record(request, self.instance.parts.clocks.stamp()))
+        request = store.Request("Reboot", NOTICE_SECONDS, 30.0, "Platform", VMS[:1])
+        drills.write(name, store.Record(request, self.instance.parts.clocks.stamp()))
 
     def go(self, seconds: int) -> None:
         """Let time pass."""

@@ -28,10 +28,10 @@ from forewarn.emulator.spec import Settings
 from forewarn.imds.client import Client
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.assembly import Equipment, assemble
-from forewarn.runner.executor import Executor
-from forewarn.runner.heartbeat import read as read_heartbeat
+from forewarn.runner.hooks.executor import Executor
 from forewarn.runner.loop import Runner
 from forewarn.runner.poller import Identity
+from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from tools.runner_world import Lines
 from tools.scripted_clocks import ScriptedClocks
 from tools.waiting import wait_until

@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 from forewarn.runner.clocks import Clocks
-from forewarn.runner.journal import Journal, LifeRow
-from forewarn.runner.nojournal import NoJournal
+from forewarn.runner.journal.null import NoJournal
+from forewarn.runner.journal.writer import Journal, LifeRow
 from tools.runner_world import World
 
 

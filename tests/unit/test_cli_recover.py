@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from forewarn.cli import main as cli
 from forewarn.cli import recover as command
-from forewarn.runner import recoveries
-from forewarn.runner.inbox import Inbox
-from forewarn.runner.journal import LifeRow
+from forewarn.runner.hooks import recovery_requests
+from forewarn.runner.journal.writer import LifeRow
+from forewarn.runner.state.inbox import Inbox
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
 
 FAILED = planned("recover", UNDRAIN, "failed", attempts=5, failures=5, reason="it ended with exit code 1")
@@ -44,7 +44,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Record
     directory = tmp_path / "state"
     directory.mkdir(mode=0o700)
     state = Recorded(directory)
-    monkeypatch.setattr(recoveries, "asker", lambda _environ: "alice")
+    monkeypatch.setattr(recovery_requests, "asker", lambda _environ: "alice")
     monkeypatch.setattr(command, "Clocks", lambda: state.clocks)
     monkeypatch.setattr(command, "_wait", lambda *_: None)  # nobody takes it
     yield state
@@ -81,7 +81,7 @@ def runner_that(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, answer: Cal
 
     def wait(directory: str, request_id: str, _clocks: object) -> None:
         answer(request_id)
-        Inbox(directory, recoveries.DIRECTORY, "request").remove(f"{request_id}.json")
+        Inbox(directory, recovery_requests.DIRECTORY, "request").remove(f"{request_id}.json")
 
     with monkeypatch.context() as patch:
         patch.setattr(command, "_wait", wait)
@@ -255,7 +255,7 @@ def test_it_waits_until_the_runner_has_taken_it(
     monkeypatch.setattr(command, "Clocks", lambda: recorded.clocks)
     life = failing(recorded)
     recorded.beat()
-    inbox = Inbox(recorded.directory, recoveries.DIRECTORY, "request")
+    inbox = Inbox(recorded.directory, recovery_requests.DIRECTORY, "request")
     recorded.journal.close()  # of this thread
 
     def take() -> None:

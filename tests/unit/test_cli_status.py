@@ -22,9 +22,9 @@ from forewarn.cli.console import Console
 from forewarn.cli.state import Page, State, duration_text, exact_text, wrap
 from forewarn.cli.status import examine, show
 from forewarn.events import Event, parse_time
-from forewarn.runner.journal import LifeRow
-from forewarn.runner.life import TRANSITIONS, Life
-from forewarn.runner.plan import Run
+from forewarn.runner.event_record import TRANSITIONS, Life
+from forewarn.runner.hooks.plan import Run
+from forewarn.runner.journal.writer import LifeRow
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.recorded_state import DRAIN, UNDRAIN, HandClocks, Recorded, Terminal, decided, planned

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from conftest import REPOSITORY
-from forewarn.runner.metrics import COUNTER, HISTOGRAM, METRICS, SUMMARY
+from forewarn.runner.telemetry.metrics import COUNTER, HISTOGRAM, METRICS, SUMMARY
 from tools.exposition import find_promtool
 
 HERE = REPOSITORY / "docs" / "observability"

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from forewarn.cli.main import main
 from forewarn.events import Event
-from forewarn.runner import hooks
-from forewarn.runner.executor import Executor, Outcome
+from forewarn.runner.hooks import commands
+from forewarn.runner.hooks.executor import Executor, Outcome
 from tools.policy_data import artifact_data, policy
 
 ARTIFACT = json.dumps(artifact_data(policy({"output": "hold"})))
@@ -81,13 +81,13 @@ def test_a_claim_without_a_test_is_found(repository: Path, cell: str, wrong: str
 
 def run(hook: Mapping[str, Any], description: str = "") -> Outcome:
     event = Event("C7-A", "Reboot", resources=("web_0",), event_status="Scheduled", description=description)
-    occasion = hooks.Occasion(
+    occasion = commands.Occasion(
         "prepare", 1, event, "web_0", False, "approve", "web-tier", "drain", "because", None, None, 60.0, 0
     )
     ended = threading.Event()
     executor = Executor(ended.set, grace_seconds=0.1)
     try:
-        executor.start("hook", hooks.command(hook, occasion, hooks.HookSettings(), 20))
+        executor.start("hook", commands.command(hook, occasion, commands.HookSettings(), 20))
         assert ended.wait(30)
         ((_, outcome),) = executor.finished()
         return outcome

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from forewarn.runner.drill import Drills
-from forewarn.runner.heartbeat import Heartbeat
-from forewarn.runner.spool import Spool
+from forewarn.runner.drills.drill import Drills
+from forewarn.runner.drills.store import Spool
+from forewarn.runner.telemetry.heartbeat import Heartbeat
 from tools.drill_bench import FakeClocks
 from tools.hook_bench import Hooks, open_files
 from tools.waiting import wait_until

@@ -17,11 +17,11 @@ from forewarn.cli import drill as command
 from forewarn.errors import InputError
 from forewarn.events import Document, Event
 from forewarn.runner.clocks import Clocks, Stamp
-from forewarn.runner.drill import Drills
-from forewarn.runner.heartbeat import Heartbeat
-from forewarn.runner.journal import Journal
-from forewarn.runner.life import Life
-from forewarn.runner.spool import Spool
+from forewarn.runner.drills.drill import Drills
+from forewarn.runner.drills.store import Spool
+from forewarn.runner.event_record import Life
+from forewarn.runner.journal.writer import Journal
+from forewarn.runner.telemetry.heartbeat import Heartbeat
 
 CLOCKS = Clocks()
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from forewarn.events import Event
 from forewarn.policy.decision import APPROVE, Verdict
-from forewarn.runner import life as states
-from forewarn.runner import notices
-from forewarn.runner.conductor import CEILING, MOST_RUNNING, Conductor
-from forewarn.runner.hooks import HookSettings
-from forewarn.runner.journal import LifeRow
-from forewarn.runner.life import Life
-from forewarn.runner.metrics import Metrics
-from forewarn.runner.notices import MOST_NOTIFYING
+from forewarn.runner import event_record as states
+from forewarn.runner.event_record import Life
+from forewarn.runner.hooks import notifications
+from forewarn.runner.hooks.commands import HookSettings
+from forewarn.runner.hooks.notifications import MOST_NOTIFYING
+from forewarn.runner.hooks.scheduler import CEILING, MOST_RUNNING, Conductor
+from forewarn.runner.journal.writer import LifeRow
+from forewarn.runner.telemetry.metrics import Metrics
 from tools.runner_profiles import hook
 from tools.runner_world import EPOCH, Hook, Lines, World, WorldExecutor, leftovers_in
 from tools.watched_journals import Kept, MemoryJournal
@@ -780,7 +780,7 @@ def test_notices_hold_up_nothing_and_are_few_at_a_time(stage: Stage) -> None:
 
 
 def test_notices_that_nobody_gets_through_do_not_fill_the_memory(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notices, "MOST_WAITING_NOTICES", 100)
+    monkeypatch.setattr(notifications, "MOST_WAITING_NOTICES", 100)
     life = stage.listed("A")
     life.notify = [hook("tell")]
     for _ in range(150):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.spec import EventSpec
-from forewarn.runner.executor import SUCCEEDED
+from forewarn.runner.hooks.executor import SUCCEEDED
 from tools.promises import Judge
 from tools.runner_world import VMS, Instance, World, leftovers_in, new_runner
 from tools.watched_journals import Kept, MemoryJournal

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner import doubts
-from forewarn.runner.journal_mark import Loss
+from forewarn.runner.journal import doubts
+from forewarn.runner.journal.mark import Loss
 from tools.journals import StillClocks, opened
 from tools.stories import Story, match
 

@@ -13,10 +13,18 @@ from pathlib import Path
 import pytest
 from forewarn.errors import InputError
 from forewarn.events import API_VERSIONS, FIELD_SINCE, Event, has_field, parse_document
-from forewarn.runner import drill
-from forewarn.runner.drill import CANCELLED, FINISHED, LONGEST_WAIT_SECONDS, MOST_RUNNING, OVERTAKEN, REFUSED, Drills
-from forewarn.runner.heartbeat import Heartbeat
-from forewarn.runner.spool import Request
+from forewarn.runner.drills import drill
+from forewarn.runner.drills.drill import (
+    CANCELLED,
+    FINISHED,
+    LONGEST_WAIT_SECONDS,
+    MOST_RUNNING,
+    OVERTAKEN,
+    REFUSED,
+    Drills,
+)
+from forewarn.runner.drills.store import Request
+from forewarn.runner.telemetry.heartbeat import Heartbeat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tools.drill_bench import REBOOT, FakeClocks, files, hand_over, only_event

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner import spool
-from forewarn.runner.drill import REFUSED, Drills
-from forewarn.runner.spool import Record
+from forewarn.runner.drills import store
+from forewarn.runner.drills.drill import REFUSED, Drills
+from forewarn.runner.drills.store import Record
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.drill_bench import (
@@ -258,7 +258,7 @@ _JSON = st.recursive(
 @given(st.binary(max_size=200) | _JSON.map(lambda value: json.dumps(value).encode()))
 def test_whatever_a_file_holds_is_read_or_refused(content: bytes) -> None:
     try:
-        record = spool._record(content)
+        record = store._record(content)
     except InputError:
         return
     assert isinstance(record, Record)
@@ -270,7 +270,7 @@ def test_whatever_one_value_is_it_is_read_or_refused(data: st.DataObject) -> Non
     part = data.draw(st.sampled_from([record, record["request"], record["forewarn"]]))
     part[data.draw(st.sampled_from(sorted(part)))] = data.draw(_JSON)
     try:
-        found = spool._record(json.dumps(record).encode())
+        found = store._record(json.dumps(record).encode())
     except InputError:
         return
-    assert spool.check(found.request) == found.request
+    assert store.check(found.request) == found.request

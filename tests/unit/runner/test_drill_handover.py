@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner import drill, spool
 from forewarn.runner.clocks import Stamp
-from forewarn.runner.drill import Drills
-from forewarn.runner.heartbeat import LONGEST_SILENCE_SECONDS
-from forewarn.runner.spool import Record, Spool
+from forewarn.runner.drills import drill, store
+from forewarn.runner.drills.drill import Drills
+from forewarn.runner.drills.store import Record, Spool
+from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS
 from tools.drill_bench import REBOOT, FakeClocks, changed, fail_to_write, files, hand_over, record_of
 
 
@@ -112,7 +112,7 @@ def test_what_root_hands_over_the_user_of_the_runner_can_read(
 
 
 def test_ids_are_new_each_time() -> None:
-    ids = {spool.new_id() for _ in range(1000)}
+    ids = {store.new_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert all(len(one) == 18 for one in ids)
 

@@ -14,11 +14,11 @@ import pytest
 from forewarn.cli import main as cli
 from forewarn.errors import InputError
 from forewarn.events import Event
-from forewarn.runner import dryrun
-from forewarn.runner.life import Life
-from forewarn.runner.log import Log
-from forewarn.runner.nojournal import NoJournal
-from forewarn.runner.pretence import Pretence
+from forewarn.runner.event_record import Life
+from forewarn.runner.hooks.dry_run import Pretence
+from forewarn.runner.journal.null import NoJournal
+from forewarn.runner.state import dry_runs
+from forewarn.runner.telemetry.log import Log
 from tools.recorded_state import DRAIN, UNDRAIN, HandClocks, Recorded, decided, planned
 
 
@@ -81,32 +81,32 @@ def test_without_a_not_before_it_is_due_at_once() -> None:
 
 
 def test_a_directory_is_marked_once_and_for_good(tmp_path: Path) -> None:
-    assert not dryrun.is_marked(str(tmp_path))
+    assert not dry_runs.is_marked(str(tmp_path))
     for _ in range(2):
-        dryrun.claim(str(tmp_path), dry_run=True)
+        dry_runs.claim(str(tmp_path), dry_run=True)
         assert (tmp_path / "mode").read_text() == "dry-run\n"
         assert (tmp_path / "mode").stat().st_mode & 0o777 == 0o600
     with pytest.raises(InputError, match="is that of a dry run: what is kept there was never done"):
-        dryrun.claim(str(tmp_path), dry_run=False)
+        dry_runs.claim(str(tmp_path), dry_run=False)
 
 
 @pytest.mark.parametrize("kept", ["journal.db", "heartbeat"])
 def test_what_a_live_runner_has_kept_is_not_marked(tmp_path: Path, kept: str) -> None:
     (tmp_path / kept).touch()
-    dryrun.claim(str(tmp_path), dry_run=False)
+    dry_runs.claim(str(tmp_path), dry_run=False)
     with pytest.raises(InputError, match="is that of a live runner"):
-        dryrun.claim(str(tmp_path), dry_run=True)
-    assert not dryrun.is_marked(str(tmp_path))
+        dry_runs.claim(str(tmp_path), dry_run=True)
+    assert not dry_runs.is_marked(str(tmp_path))
 
 
 def test_one_that_cannot_be_marked_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be marked as that of a dry run"):
-        dryrun.claim(str(tmp_path / "missing"), dry_run=True)
+        dry_runs.claim(str(tmp_path / "missing"), dry_run=True)
 
 
 def test_a_link_in_the_place_of_the_mark_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "mode").symlink_to(tmp_path / "elsewhere")
-    dryrun.claim(str(tmp_path), dry_run=True)
+    dry_runs.claim(str(tmp_path), dry_run=True)
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -118,7 +118,7 @@ def both(tmp_path: Path) -> tuple[Recorded, Recorded]:
     """Return the state of a live runner and of its dry run."""
     live, dry = tmp_path / "live", tmp_path / "live" / "dry-run"
     dry.mkdir(parents=True)
-    dryrun.claim(str(dry), dry_run=True)
+    dry_runs.claim(str(dry), dry_run=True)
     return Recorded(live), Recorded(dry)
 
 

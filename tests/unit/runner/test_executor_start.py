@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.runner import executor as executor_module
-from forewarn.runner import processes
-from forewarn.runner.processes import KEPT_BYTES
+from forewarn.runner.hooks import executor as executor_module
+from forewarn.runner.hooks import process
+from forewarn.runner.hooks.process import KEPT_BYTES
 from tools.hook_bench import Hooks, open_files, wait_for
 
 
@@ -45,7 +45,7 @@ def test_a_hook_is_not_protected_from_the_oom_killer_as_the_runner_is(hooks: Hoo
 def test_what_the_administrator_set_otherwise_is_inherited(
     hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, child: str | None
 ) -> None:
-    monkeypatch.setattr(processes, "_OOM_SCORE", str(tmp_path / "{}"))
+    monkeypatch.setattr(process, "_OOM_SCORE", str(tmp_path / "{}"))
     (tmp_path / "self").write_text(f"{own}\n")
     started = hooks.shell(1, "exit 0")
     hooks.wait(1)
@@ -215,7 +215,7 @@ def test_text_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(
         "import threading\n"
-        "from forewarn.runner.executor import Executor\nfrom forewarn.runner.hooks import Command\n"
+        "from forewarn.runner.hooks.executor import Executor\nfrom forewarn.runner.hooks.commands import Command\n"
         "done = threading.Event()\nexecutor = Executor(done.set)\n"
         "argv = ('/bin/sh', '-c', 'printf \"%s %s\" \"$1\" \"$A\"', 'sh', 'ä€')\n"
         "executor.start(1, Command(argv, {'A': '\\U0001f600'}, b'', 10.0))\ndone.wait(10)\n"
@@ -229,8 +229,8 @@ def test_text_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
 
 def test_nothing_is_imported_before_the_first_hook(package: Path) -> None:
     program = (
-        f"import sys; sys.path.insert(0, {str(package.parent)!r}); import forewarn.runner.executor; "
-        "print([name for name in ('subprocess', 'threading', 'pathlib', 'ssl') if name in sys.modules])"
+        f"import sys; sys.path.insert(0, {str(package.parent)!r}); import forewarn.runner.hooks.executor; "
+        "print([name for name in ('subprocess', 'threading', 'ssl') if name in sys.modules])"
     )
     command = [sys.executable, "-I", "-S", "-c", program]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

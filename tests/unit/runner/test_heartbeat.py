@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner import heartbeat
 from forewarn.runner.clocks import Clocks, Stamp
-from forewarn.runner.heartbeat import LONGEST_SILENCE_SECONDS, SIZE, Beat, Heartbeat
+from forewarn.runner.telemetry import heartbeat
+from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS, SIZE, Beat, Heartbeat
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.journals import StillClocks

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from forewarn.events import Vm, parse_document
-from forewarn.runner.hooks import Command
+from forewarn.runner.hooks.commands import Command
 from tools.runner_world import VMS, World
 from tools.stories import Story, hook, match
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from forewarn.errors import InputError
 from forewarn.events import Event
-from forewarn.runner import hooks
-from forewarn.runner.hooks import Command, HookError, HookSettings, Occasion, command, describe, kind
+from forewarn.runner.hooks import commands
+from forewarn.runner.hooks.commands import Command, HookError, HookSettings, Occasion, command, describe, kind
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -182,7 +182,7 @@ def test_a_program_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     (second / "drain").mkdir()  # not a file
     (third / "drain").write_text("")
     (third / "drain").chmod(0o755)
-    monkeypatch.setattr(hooks, "PATH", f"{tmp_path}/none:{first}:{second}:{third}")
+    monkeypatch.setattr(commands, "PATH", f"{tmp_path}/none:{first}:{second}:{third}")
     assert made({"run": ["drain", "x"]}).argv == (f"{third}/drain", "x")
 
 
@@ -220,7 +220,7 @@ def test_the_program_that_will_run_is_the_one_that_is_checked(
     for name in ("true", "systemctl"):
         (tmp_path / name).write_text("")
         (tmp_path / name).chmod(0o755)
-    monkeypatch.setattr(hooks, "PATH", str(tmp_path))
+    monkeypatch.setattr(commands, "PATH", str(tmp_path))
     seen: list[str] = []
     result = command(hook, OCCASION, SETTINGS, 5.0, check_program=seen.append)
     assert seen == [result.argv[0]]
@@ -239,11 +239,11 @@ def test_a_unit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     systemctl = tmp_path / "systemctl"
     systemctl.write_text("")
     systemctl.chmod(0o755)
-    monkeypatch.setattr(hooks, "PATH", str(tmp_path))
+    monkeypatch.setattr(commands, "PATH", str(tmp_path))
     result = made({"unit": "haproxy.service", "action": "stop"})
     assert result.argv == (str(systemctl), "--no-ask-password", "stop", "--", "haproxy.service")
     assert result.environment["FOREWARN_EVENT_TYPE"] == "Reboot"
-    monkeypatch.setattr(hooks, "PATH", str(tmp_path / "none"))
+    monkeypatch.setattr(commands, "PATH", str(tmp_path / "none"))
     assert "there is no program systemctl" in refusal({"unit": "haproxy.service", "action": "stop"})
 
 

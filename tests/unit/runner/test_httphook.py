@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from forewarn import __version__
-from forewarn.runner import httphook
+from forewarn.runner.hooks import webhook
 from tools.scripted_imds import ScriptedServer, raw, status
 from tools.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, make_certificate, server_context
 
@@ -43,8 +43,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Count time by pauses alone. Every attempt has two real seconds at the least: a busy machine is no failure."""
     clock = Clock()
-    monkeypatch.setattr(httphook, "time", clock)
-    monkeypatch.setattr(httphook, "_LEAST_SECONDS", 2.0)
+    monkeypatch.setattr(webhook, "time", clock)
+    monkeypatch.setattr(webhook, "_LEAST_SECONDS", 2.0)
     return clock
 
 
@@ -71,7 +71,7 @@ def send(url: str, **settings: Any) -> tuple[int, str]:
     defaults = {"shown": "URL", "timeout_seconds": 5.0, "proxy": None, "ca_file": None, "bearer_file": None}
     line = json.dumps({"url": url, **defaults, **{name: _plain(value) for name, value in settings.items()}})
     target = io.StringIO()
-    code = httphook.main(io.BytesIO(line.encode() + b"\n" + BODY), target)
+    code = webhook.main(io.BytesIO(line.encode() + b"\n" + BODY), target)
     return code, target.getvalue()
 
 
@@ -177,10 +177,10 @@ def test_a_wait_that_is_longer_than_the_time(wait: str, again: bool) -> None:
 
 
 def test_a_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(httphook, "_ATTEMPT_SECONDS", 2.0)
+    monkeypatch.setattr(webhook, "_ATTEMPT_SECONDS", 2.0)
     with Webhook(HANG, Answer(200)) as server:
         assert send(server.url) == (0, "URL: answered 200 (2 tries)\n")
-    monkeypatch.setattr(httphook, "_ATTEMPT_SECONDS", 0.2)
+    monkeypatch.setattr(webhook, "_ATTEMPT_SECONDS", 0.2)
     with Webhook(HANG) as server:
         code, text = send(server.url)
     assert code == 1
@@ -205,7 +205,7 @@ def test_nobody_there() -> None:
 
 @pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 abc\r\n\r\n", b"\0\0\0\r\n\r\n"])
 def test_what_is_no_http(monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
-    monkeypatch.setattr(httphook, "_LEAST_SECONDS", 60.0)  # it is asked once
+    monkeypatch.setattr(webhook, "_LEAST_SECONDS", 60.0)  # it is asked once
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -271,7 +271,7 @@ def test_a_server_without_tls(certificate: Path) -> None:
 
 
 def test_what_is_asked_of_tls() -> None:
-    context = httphook._tls_context(None)
+    context = webhook._tls_context(None)
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 from forewarn.runner.clocks import Clocks, Stamp
-from forewarn.runner.heartbeat import Beat
 from forewarn.runner.impact import THRESHOLD_SECONDS, Pauses, downtime
+from forewarn.runner.telemetry.heartbeat import Beat
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from forewarn.runner.clocks import Stamp
-from forewarn.runner.journal import Journal, LifeRow
-from forewarn.runner.journal_reader import JournalEntry, JournalReader
-from forewarn.runner.journal_schema import APPLICATION_ID, OPEN_LIVES, DamageError, dump, load
+from forewarn.runner.journal.reader import JournalEntry, JournalReader
+from forewarn.runner.journal.schema import APPLICATION_ID, OPEN_LIVES, DamageError, dump, load
+from forewarn.runner.journal.writer import Journal, LifeRow
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.journals import StillClocks, commit, entries, kinds, life, opened

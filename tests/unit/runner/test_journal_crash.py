@@ -14,16 +14,16 @@ import time
 from pathlib import Path
 
 import pytest
-from forewarn.runner import journal_schema
-from forewarn.runner.journal import Journal
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal import schema
+from forewarn.runner.journal.reader import JournalReader
+from forewarn.runner.journal.writer import Journal
 from tools.journals import StillClocks, commit, entries, life, opened
 
 # Counts up from the life's number, and says each number once it is promised.
 _WRITER = """
 import os, sys
 from tools.journals import StillClocks, life
-from forewarn.runner.journal import Journal
+from forewarn.runner.journal.writer import Journal
 
 journal = Journal(sys.argv[1], StillClocks())
 lives = journal.open()
@@ -159,7 +159,7 @@ def test_the_writer_waits_for_no_reader(tmp_path: Path, monkeypatch: pytest.Monk
     """A transaction of a reader, however long, stops neither a commit nor a clean-up."""
     import sqlite3
 
-    monkeypatch.setattr(journal_schema, "BUSY_SECONDS", 30.0)  # how long a connection waits for a lock
+    monkeypatch.setattr(schema, "BUSY_SECONDS", 30.0)  # how long a connection waits for a lock
     clocks = StillClocks()
     journal = opened(tmp_path, clocks, max_bytes=1)
     for number in range(300):

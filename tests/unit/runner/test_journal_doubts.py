@@ -11,9 +11,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from forewarn.runner.doubts import DIRECTORY, read
-from forewarn.runner.journal import RETRY_SECONDS, Journal
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal.doubts import DIRECTORY, read
+from forewarn.runner.journal.reader import JournalReader
+from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from tools.journals import StillClocks, commit, entries, kinds, life, opened
 
 FILES = ("journal.db", "journal.db-wal", "journal.mark")

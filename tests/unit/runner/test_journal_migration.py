@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner import journal_schema
-from forewarn.runner.journal import RETRY_SECONDS, Journal
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal import schema
+from forewarn.runner.journal.reader import JournalReader
+from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from tools.journals import StillClocks, commit, entries, kinds, life, opened
 
 NEXT = (
@@ -39,7 +39,7 @@ def older(tmp_path: Path) -> Path:
 
 
 def add(monkeypatch: pytest.MonkeyPatch, *statements: str) -> None:
-    monkeypatch.setattr(journal_schema, "MIGRATIONS", (*journal_schema.MIGRATIONS, statements))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, statements))
 
 
 def version_and_columns(directory: Path) -> tuple[int, set[str]]:
@@ -52,7 +52,7 @@ def version_and_columns(directory: Path) -> tuple[int, set[str]]:
 
 def test_the_format_is_the_number_of_migrations(older: Path) -> None:
     version, columns = version_and_columns(older)
-    assert version == len(journal_schema.MIGRATIONS) == 2
+    assert version == len(schema.MIGRATIONS) == 2
     assert columns == COLUMNS
 
 
@@ -95,7 +95,7 @@ def test_a_crash_in_the_middle_leaves_the_older_file(older: Path, monkeypatch: p
     child = os.fork()
     if not child:  # nothing of it returns: it ends by its own hand, or with a number that the test does not expect
         try:
-            journal_schema.MIGRATIONS = (*journal_schema.MIGRATIONS, _Killing(NEXT))
+            schema.MIGRATIONS = (*schema.MIGRATIONS, _Killing(NEXT))
             Journal(str(older), StillClocks()).open()
         finally:
             os._exit(77)

@@ -16,11 +16,11 @@ _PROGRAM = """
 import json, os, sqlite3, sys
 sys.path.insert(0, sys.argv[1])
 from forewarn.runner.clocks import Clocks
-from forewarn.runner import journal as module, journal_schema
-from forewarn.runner.journal import Journal, LifeRow
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal import schema, writer as module
+from forewarn.runner.journal.writer import Journal, LifeRow
+from forewarn.runner.journal.reader import JournalReader
 
-journal_schema.BUSY_SECONDS = 0.05
+schema.BUSY_SECONDS = 0.05
 class Later(Clocks):
     passed = 0.0
     def monotonic(self):

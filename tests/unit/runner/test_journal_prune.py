@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from forewarn.runner.journal import PRUNE_SECONDS
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal.reader import JournalReader
+from forewarn.runner.journal.writer import PRUNE_SECONDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.journals import DAY, StillClocks, commit, entries, life, opened

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner.journal import LifeRow
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal.reader import JournalReader
+from forewarn.runner.journal.writer import LifeRow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.journals import StillClocks, commit, life, opened

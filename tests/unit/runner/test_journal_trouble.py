@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from forewarn.runner import journal as journal_module
-from forewarn.runner import journal_schema
-from forewarn.runner.journal import MOST_WAITING_CHARACTERS, MOST_WAITING_LIVES, RETRY_SECONDS, Journal
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal import schema
+from forewarn.runner.journal import writer as journal_module
+from forewarn.runner.journal.reader import JournalReader
+from forewarn.runner.journal.writer import MOST_WAITING_CHARACTERS, MOST_WAITING_LIVES, RETRY_SECONDS, Journal
 from tools.journals import StillClocks, commit, entries, kinds, life, opened, run_with_own_mounts
 
 
@@ -171,7 +171,7 @@ def test_nothing_is_dropped_while_all_is_well(tmp_path: Path) -> None:
 def test_a_lock_of_somebody_else_is_waited_for_briefly(
     tmp_path: Path, clocks: StillClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_schema, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(schema, "BUSY_SECONDS", 0.05)
     journal = opened(tmp_path, clocks)
     other = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -275,7 +275,7 @@ def test_a_file_that_cannot_grow(tmp_path: Path, clocks: StillClocks, monkeypatc
     most = 40
 
     def connect(path: str) -> sqlite3.Connection:
-        connection = journal_schema.connect(path)
+        connection = schema.connect(path)
         connection.execute(f"PRAGMA max_page_count = {most}").fetchall()
         return connection
 
@@ -306,8 +306,8 @@ def test_a_file_that_cannot_grow(tmp_path: Path, clocks: StillClocks, monkeypatc
 _FULL_DISK = """
 import json, os, pathlib, subprocess, sys
 from tools.journals import StillClocks, entries, life
-from forewarn.runner.journal import Journal
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal.writer import Journal
+from forewarn.runner.journal.reader import JournalReader
 
 directory = sys.argv[1]
 clocks = StillClocks()
@@ -389,8 +389,8 @@ def test_a_full_disk(tmp_path: Path, package: Path) -> None:
 _READ_ONLY_DISK = """
 import json, os, signal, subprocess, sys
 from tools.journals import StillClocks, life
-from forewarn.runner.journal import Journal
-from forewarn.runner.journal_reader import JournalReader
+from forewarn.runner.journal.writer import Journal
+from forewarn.runner.journal.reader import JournalReader
 
 directory, killed = sys.argv[1], KILLED
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", directory], check=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner.journald import FORMATS, JournalLog, open_log
-from forewarn.runner.log import text_line
+from forewarn.runner.telemetry.journald import FORMATS, JournalLog, open_log
+from forewarn.runner.telemetry.log import text_line
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -203,7 +203,7 @@ def test_what_goes_neither_way_is_counted(tmp_path: Path, fault: OSError) -> Non
 def test_a_journal_that_does_not_read_costs_one_wait_and_the_lines(
     journald: Journald, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("forewarn.runner.journald.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("forewarn.runner.telemetry.journald.PATIENCE_SECONDS", 0.05)
     stream = io.StringIO()
     log = JournalLog(stream, journald.path)
     started = time.monotonic()

@@ -17,10 +17,10 @@ from forewarn.events import Event
 from forewarn.policy.decision import APPROVE as APPROVED_BY_POLICY
 from forewarn.policy.decision import HOLD as HELD_BY_POLICY
 from forewarn.policy.decision import Verdict
-from forewarn.runner import life as states
+from forewarn.runner import event_record as states
 from forewarn.runner.clocks import Stamp
-from forewarn.runner.journal import LifeRow
-from forewarn.runner.life import LISTED, OPEN, TRANSITIONS, Life
+from forewarn.runner.event_record import LISTED, OPEN, TRANSITIONS, Life
+from forewarn.runner.journal.writer import LifeRow
 from hypothesis import given
 from hypothesis import strategies as st
 

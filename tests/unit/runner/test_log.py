@@ -14,7 +14,7 @@ from typing import Any
 
 import forewarn
 import pytest
-from forewarn.runner.log import Log
+from forewarn.runner.telemetry.log import Log
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,7 +105,7 @@ def test_half_a_line_of_the_log_does_not_spoil_the_next(tmp_path: Path) -> None:
     """A disk that is full takes the beginning of a line; docs/operations.md: one line each."""
     program = """
 import resource, signal, sys, time
-from forewarn.runner.log import Log
+from forewarn.runner.telemetry.log import Log
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 log = Log(sys.stdout, "json")
 log.detach()

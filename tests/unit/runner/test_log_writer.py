@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from forewarn.runner.journald import JournalLog
-from forewarn.runner.log import Log
-from forewarn.runner.log_writer import LIMIT_BYTES, LogWriter
+from forewarn.runner.telemetry.journald import JournalLog
+from forewarn.runner.telemetry.log import Log
+from forewarn.runner.telemetry.log_writer import LIMIT_BYTES, LogWriter
 from tools.waiting import wait_until
 
 

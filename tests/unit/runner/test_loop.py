@@ -22,11 +22,11 @@ from forewarn.imds.limiter import READ_RESERVE, Limiter
 from forewarn.policy.approval import witness_delay
 from forewarn.policy.decision import APPROVE, HOLD, Decision, Facts
 from forewarn.runner.assembly import Equipment, assemble
-from forewarn.runner.docket import Mode
-from forewarn.runner.log import Log
 from forewarn.runner.loop import Runner
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity, identity_client
+from forewarn.runner.reconciler import Mode
 from forewarn.runner.requester import Requester
+from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import EMPTY_SECONDS, LONGEST_GAP_SECONDS, REPEAT_SECONDS
 from tools.scripted_clocks import ScriptedClocks
 

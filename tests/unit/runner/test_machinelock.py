@@ -18,14 +18,14 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.errors import InputError
 from forewarn.imds.endpoint import parse_endpoint
-from forewarn.runner.machinelock import MachineLock
+from forewarn.runner.state.machine_lock import MachineLock
 from tools.runner_process import Process
 
 STRANGER = 54321
 HOLDER = """
 import os, sys
 from forewarn.imds.endpoint import parse_endpoint
-from forewarn.runner.machinelock import MachineLock
+from forewarn.runner.state.machine_lock import MachineLock
 if sys.argv[2]:
     os.setuid(int(sys.argv[2]))
 lock = MachineLock(parse_endpoint(sys.argv[1]), None)

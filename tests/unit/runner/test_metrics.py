@@ -18,7 +18,16 @@ from typing import Any
 
 import pytest
 from forewarn.runner.clocks import Clocks
-from forewarn.runner.metrics import COUNTER, GAUGE, HISTOGRAM, METRICS, SUMMARY, Metrics, until, write_textfile
+from forewarn.runner.telemetry.metrics import (
+    COUNTER,
+    GAUGE,
+    HISTOGRAM,
+    METRICS,
+    SUMMARY,
+    Metrics,
+    until,
+    write_textfile,
+)
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
@@ -341,7 +350,7 @@ def test_the_checker_misses_no_help() -> None:
 # What the package does with metrics.
 def calls(package: Path) -> Iterator[tuple[str, str, ast.Call]]:
     """Yield place, method and node of each call that names one of our metrics."""
-    for path in sorted((package / "runner").glob("*.py")) + sorted((package / "cli").glob("*.py")):
+    for path in sorted((package / "runner").rglob("*.py")) + sorted((package / "cli").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
                 first = node.args[0]

@@ -13,9 +13,9 @@ from contextlib import closing
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner import metrics_http
-from forewarn.runner.metrics import CONTENT_TYPE, Metrics
-from forewarn.runner.metrics_http import MetricsServer
+from forewarn.runner.telemetry import metrics_server
+from forewarn.runner.telemetry.metrics import CONTENT_TYPE, Metrics
+from forewarn.runner.telemetry.metrics_server import MetricsServer
 from tools.exposition import lint, parse
 
 TIMEOUT = 20.0  # only a defect takes so long
@@ -124,7 +124,7 @@ def test_an_endless_head_is_cut_off(served: Served) -> None:
 def test_a_client_that_drips_is_cut_off_and_the_next_one_served(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_http, "PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr(metrics_server, "PATIENCE_SECONDS", 2.0)
     with served.connect() as slow:
         begun = time.monotonic()
         stop = threading.Event()
@@ -147,7 +147,7 @@ def test_a_client_that_drips_is_cut_off_and_the_next_one_served(
 
 
 def test_a_client_that_takes_no_answer_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_http, "PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr(metrics_server, "PATIENCE_SECONDS", 2.0)
     served.render = lambda: "x" * 20_000_000  # more than the system buffers
     with served.connect() as slow:
         slow.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")

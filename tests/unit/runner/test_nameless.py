@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from forewarn.emulator.spec import EventSpec
 from forewarn.events import Vm
-from forewarn.runner import heartbeat, spool
-from forewarn.runner.hooks import Command
+from forewarn.runner.drills import store
+from forewarn.runner.hooks.commands import Command
+from forewarn.runner.telemetry import heartbeat
 from tools import runner_world
 from tools.runner_world import VMS, WorldClient
 from tools.stories import Story, match, silent
@@ -218,10 +219,10 @@ def test_a_drill_that_is_over_before_the_name_is_known_is_closed(
 ) -> None:
     told = Story(tmp_path, AFTER)
     told.go(2)
-    found = spool.Spool(str(tmp_path))
+    found = store.Spool(str(tmp_path))
     found.make()
     stamp = told.instance.parts.clocks.stamp()
-    found.write("drill-0123456789ab", spool.Record(spool.Request("Reboot", 5.0, 60.0, "Platform", None), stamp))
+    found.write("drill-0123456789ab", store.Record(store.Request("Reboot", 5.0, 60.0, "Platform", None), stamp))
     told.go(10)
     assert [life.state for life in told.instance.parts.conductor.lives] == ["started"]
     told.world.kill()
@@ -267,10 +268,10 @@ def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path, monkeyp
         told.go(6)
         told.world.model.finish(event)
         told.go(3)
-        found = spool.Spool(str(tmp_path))
+        found = store.Spool(str(tmp_path))
         found.make()
         stamp = told.instance.parts.clocks.stamp()
-        found.write("drill-0123456789ab", spool.Record(spool.Request("Reboot", 5.0, 20.0, "Platform", None), stamp))
+        found.write("drill-0123456789ab", store.Record(store.Request("Reboot", 5.0, 20.0, "Platform", None), stamp))
         told.go(3)
     told.go(60)
     assert told.instance.parts.conductor.vm_name

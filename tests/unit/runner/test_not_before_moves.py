@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner.spool import Record, Request, Spool, new_id
+from forewarn.runner.drills.store import Record, Request, Spool, new_id
 from tools.runner_world import VMS
 from tools.stories import Story, hook, match
 

@@ -10,18 +10,7 @@ from typing import Any
 
 import pytest
 from forewarn.policy.decision import APPROVE, HOLD, Verdict
-from forewarn.runner.plan import (
-    FAILED,
-    LEFT,
-    PREPARE,
-    RECOVER,
-    RUNNING,
-    SKIPPED,
-    SUCCEEDED,
-    WAITING,
-    Plan,
-    Run,
-)
+from forewarn.runner.hooks.plan import FAILED, LEFT, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING, Plan, Run
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -15,8 +15,8 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner import probe
-from forewarn.runner.probe import LONGEST_HEAD, MOST_CONNECTIONS, ProbeServer
+from forewarn.runner.telemetry import probe
+from forewarn.runner.telemetry.probe import LONGEST_HEAD, MOST_CONNECTIONS, ProbeServer
 
 TIMEOUT = 20.0  # only a defect takes so long
 SOON = 1.0  # less than the patience with a client that hinders

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from forewarn.events import Event
-from forewarn.runner import life as states
-from forewarn.runner.life import Life
-from forewarn.runner.plan import Plan, Run
-from forewarn.runner.readiness import Readiness
+from forewarn.runner import event_record as states
+from forewarn.runner.event_record import Life
+from forewarn.runner.hooks.plan import Plan, Run
+from forewarn.runner.telemetry.readiness import Readiness
 from tools.recorded_state import HandClocks
 
 LEAD = 60.0

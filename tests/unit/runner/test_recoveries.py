@@ -18,19 +18,19 @@ import pytest
 from forewarn.errors import InputError
 from forewarn.events import Event
 from forewarn.policy.decision import APPROVE, Verdict
-from forewarn.runner import life as states
-from forewarn.runner import recoveries
+from forewarn.runner import event_record as states
 from forewarn.runner.clocks import Stamp
-from forewarn.runner.conductor import Conductor
-from forewarn.runner.hooks import HookSettings
-from forewarn.runner.housekeeping import Housekeeping
-from forewarn.runner.journal import Journal
-from forewarn.runner.journal_reader import JournalEntry, JournalReader
-from forewarn.runner.life import Life
-from forewarn.runner.metrics import Metrics
-from forewarn.runner.readiness import Readiness
-from forewarn.runner.recoveries import AGAIN, DEALT_WITH, Recoveries, Request, hand_over, waits
-from forewarn.runner.systemd import Notifier
+from forewarn.runner.event_record import Life
+from forewarn.runner.hooks import recovery_requests
+from forewarn.runner.hooks.commands import HookSettings
+from forewarn.runner.hooks.recovery_requests import AGAIN, DEALT_WITH, Recoveries, Request, hand_over, waits
+from forewarn.runner.hooks.scheduler import Conductor
+from forewarn.runner.journal.reader import JournalEntry, JournalReader
+from forewarn.runner.journal.writer import Journal
+from forewarn.runner.telemetry.health import Housekeeping
+from forewarn.runner.telemetry.metrics import Metrics
+from forewarn.runner.telemetry.readiness import Readiness
+from forewarn.runner.telemetry.systemd import Notifier
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.runner_profiles import hook
@@ -408,7 +408,7 @@ def refused(machine: Machine) -> str:
 
 
 def test_what_the_bad_ones_are_made_of_is_good() -> None:
-    assert recoveries._request(json.dumps(GOOD).encode()).note == "put back"
+    assert recovery_requests._request(json.dumps(GOOD).encode()).note == "put back"
 
 
 @pytest.mark.parametrize(
@@ -484,10 +484,10 @@ def test_whatever_one_value_is_it_is_read_or_refused(data: st.DataObject) -> Non
     record = dict(GOOD)
     record[data.draw(st.sampled_from(sorted(record)))] = data.draw(_JSON)
     try:
-        found = recoveries._request(json.dumps(record).encode())
+        found = recovery_requests._request(json.dumps(record).encode())
     except InputError:
         return
-    assert recoveries.check(found) == found
+    assert recovery_requests.check(found) == found
 
 
 # Who may ask, and who asked
@@ -504,9 +504,9 @@ def test_who_asked_is_the_user_and_who_became_root() -> None:
     import pwd
 
     me = pwd.getpwuid(os.getuid()).pw_name
-    assert recoveries.asker({}) == me
-    assert recoveries.asker({"SUDO_USER": "alice"}) == ("root (sudo: alice)" if os.getuid() == 0 else me)
-    assert recoveries.asker({"SUDO_USER": "two\nlines"}) == me
+    assert recovery_requests.asker({}) == me
+    assert recovery_requests.asker({"SUDO_USER": "alice"}) == ("root (sudo: alice)" if os.getuid() == 0 else me)
+    assert recovery_requests.asker({"SUDO_USER": "two\nlines"}) == me
 
 
 @pytest.mark.parametrize("error", [errno.EMFILE, errno.EIO])

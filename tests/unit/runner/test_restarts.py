@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from forewarn.events import Vm
-from forewarn.runner import journal as journals
-from forewarn.runner import spool
+from forewarn.runner.drills import store
+from forewarn.runner.journal import writer as journals
 from tools.runner_world import VMS, WorldClient
 from tools.stories import Story, hook, match, silent
 
@@ -64,11 +64,11 @@ def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_pat
     """docs/drills.md: keep --cancel at hand; what had begun to prepare is recovered."""
     told = Story(tmp_path, [("web", [HOOKED])])
     told.go(3)
-    drills = spool.Spool(str(tmp_path))
+    drills = store.Spool(str(tmp_path))
     drills.make()
     drills.write(
         "drill-0123456789ab",
-        spool.Record(spool.Request("Reboot", 600.0, 30.0, "Platform", VMS[:1]), told.instance.parts.clocks.stamp()),
+        store.Record(store.Request("Reboot", 600.0, 30.0, "Platform", VMS[:1]), told.instance.parts.clocks.stamp()),
     )
     told.go(3)
     assert told.count("start", phase="prepare") == 1

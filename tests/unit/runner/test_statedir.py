@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner.statedir import StateDirectory, default
+from forewarn.runner.state.directories import StateDirectory, default
 
 STRANGER = 54321  # a user that no machine has
 HOLDER = """
 import subprocess, sys
-from forewarn.runner.statedir import StateDirectory
+from forewarn.runner.state.directories import StateDirectory
 directory = StateDirectory(sys.argv[1])
 directory.prepare()
 directory.lock()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from forewarn.runner.systemd import MAX_STATUS_CHARACTERS, Notifier
+from forewarn.runner.telemetry.systemd import MAX_STATUS_CHARACTERS, Notifier
 from hypothesis import given
 from hypothesis import strategies as st
 

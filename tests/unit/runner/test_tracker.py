@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.spec import EventSpec
-from forewarn.runner.life import CALLED_OFF, FINISHED, UNSEEN
+from forewarn.runner.event_record import CALLED_OFF, FINISHED, UNSEEN
 from tools.runner_world import Instance, World, leftovers_in, new_runner
 from tools.watched_journals import Kept, MemoryJournal
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner.trust import check_directory, check_endpoint, check_file, check_program
+from forewarn.runner.state.trust import check_directory, check_endpoint, check_file, check_program
 from hypothesis import given
 from hypothesis import strategies as st
 

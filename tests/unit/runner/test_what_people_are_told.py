@@ -15,9 +15,9 @@ from forewarn.cli import main as cli
 from forewarn.cli import recover as recover_command
 from forewarn.cli.state import open_state
 from forewarn.cli.status import examine
-from forewarn.runner import dryrun
 from forewarn.runner.assembly import Equipment
-from forewarn.runner.docket import Mode
+from forewarn.runner.reconciler import Mode
+from forewarn.runner.state import dry_runs
 from tools import runner_world
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
 from tools.runner_world import WorldClient
@@ -106,7 +106,7 @@ def test_what_was_never_due_makes_no_difference(
     """The same policies; the event is called off before ``prepare_within``: nothing was prepared by either."""
     late = match("both", prepare=["drain"], recover=["undrain"], prepare_within_seconds=60.0)
     (tmp_path / "dry-run").mkdir(mode=0o700)
-    dryrun.claim(str(tmp_path / "dry-run"), dry_run=True)
+    dry_runs.claim(str(tmp_path / "dry-run"), dry_run=True)
     for directory, mode in ((tmp_path, Mode()), (tmp_path / "dry-run", Mode(dry_run=True))):
         monkeypatch.setattr(runner_world, "Equipment", partial(Equipment, mode=mode))
         told = Story(directory, [("web", [late])])
@@ -123,7 +123,7 @@ def test_what_was_never_due_makes_no_difference(
 
 
 def dry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **values: Any) -> Story:
-    dryrun.claim(str(tmp_path), dry_run=True)
+    dry_runs.claim(str(tmp_path), dry_run=True)
     monkeypatch.setattr(runner_world, "Equipment", partial(Equipment, mode=Mode(dry_run=True)))
     return Story(tmp_path, [("web", [match("both", **{"prepare": ["drain"], "recover": ["undrain"], **values})])])
 

@@ -13,10 +13,10 @@ from typing import Any
 from ..errors import InputError
 from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE
 from ..policy.timevalues import SECOND, parse_duration
-from ..runner import drill
 from ..runner.clocks import Clocks
-from ..runner.life import LISTED, RECOVERING
-from ..runner.spool import Request, check
+from ..runner.drills import drill
+from ..runner.drills.store import Request, check
+from ..runner.event_record import LISTED, RECOVERING
 from .console import Console, one_line
 from .state import State, add_state_argument, command_text, duration_text, list_of, object_of, open_state, text_of
 

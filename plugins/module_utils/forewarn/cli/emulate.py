@@ -26,7 +26,7 @@ from ..emulator.server import EmulatorServer, check_loopback
 from ..emulator.spec import VmSpec
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
-from ..runner.log_writer import Forms, LogWriter, write_all
+from ..runner.telemetry.log_writer import Forms, LogWriter, write_all
 from .console import Console
 
 _DEFAULT_LISTEN = "127.0.0.1:8254"

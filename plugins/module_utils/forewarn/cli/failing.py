@@ -9,16 +9,16 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..runner import plan as plans
 from ..runner.clocks import Clocks
-from ..runner.life import RECOVERING
-from ..runner.plan import Plan, Run
-from ..runner.recoveries import ANSWERS, unfinished
+from ..runner.event_record import RECOVERING
+from ..runner.hooks import plan as plans
+from ..runner.hooks.plan import Plan, Run
+from ..runner.hooks.recovery_requests import ANSWERS, unfinished
 from .state import Page, duration_text, hook_text, iso, number_of, object_of, of_event, text_of
 
 if TYPE_CHECKING:
-    from ..runner.journal_reader import JournalEntry, JournalReader
-    from ..runner.journal_schema import LifeRow
+    from ..runner.journal.reader import JournalEntry, JournalReader
+    from ..runner.journal.schema import LifeRow
 
 _ENTRIES = 100  # the newest: what ended last is among them
 

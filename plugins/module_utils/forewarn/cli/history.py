@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InputError
 from ..events import parse_time
-from ..runner import dryrun
 from ..runner.clocks import Clocks, Stamp
-from ..runner.journal_reader import JournalReader
+from ..runner.journal.reader import JournalReader
+from ..runner.state import dry_runs
 from . import history_compare
 from .console import Console
 from .state import (
@@ -40,8 +40,8 @@ from .timeline import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, tell
 from .waiting import failure
 
 if TYPE_CHECKING:
-    from ..runner.journal_reader import JournalEntry
-    from ..runner.journal_schema import LifeRow
+    from ..runner.journal.reader import JournalEntry
+    from ..runner.journal.schema import LifeRow
 
 DEFAULT_SECONDS = 7 * 86400.0
 RUNS = ("runner-started", "runner-stopped")
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the history."""
     directory = state_directory(args.state, args.dry_run)
     journal = JournalReader(directory)
-    dry_run = dryrun.is_marked(directory)
+    dry_run = dry_runs.is_marked(directory)
     since = None
     if args.since is not None or args.event is None:
         since = (args.since or Span(DEFAULT_SECONDS, None)).start(Clocks().wall())

@@ -16,12 +16,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..runner import dryrun
-from ..runner.journal_reader import JournalReader
+from ..runner.journal.reader import JournalReader
+from ..runner.state import dry_runs
 from .state import Page, hook_text, list_of, object_of, plan_of, reason_of, stamp_of, state_directory, text_of
 
 if TYPE_CHECKING:
-    from ..runner.journal_schema import LifeRow
+    from ..runner.journal.schema import LifeRow
 
 SAME, DIFFERENT, ONE_ALONE = "same", "different", "one-alone"
 _KINDS = ("decision", "approved", "would-run", "would-approve")
@@ -83,13 +83,13 @@ def show(page: Page, rows: list[dict[str, Any]]) -> None:
 
 
 def _counterpart(directory: str) -> str:
-    if dryrun.is_marked(directory):
+    if dry_runs.is_marked(directory):
         return os.path.dirname(os.path.abspath(directory))  # noqa: PTH100, PTH120 - importing pathlib takes long
-    return dryrun.directory_beside(directory)
+    return dry_runs.directory_beside(directory)
 
 
 def _sides(*directories: str) -> list[Side]:
-    marked = [dryrun.is_marked(directory) for directory in directories]
+    marked = [dry_runs.is_marked(directory) for directory in directories]
     names = ["dry run" if mark else "live" for mark in marked] if len(set(marked)) == 2 else list(directories)
     return [
         Side(name, directory, mark, JournalReader(directory))

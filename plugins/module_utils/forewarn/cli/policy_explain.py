@@ -21,7 +21,7 @@ from ..policy.approval import Standing, standing
 from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.timevalues import SECOND
-from ..runner.hooks import describe
+from ..runner.hooks.commands import describe
 from .console import Console
 from .policy_common import add_api_version, add_facts, given_params, given_vm, write_json
 

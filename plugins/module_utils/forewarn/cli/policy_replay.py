@@ -24,10 +24,10 @@ from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Vm
 from ..policy.engine import PolicySet
-from ..runner import heartbeat
 from ..runner.clocks import Clocks
-from ..runner.journal_reader import JournalReader
-from ..runner.journal_schema import FILE_NAME
+from ..runner.journal.reader import JournalReader
+from ..runner.journal.schema import FILE_NAME
+from ..runner.telemetry import heartbeat
 from .console import Console
 from .history import since_argument
 from .policy_common import add_facts, add_policy_arguments, given_params, given_vm, plural

@@ -13,10 +13,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..runner import heartbeat, recoveries
-from ..runner import plan as plans
 from ..runner.clocks import Clocks
-from ..runner.recoveries import AGAIN, ANSWERS, DEALT_WITH, REFUSED, Request
+from ..runner.hooks import plan as plans
+from ..runner.hooks import recovery_requests
+from ..runner.hooks.recovery_requests import AGAIN, ANSWERS, DEALT_WITH, REFUSED, Request
+from ..runner.telemetry import heartbeat
 from . import failing
 from .console import Console, one_line
 from .state import (
@@ -33,8 +34,8 @@ from .state import (
 )
 
 if TYPE_CHECKING:
-    from ..runner.journal_reader import JournalEntry, JournalReader
-    from ..runner.journal_schema import LifeRow
+    from ..runner.journal.reader import JournalEntry, JournalReader
+    from ..runner.journal.schema import LifeRow
 
 # For how long a runner that works is waited for. It looks once an interval, which is a second as a rule.
 PATIENCE_SECONDS = 5.0
@@ -90,8 +91,8 @@ def run(args: argparse.Namespace) -> int:
     asked = []
     for life in lives:
         event_id = text_of(object_of(life.data, "event"), "EventId") or life.key
-        request = Request(life.id, event_id, action, note, recoveries.asker(os.environ), clocks.stamp())
-        asked.append((life, recoveries.hand_over(state.directory, request)))
+        request = Request(life.id, event_id, action, note, recovery_requests.asker(os.environ), clocks.stamp())
+        asked.append((life, recovery_requests.hand_over(state.directory, request)))
     codes = []
     for life, request_id in asked if not args.json else asked[-1:]:
         answer = None
@@ -142,8 +143,8 @@ def _find(journal: JournalReader, prefix: str) -> list[LifeRow]:
 
 def _wait(directory: str, request_id: str, clocks: Clocks) -> None:
     end = clocks.monotonic() + PATIENCE_SECONDS
-    while recoveries.waits(directory, request_id) and clocks.monotonic() < end:
-        time.sleep(_PAUSE_SECONDS)  # for another process: it answers with a file
+    while recovery_requests.waits(directory, request_id) and clocks.monotonic() < end:
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _answer(journal: JournalReader, life: LifeRow, request_id: str) -> JournalEntry | None:

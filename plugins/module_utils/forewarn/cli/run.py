@@ -16,7 +16,7 @@ from ..events import LATEST_API_VERSION
 from ..imds import azure
 from ..imds.client import Client
 from ..imds.endpoint import parse_endpoint, resolve
-from ..runner import dryrun, machinelock, statedir, trust
+from ..runner.state import directories, dry_runs, machine_lock, trust
 from .run_setup import LOG_FORMATS, PROBE_LEAD_SECONDS, checked_interval, read
 from .service import add_endpoint_argument, refuse_elsewhere, seconds
 
@@ -112,14 +112,14 @@ def run(args: argparse.Namespace) -> int:
     doubt = azure.doubt(args.endpoint, endpoint, os.environ)
     directory = _state(args)
     lock = None
-    machine = machinelock.MachineLock(parse_endpoint(endpoint), args.vm_name)
+    machine = machine_lock.MachineLock(parse_endpoint(endpoint), args.vm_name)
     if directory is not None:
-        lock = statedir.StateDirectory(directory)
+        lock = directories.StateDirectory(directory)
         lock.prepare()
         lock.lock()
     try:
         if directory is not None:
-            dryrun.claim(directory, bool(args.dry_run))
+            dry_runs.claim(directory, bool(args.dry_run))
         if not (args.once or args.dry_run):  # these run no hooks
             machine.lock()
             for text in machine.others:
@@ -151,8 +151,8 @@ def _state(args: argparse.Namespace) -> str | None:
         return os.path.abspath(named)  # noqa: PTH100 - importing pathlib takes a tenth of the start
     if args.once:  # it does nothing that would have to be undone
         return None
-    live = statedir.default(os.environ, os.getuid() if hasattr(os, "getuid") else None)
-    return dryrun.directory_beside(live) if args.dry_run else live
+    live = directories.default(os.environ, os.getuid() if hasattr(os, "getuid") else None)
+    return dry_runs.directory_beside(live) if args.dry_run else live
 
 
 def _interval(text: str) -> float:

@@ -17,26 +17,27 @@ from ..errors import InputError
 from ..imds import azure
 from ..imds.client import Client
 from ..policy.engine import PolicySet
-from ..runner import hooks, statedir
 from ..runner.assembly import Equipment, assemble
 from ..runner.clocks import Clocks, Stamp
-from ..runner.docket import Mode
-from ..runner.heartbeat import Beat
-from ..runner.heartbeat import read as read_heartbeat
-from ..runner.heartbeat import vm_name as earlier_vm_name
+from ..runner.hooks import commands
 from ..runner.impact import downtime
-from ..runner.journald import open_log
-from ..runner.log import Log
 from ..runner.loop import Parts, Reloaded, Runner
-from ..runner.metrics import Metrics
-from ..runner.metrics_http import MetricsServer
 from ..runner.poller import Identity, identity_client
-from ..runner.probe import ProbeServer
-from ..runner.readiness import Readiness
+from ..runner.reconciler import Mode
 from ..runner.requester import InlineRequester, Requester, ThreadRequester
 from ..runner.shadow import Shadow
 from ..runner.signals import StopSignals
-from ..runner.systemd import Notifier
+from ..runner.state import directories
+from ..runner.telemetry.heartbeat import Beat
+from ..runner.telemetry.heartbeat import read as read_heartbeat
+from ..runner.telemetry.heartbeat import vm_name as earlier_vm_name
+from ..runner.telemetry.journald import open_log
+from ..runner.telemetry.log import Log
+from ..runner.telemetry.metrics import Metrics
+from ..runner.telemetry.metrics_server import MetricsServer
+from ..runner.telemetry.probe import ProbeServer
+from ..runner.telemetry.readiness import Readiness
+from ..runner.telemetry.systemd import Notifier
 from .run_setup import Setup
 
 # For what the log still has to write when the runner ends; a reader that stalls gets no more.
@@ -92,8 +93,8 @@ def _serve(
         requester = ThreadRequester(stop.wake, clocks.monotonic)
     client.log = lambda text: log.warning("waiting", reason=text)
     asking = identity_client(client)
-    settings = hooks.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
-    elsewhere = statedir.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None)
+    settings = commands.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
+    elsewhere = directories.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None)
     notifier = Notifier(os.environ, clocks)
     readiness = _readiness(args, beat, clocks)
     equipment = Equipment(
@@ -165,7 +166,7 @@ def _listening(parts: Parts, readiness: Readiness | None, args: argparse.Namespa
 
 def _look_at_hooks(policies: PolicySet, mode: Mode) -> list[str]:
     """Return a sentence for each program that is not there. Raises InputError for one that others may change."""
-    return [] if mode.dry_run or mode.once else hooks.missing(policies.every_hook())
+    return [] if mode.dry_run or mode.once else commands.missing(policies.every_hook())
 
 
 def _introduce(parts: Parts, setup: Setup, endpoint: str, directory: str | None) -> None:

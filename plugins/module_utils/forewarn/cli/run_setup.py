@@ -16,7 +16,7 @@ from ..events import LATEST_API_VERSION
 from ..policy.artifact import Artifact, load
 from ..policy.engine import PolicySet
 from ..policy.params import parse_text
-from ..runner import trust
+from ..runner.state import trust
 from . import run_config  # here, not where it is used: an upgrade may have replaced this package's file by then
 from .service import refuse_empty_name
 

@@ -20,14 +20,14 @@ from unicodedata import east_asian_width
 
 from ..errors import InputError
 from ..events import UNKNOWN_DURATION, parse_time
-from ..runner import hooks
 from ..runner.clocks import Clocks, Stamp
+from ..runner.hooks import commands
 from .console import Console, one_line
 
 if TYPE_CHECKING:
-    from ..runner.heartbeat import Beat
-    from ..runner.journal_reader import JournalReader
-    from ..runner.journal_schema import LifeRow
+    from ..runner.journal.reader import JournalReader
+    from ..runner.journal.schema import LifeRow
+    from ..runner.telemetry.heartbeat import Beat
 
 _SERVICE_DIRECTORY = "/var/lib/forewarn"
 _SHOWN_RESOURCES = 3
@@ -94,11 +94,12 @@ def open_state(given: str | None, dry_run: bool = False) -> State:
 
     Raises InputError if none has worked there, or it is not ours.
     """
-    from ..runner import heartbeat, statedir
-    from ..runner.journal_reader import JournalReader
+    from ..runner.journal.reader import JournalReader
+    from ..runner.state import directories
+    from ..runner.telemetry import heartbeat
 
     directory = state_directory(given, dry_run)
-    beat = heartbeat.read(directory, statedir.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None))
+    beat = heartbeat.read(directory, directories.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None))
     try:
         return State(directory, beat, JournalReader(directory))
     except InputError as error:
@@ -112,12 +113,12 @@ def state_directory(given: str | None, dry_run: bool = False) -> str:
 
     Without a name it is the live runner's, or, with ``dry_run`` and where only a dry run is at work, the dry run's.
     """
-    from ..runner import dryrun, statedir
+    from ..runner.state import directories, dry_runs
 
     uid = os.getuid() if hasattr(os, "getuid") else 0
-    directory = given or statedir.default(os.environ, uid)
+    directory = given or directories.default(os.environ, uid)
     if not given and (dry_run or _is_only_a_dry_run(directory)):
-        directory = dryrun.directory_beside(directory)
+        directory = dry_runs.directory_beside(directory)
     root = "" if uid == 0 else "as root, or "
     try:
         os.scandir(directory).close()
@@ -141,10 +142,11 @@ def state_directory(given: str | None, dry_run: bool = False) -> str:
 
 def _is_only_a_dry_run(live: str) -> bool:
     """Tell whether a dry run works, or has, beside a live runner that does not, and has left nothing to be finished."""
-    from ..runner import dryrun, heartbeat
-    from ..runner.journal_reader import JournalReader
+    from ..runner.journal.reader import JournalReader
+    from ..runner.state import dry_runs
+    from ..runner.telemetry import heartbeat
 
-    beside = heartbeat.read(dryrun.directory_beside(live))
+    beside = heartbeat.read(dry_runs.directory_beside(live))
     beat = heartbeat.read(live)
     if beside is None or beat is None:
         return beside is not None
@@ -208,7 +210,7 @@ def not_before_of(event: Mapping[str, Any]) -> float | None:
 def hook_text(run: Mapping[str, Any]) -> str:
     """Name the hook of a plan, without its secrets."""
     try:
-        return hooks.describe(object_of(run, "hook"))
+        return commands.describe(object_of(run, "hook"))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # of a kind that a newer runner knows
         return "a hook of an unknown kind"
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..events import MAX_PROBLEMS
-from ..runner import doubts, dryrun, heartbeat
 from ..runner.clocks import Clocks
+from ..runner.journal import doubts
+from ..runner.state import dry_runs
+from ..runner.telemetry import heartbeat
 from . import failing
 from .console import Console, one_line
 from .state import (
@@ -40,8 +42,8 @@ from .state import (
 from .waiting import Waiting, failure
 
 if TYPE_CHECKING:
-    from ..runner.journal_reader import JournalReader
-    from ..runner.journal_schema import LifeRow
+    from ..runner.journal.reader import JournalReader
+    from ..runner.journal.schema import LifeRow
 
 RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
 
@@ -207,7 +209,7 @@ def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
 
 def _dry_run_beside(directory: str, clocks: Clocks) -> str:
     """Say that a dry run works where the live runner does not, "" if none does: it recovers nothing for it."""
-    works = heartbeat.silence(heartbeat.read(dryrun.directory_beside(directory)), clocks) is None
+    works = heartbeat.silence(heartbeat.read(dry_runs.directory_beside(directory)), clocks) is None
     return "; a dry run is at work: forewarn status --dry-run" if works else ""
 
 

@@ -13,7 +13,7 @@ from ..policy import approval
 from .state import duration_text, exact_text, list_of, number_of, object_of, reason_of, text_of
 
 if TYPE_CHECKING:
-    from ..runner.journal_reader import JournalEntry
+    from ..runner.journal.reader import JournalEntry
 
 DECISION, DOCUMENT, DRILL = "decision", "document", "drill"
 # What concerns all events that are listed at the time.

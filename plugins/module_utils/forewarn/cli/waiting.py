@@ -15,8 +15,8 @@ from .failing import Recoveries, tried
 from .state import duration_text, hook_text, list_of, number_of, object_of, plan_of, reason_of, stamp_of, text_of
 
 if TYPE_CHECKING:
-    from ..runner.journal_reader import JournalEntry, JournalReader
-    from ..runner.journal_schema import LifeRow
+    from ..runner.journal.reader import JournalEntry, JournalReader
+    from ..runner.journal.schema import LifeRow
 
 WOULD = ("would-run", "would-approve")
 _ENTRIES = 100  # of an event, the newest: what is under way is among them

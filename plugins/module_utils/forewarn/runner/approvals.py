@@ -12,13 +12,13 @@ from typing import Any, Callable
 from ..events import Document, Event
 from ..imds.client import Client
 from ..imds.errors import Fault, LastingFault, PassingFault
-from . import life as states
+from . import event_record as states
 from .clocks import Clocks
-from .conductor import Conductor
-from .docket import Docket, Mode
-from .journal import Journal
-from .log import Logger
-from .metrics import Metrics
+from .hooks.scheduler import Conductor
+from .journal.writer import Journal
+from .reconciler import Docket, Mode
+from .telemetry.log import Logger
+from .telemetry.metrics import Metrics
 
 # With --once somebody or something waits for the end.
 ONCE_PATIENCE_SECONDS = 30.0

@@ -12,23 +12,23 @@ from typing import NamedTuple
 from ..imds.client import Client
 from .approvals import Approvals
 from .clocks import Clocks
-from .conductor import GRACE_SECONDS, Conductor
-from .docket import Docket, Mode, Policy
-from .executor import Executor
-from .heartbeat import Heartbeat
-from .hooks import HookSettings
-from .housekeeping import Housekeeping
+from .hooks.commands import HookSettings
+from .hooks.executor import Executor
+from .hooks.scheduler import GRACE_SECONDS, Conductor
 from .impact import Pauses
-from .journal import Journal
-from .log import Logger
+from .journal.null import NoJournal
+from .journal.writer import Journal
 from .loop import Parts, Stop
-from .metrics import Metrics
-from .nojournal import NoJournal
 from .observed import Observed
 from .poller import Identity
-from .readiness import Readiness
+from .reconciler import Docket, Mode, Policy
 from .requester import InlineRequester, Requester
-from .systemd import Notifier
+from .telemetry.health import Housekeeping
+from .telemetry.heartbeat import Heartbeat
+from .telemetry.log import Logger
+from .telemetry.metrics import Metrics
+from .telemetry.readiness import Readiness
+from .telemetry.systemd import Notifier
 
 
 class Equipment(NamedTuple):

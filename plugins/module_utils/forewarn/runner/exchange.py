@@ -16,10 +16,10 @@ from ..events import Document, Event
 from ..imds.errors import TIMEOUT, Fault, PassingFault
 from ..imds.limiter import READ_RESERVE, Limiter
 from .approvals import Approvals
-from .docket import Docket
-from .log import Logger
 from .poller import Identity, Poller
+from .reconciler import Docket
 from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
+from .telemetry.log import Logger
 
 # A document waits this long for the answer who this VM is, which as a rule takes some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05

@@ -10,7 +10,7 @@ these clocks too leaves no trace here, and a machine too busy to wake the runner
 from __future__ import annotations
 
 from .clocks import Clocks
-from .heartbeat import Beat
+from .telemetry.heartbeat import Beat
 
 # Wake-ups are this late on a machine that is merely busy.
 THRESHOLD_SECONDS = 0.5

@@ -18,22 +18,22 @@ from ..events import Document, Event
 from ..imds.client import Client
 from .approvals import Approvals
 from .clocks import Clocks, Stamp
-from .conductor import GRACE_SECONDS, Conductor
-from .docket import Docket, Policy
-from .drill import Drills
+from .drills.drill import Drills
+from .event_record import RECOVERING
 from .exchange import Exchange
-from .executor import Executor
-from .housekeeping import Housekeeping
+from .hooks.executor import Executor
+from .hooks.recovery_requests import Recoveries
+from .hooks.scheduler import Conductor
 from .impact import Pauses
-from .journal import Journal
-from .life import RECOVERING
-from .log import Logger
-from .metrics import Metrics
+from .journal.writer import Journal
 from .observed import Observed
 from .poller import Identity, Poller
-from .recoveries import Recoveries
+from .reconciler import Docket, Policy
 from .requester import Requester
 from .signals import Interrupted
+from .telemetry.health import Housekeeping
+from .telemetry.log import Logger
+from .telemetry.metrics import Metrics
 from .ticks import Ticks
 
 if TYPE_CHECKING:
@@ -213,9 +213,8 @@ class Runner:
         self._exchange.abandon(max(0.0, until - parts.clocks.monotonic()))
         parts.log.info("stopped", signal=self._stop.received)
         parts.journal.note("runner-stopped", None, signal=self._stop.received)
+        parts.journal.commit()
         parts.journal.close()
-        if self._adopt_late(grace_seconds=0.0):  # this stop is what found the journal
-            parts.journal.close()
 
     def run_once(self) -> None:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""
@@ -282,17 +281,14 @@ class Runner:
 
     def _take_up_late(self) -> None:
         """Take up lives that the journal could not read at the start, and can now."""
-        if self._adopt_late():
-            self._decide_again()  # they were planned by the policies of that time
-            self._rehearse()
-
-    def _adopt_late(self, grace_seconds: float = GRACE_SECONDS) -> bool:
-        """Go on with what the journal found late, leftover hooks have this long to end; return whether that was any."""
         rows, self._parts.journal.late = self._parts.journal.late, []
-        for life in self._parts.conductor.take_up(rows, grace_seconds):
+        if not rows:
+            return
+        for life in self._parts.conductor.take_up(rows):
             if life.listed:
                 (self._parts.drill_docket if life.drill else self._parts.docket).adopt(life)
-        return bool(rows)
+        self._decide_again()  # they were planned by the policies of that time
+        self._rehearse()
 
     def _process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
         parts = self._parts

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .clocks import Clocks
-from .journal import Journal
-from .life import APPROVED, CALLED_OFF, STARTED, Life
-from .log import Logger
-from .metrics import Metrics
+from .event_record import APPROVED, CALLED_OFF, STARTED, Life
+from .journal.writer import Journal
+from .telemetry.log import Logger
+from .telemetry.metrics import Metrics
 
 PAUSE, REBOOT = "pause", "reboot"
 

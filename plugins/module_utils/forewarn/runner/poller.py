@@ -12,9 +12,9 @@ from ..events import Document, Vm
 from ..imds.client import Client
 from ..imds.errors import Fault, LastingFault
 from ..imds.retry import FaultLog, RetryPolicy
-from .journal import Journal
-from .log import Logger
-from .metrics import Metrics
+from .journal.writer import Journal
+from .telemetry.log import Logger
+from .telemetry.metrics import Metrics
 
 # Polls wait for the question who this VM is, so it may not take long; it is asked again later.
 IDENTITY_TIMEOUT_SECONDS = 2.0

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ..events import Document, Event
 from ..policy.decision import ABSTAIN, APPROVE, HOLD, RECOVER_WHEN, Decision, Facts
-from . import hooks
+from .hooks import commands
 
 _VERBS = {APPROVE: "approves", HOLD: "holds"}
 _SHOWN_HOOKS = 3
@@ -152,7 +152,7 @@ def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
 def _hooks(found: Iterable[tuple[Any, ...]]) -> str:
     texts = []
     for text, *settings in found:
-        shown = hooks.describe(json.loads(text))
+        shown = commands.describe(json.loads(text))
         on_failure, parallel, within = settings or (HOLD, False, None)
         marks = [f"on_failure {on_failure}"] if on_failure != HOLD else []
         marks += ["parallel"] if parallel else []

@@ -15,7 +15,7 @@ from ..imds.retry import RetryPolicy
 from ..policy.approval import Standing
 from ..policy.decision import APPROVE, Decision
 from .clocks import Clocks, Stamp
-from .life import CALLED_OFF, FINISHED, UNSEEN, Life, as_known
+from .event_record import CALLED_OFF, FINISHED, UNSEEN, Life, as_known
 from .poller import is_due
 
 # An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;

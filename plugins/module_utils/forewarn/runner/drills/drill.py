@@ -1,0 +1,225 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Drills: synthetic events that the running service takes for a rehearsal. docs/drills.md is the operator's guide.
+
+STATE/drills/ID.json is both the request of ``forewarn drill`` and where the runner keeps how far the drill is, so a
+restart goes on with it. Nothing here knows the service: an event of a drill can be decided, not approved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+from ...errors import InputError
+from ...events import LATEST_API_VERSION, RESOURCE_TYPES, Document, Event, has_field
+from ..clocks import Clocks, Stamp
+from ..telemetry import heartbeat
+from .store import ID_PREFIX, NOTHING, Record, Request, Spool, check, new_id
+
+FINISHED, CANCELLED, OVERTAKEN, REFUSED = "finished", "cancelled", "overtaken", "refused"  # results
+
+# A request that nobody took in time is none any more: no VM may begin to drain when its runner is repaired tomorrow.
+LONGEST_WAIT_SECONDS = 300.0
+# At once; each has an event in every document that is decided.
+MOST_RUNNING = 16
+_MARK = "Drill"
+
+
+class Ended(NamedTuple):
+    """A drill that is no longer listed. ``result`` is one of this module's constants, ``reason`` a sentence."""
+
+    event_id: str
+    result: str
+    reason: str
+
+
+def is_drill(event: Event) -> bool:
+    """Tell whether an event is a drill's: it must never be sent to the service."""
+    return event.key.startswith(ID_PREFIX) or _MARK in event.extra
+
+
+def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
+    """Ask the runner that works on a state directory for a drill; return the id of its event.
+
+    Raises InputError if the request is wrong, if no runner works there, or if this user may not ask it.
+    """
+    check(request)
+    find_runner(directory, clocks)
+    event_id = new_id()
+    spool = Spool(directory)
+    spool.make()
+    spool.write(event_id, Record(request, clocks.stamp()))
+    return event_id
+
+
+def cancel(directory: str, event_id: str, clocks: Clocks) -> None:
+    """Ask the runner to end a drill. Raises InputError if there is none of this id, or as ``hand_over``."""
+    find_runner(directory, clocks)
+    Spool(directory).cancel(event_id)
+
+
+def find_runner(directory: str, clocks: Clocks) -> None:
+    """Raise InputError if no runner works on a state directory."""
+    why = heartbeat.silence(heartbeat.read(directory), clocks)
+    if why is not None:
+        raise InputError(
+            f"no runner works on {directory}: {why}.",
+            "Start it, or name the state directory of the one that works: --state DIR.",
+        )
+
+
+class _Drill:
+    """One that the runner has taken. ``started`` is the moment it starts or has started, None before that is known."""
+
+    def __init__(self, record: Record, scheduled: Stamp, resources: tuple[str, ...]) -> None:
+        self.record = record._replace(scheduled=scheduled, resources=resources)
+        self.not_before = datetime.fromtimestamp(
+            math.ceil(scheduled.wall + record.request.notice_seconds), timezone.utc
+        )
+
+    def event(self, event_id: str, api_version: str) -> Event:
+        """Return the event as an api-version would have it."""
+        request, started = self.record.request, self.record.started is not None
+        description = request.description or f"Drill: a {request.event_type} is rehearsed."
+        seconds = math.ceil(request.duration_seconds)
+        return Event(
+            event_id=event_id,
+            event_type=request.event_type,
+            resource_type=RESOURCE_TYPES[0],
+            resources=self.record.resources or (),
+            event_status="Started" if started else "Scheduled",
+            not_before=None if started else self.not_before,  # SE-16
+            description=description if has_field(api_version, "Description") else None,
+            event_source=request.source if has_field(api_version, "EventSource") else None,
+            duration_in_seconds=seconds if has_field(api_version, "DurationInSeconds") else None,
+            extra={_MARK: True},
+        )
+
+
+class Drills:
+    """The drills of one runner, in the order in which it took them. Nothing here raises.
+
+    Their document has the fields of ``api_version``, and incarnations of its own. ``directory`` is that of the state.
+    """
+
+    def __init__(self, directory: str, clocks: Clocks, api_version: str = LATEST_API_VERSION) -> None:
+        self._spool = Spool(directory)
+        self._clocks = clocks
+        self._api_version = api_version
+        self._running: dict[str, _Drill] = {}  # by id
+        self._pending: set[str] = set()  # waiting for the name of this VM
+        self._ended: list[Ended] = []
+        self._incarnation = 0
+        self._document = Document(self._incarnation, api_version=api_version)
+
+    def poll(self, vm_name: str | None, overtaken: str | None = None) -> Document | None:
+        """Return the document of the drills as they are now: once empty after the last of them, then None.
+
+        Without ``vm_name`` only drills that name their resources can begin. ``overtaken`` is a reason to end all.
+        """
+        if overtaken is None:
+            self._take(vm_name)
+        else:
+            self.overtaken(overtaken)
+        for event_id, drill in list(self._running.items()):
+            self._advance(event_id, drill)
+        events = tuple(drill.event(event_id, self._api_version) for event_id, drill in self._running.items())
+        if events != self._document.events:
+            self._incarnation += 1
+            self._document = Document(self._incarnation, events, api_version=self._api_version)
+        elif not events:
+            return None
+        return self._document
+
+    def approve(self, event_ids: Iterable[str]) -> None:
+        """Start drills, as an approval would: with the next ``poll`` they are Started."""
+        for event_id in event_ids:
+            drill = self._running.get(event_id.lower())
+            if drill is not None and drill.record.started is None:
+                self._start(event_id.lower(), drill, self._clocks.stamp())
+
+    def overtaken(self, reason: str) -> None:
+        """End all drills, and those that were to begin: something real comes first."""
+        self._take(None)
+        for event_id in [*self._running, *self._pending]:
+            self._end(event_id, OVERTAKEN, reason)
+
+    def ended(self) -> list[Ended]:
+        """Return what has ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def _take(self, vm_name: str | None) -> None:
+        """Take in what is in the spool now."""
+        names = self._spool.names()
+        if names is None:  # it cannot be read now: what runs goes on
+            return
+        if names == NOTHING and not self._running and not self._pending:  # as at nearly every poll
+            return
+        for event_id in [event_id for event_id in self._running if event_id not in names.drills]:
+            self._end(event_id, CANCELLED, "its file was removed")
+        self._pending &= names.drills
+        for event_id in sorted(names.drills - self._running.keys()):
+            if event_id not in names.cancelled:
+                self._begin(event_id, vm_name)
+        for event_id in names.cancelled:
+            if event_id in names.drills:
+                self._end(event_id, CANCELLED, "somebody cancelled it")
+            else:
+                self._spool.remove(event_id)
+        for name in names.strange:
+            self._spool.refuse(name)
+            self._ended.append(Ended(name, REFUSED, f"{name} is not the name of a drill's file"))
+
+    def _begin(self, event_id: str, vm_name: str | None) -> None:
+        try:
+            record = self._spool.read(event_id)
+            resources = record.resources or record.request.resources or ((vm_name,) if vm_name else ())
+            if record.scheduled is None:
+                waited = self._clocks.since(record.handed_over)
+                if waited > LONGEST_WAIT_SECONDS:
+                    why = "" if resources else ", since the name of this VM is not known"
+                    raise InputError(f"it could not begin for {waited:.0f} s{why}")
+                if len(self._running) >= MOST_RUNNING:
+                    raise InputError(f"{MOST_RUNNING} drills are under way already")
+                if not resources:
+                    self._pending.add(event_id)
+                    return
+            drill = _Drill(record, record.scheduled or self._clocks.stamp(), resources)
+            if record.scheduled is None:
+                self._spool.write(event_id, drill.record)
+        except (InputError, ValueError, OverflowError, OSError) as error:  # OSError: datetime's, beside the files'
+            self._pending.discard(event_id)
+            self._spool.refuse(f"{event_id}.json")
+            self._ended.append(Ended(event_id, REFUSED, str(error)))
+            return
+        self._pending.discard(event_id)
+        self._running[event_id] = drill
+
+    def _advance(self, event_id: str, drill: _Drill) -> None:
+        request, scheduled = drill.record.request, drill.record.scheduled
+        if drill.record.started is None and scheduled is not None:
+            if self._clocks.since(scheduled) < request.notice_seconds:
+                return
+            # When it was due, and not now: the runner may have been away.
+            later = request.notice_seconds
+            self._start(event_id, drill, scheduled._replace(wall=scheduled.wall + later, boot=scheduled.boot + later))
+        started = drill.record.started
+        if started is not None and self._clocks.since(started) >= request.duration_seconds:
+            self._end(event_id, FINISHED, f"it lasted {request.duration_seconds:g} s")
+
+    def _start(self, event_id: str, drill: _Drill, moment: Stamp) -> None:
+        drill.record = drill.record._replace(started=moment)
+        with suppress(InputError):  # after a restart it would be Scheduled again: a rehearsal may go on like that
+            self._spool.write(event_id, drill.record)
+
+    def _end(self, event_id: str, result: str, reason: str) -> None:
+        self._running.pop(event_id, None)
+        self._pending.discard(event_id)
+        self._spool.remove(event_id)
+        self._ended.append(Ended(event_id, result, reason))

@@ -1,0 +1,216 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of STATE/drills. ID.json is a drill: what was asked for, and how far it is. ID.cancel asks to end it.
+
+``inbox`` says how the files are kept safe.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...errors import InputError
+from ...events import EVENT_SOURCES
+from ..clocks import Stamp
+from ..state.inbox import Inbox
+
+DIRECTORY = "drills"
+ID_PREFIX = "drill-"
+# As far ahead as the service announces (predicted hardware failure), and far longer than any event lasts.
+LONGEST_SECONDS = 7 * 86400.0
+
+# Compiled when they are first needed: that takes longer than the rest of this import.
+_ID = ID_PREFIX + "[0-9a-z]{1,32}"
+_TYPE = "[A-Z][A-Za-z0-9]{0,63}"
+_RECORD, _CANCEL = ".json", ".cancel"
+_MOST_RESOURCES = 100
+_LONGEST_NAME = 255
+_LONGEST_DESCRIPTION = 1000
+_SCHEMA = {"schema": "drill", "version": 1}
+
+
+class Request(NamedTuple):
+    """A drill as it was asked for. ``resources`` None: this VM alone. ``description`` None: one of the runner's."""
+
+    event_type: str
+    notice_seconds: float
+    duration_seconds: float
+    source: str
+    resources: tuple[str, ...] | None = None
+    description: str | None = None
+
+
+class Record(NamedTuple):
+    """What is kept of a drill. ``scheduled`` and ``resources`` are None until the runner has taken it."""
+
+    request: Request
+    handed_over: Stamp
+    scheduled: Stamp | None = None
+    started: Stamp | None = None
+    resources: tuple[str, ...] | None = None
+
+
+class Names(NamedTuple):
+    """What lies in the directory: ids of drills, ids to cancel, and names of files that are neither."""
+
+    drills: frozenset[str] = frozenset()
+    cancelled: frozenset[str] = frozenset()
+    strange: tuple[str, ...] = ()
+
+
+NOTHING = Names()
+
+
+class Spool:
+    """The directory of drills below a state directory."""
+
+    def __init__(self, directory: str) -> None:
+        self._inbox = Inbox(directory, DIRECTORY, "drill")
+        self.path = self._inbox.path
+
+    def names(self) -> Names | None:
+        """Return what is there, None if that cannot be read. Never raises."""
+        listing = self._inbox.names()
+        if listing is None:
+            return None
+        if not listing:
+            return NOTHING
+        found: dict[str, list[str]] = {_RECORD: [], _CANCEL: []}
+        strange = []
+        for name in listing:
+            stem, suffix = os.path.splitext(name)  # noqa: PTH122 - importing pathlib takes a tenth of the start
+            if suffix not in found:
+                continue
+            if re.fullmatch(_ID, stem):
+                found[suffix].append(stem)
+            else:
+                strange.append(name)
+        return Names(frozenset(found[_RECORD]), frozenset(found[_CANCEL]), tuple(strange))
+
+    def make(self) -> None:
+        """Make the directory if there is none, for the runner's user if it is root who asks. Raises InputError."""
+        self._inbox.make()
+
+    def read(self, event_id: str) -> Record:
+        """Return a drill. Raises InputError if its file is none, or not safe from others."""
+        return _record(self._inbox.read(event_id + _RECORD))
+
+    def write(self, event_id: str, record: Record) -> None:
+        """Keep a drill, durably. Raises InputError."""
+        data = {"forewarn": _SCHEMA, **record._asdict(), "request": record.request._asdict()}
+        self._inbox.write(event_id + _RECORD, json.dumps(data).encode("ascii"))
+
+    def cancel(self, event_id: str) -> None:
+        """Ask the runner to end a drill. Raises InputError if there is none of this id."""
+        names = self.names()
+        if names is None or event_id not in names.drills:
+            there = ", ".join(sorted(names.drills)) if names else ""
+            known = f"There are: {there}." if there else "None is under way."
+            raise InputError(f"there is no drill {event_id}.", known)
+        self._inbox.write(event_id + _CANCEL, b"")
+
+    def remove(self, event_id: str) -> None:
+        """Remove what there is of a drill. Never raises: what cannot be removed is not seen any more."""
+        for suffix in (_RECORD, _CANCEL):
+            self._inbox.remove(event_id + suffix)
+
+    def refuse(self, name: str) -> None:
+        """Move a file aside, to be looked at. Never raises: what cannot be moved is not seen any more."""
+        self._inbox.refuse(name)
+
+
+def new_id() -> str:
+    """Return an id that no other drill has: short enough to be typed, and nothing that the service could send."""
+    return ID_PREFIX + os.urandom(6).hex()
+
+
+def check(request: Request) -> Request:
+    """Return the request if the runner may take it. Raises InputError with what is wrong about it."""
+    if not re.fullmatch(_TYPE, request.event_type):
+        raise InputError(f"type {request.event_type[:80]!r} is not a word such as Reboot.")
+    for what, seconds in (("notice", request.notice_seconds), ("duration", request.duration_seconds)):
+        if not 0 <= seconds <= LONGEST_SECONDS:
+            raise InputError(f"the {what} of {seconds:g} s is not from 0 to {LONGEST_SECONDS:g} s (7 days).")
+    if request.source not in EVENT_SOURCES:
+        raise InputError(f"source {request.source[:80]!r} is none of {', '.join(EVENT_SOURCES)}.")
+    if request.resources is not None:
+        if not 1 <= len(request.resources) <= _MOST_RESOURCES:
+            raise InputError(f"{len(request.resources)} resources are not from 1 to {_MOST_RESOURCES}.")
+        for name in request.resources:
+            if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
+                raise InputError(f"resource {name[:80]!r} is not the name of a VM.")
+    if request.description is not None and not (
+        len(request.description) <= _LONGEST_DESCRIPTION and request.description.isprintable()
+    ):
+        raise InputError(f"the description is not one line of at most {_LONGEST_DESCRIPTION} characters.")
+    return request
+
+
+def _record(content: bytes) -> Record:
+    """Return what ``Spool.write`` wrote. Raises InputError for anything else."""
+    try:
+        data = json.loads(content)
+        _exactly(data, ("forewarn", *Record._fields))
+        if data["forewarn"] != _SCHEMA:
+            raise ValueError("it is of another version of Forewarn")
+        asked = data["request"]
+        _exactly(asked, Request._fields)
+        request = Request(
+            event_type=_text(asked["event_type"]),
+            notice_seconds=_number(asked["notice_seconds"]),
+            duration_seconds=_number(asked["duration_seconds"]),
+            source=_text(asked["source"]),
+            resources=_names(asked["resources"]),
+            description=None if asked["description"] is None else _text(asked["description"]),
+        )
+        handed_over = _stamp(data["handed_over"])
+        if handed_over is None:
+            raise ValueError("it lacks the time when it was handed over")
+        record = Record(
+            check(request), handed_over, _stamp(data["scheduled"]), _stamp(data["started"]), _names(data["resources"])
+        )
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise InputError(f"its file is no drill: {error}") from error
+    if (record.scheduled is None) != (record.resources is None) or (record.started and not record.scheduled):
+        raise InputError("its file is no drill: it contradicts itself")
+    if record.resources is not None:
+        check(request._replace(resources=record.resources))
+    return record
+
+
+def _exactly(data: object, keys: Sequence[str]) -> None:
+    if not isinstance(data, Mapping) or set(data) != set(keys):
+        raise ValueError(f"it has not exactly the keys {', '.join(keys)}")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{json.dumps(value)[:40]} is not a text")
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError(f"{json.dumps(value)[:40]} is not a number")
+    return float(value)
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise TypeError(f"{json.dumps(value)[:40]} is not a list of names")
+    return tuple(_text(name) for name in value)
+
+
+def _stamp(value: Any) -> Stamp | None:
+    if value is None:
+        return None
+    stamp = Stamp.of(value)
+    return Stamp(_number(stamp.wall), _number(stamp.boot), stamp.boot_id)

@@ -1,0 +1,250 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The life of an event, as far as this VM is concerned: its states, what moves it on, and how the journal keeps it.
+
+The table below is the whole machine. docs/runner-states.md draws it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..events import Event, parse_time
+from .clocks import Stamp
+from .hooks.plan import Plan
+from .journal.writer import LifeRow
+
+SEEN, HELD, PREPARING, PREPARED, FAILED = "seen", "held", "preparing", "prepared", "failed"
+APPROVED, STARTED, RECOVERING, DONE, CANCELLED = "approved", "started", "recovering", "done", "cancelled"
+
+# Inputs.
+HOLD, APPROVE = "hold", "approve"  # the decision
+BEGIN, READY, FAIL = "begin", "ready", "fail"  # the prepare hooks: the first is started, all succeeded, one failed
+SENT = "sent"  # the service took the approval
+RESET = "reset"  # what was prepared counts no longer: its content has changed, or nothing is asked for any more
+START = "start"  # the service lists it as Started
+LEAVE = "leave"  # it is no longer listed, and something is to be recovered
+FINISH, CANCEL = "finish", "cancel"  # it is no longer listed, and nothing is left to do
+
+FINISHED, CALLED_OFF, UNSEEN = "finished", "cancelled", "unseen"  # how it ended: Life.outcome
+
+_LEAVING = {LEAVE: RECOVERING, FINISH: DONE, CANCEL: CANCELLED}
+TRANSITIONS: Mapping[str, Mapping[str, str]] = {
+    SEEN: {HOLD: HELD, BEGIN: PREPARING, SENT: APPROVED, START: STARTED, **_LEAVING},
+    HELD: {APPROVE: SEEN, BEGIN: PREPARING, RESET: SEEN, START: STARTED, **_LEAVING},
+    PREPARING: {READY: PREPARED, FAIL: FAILED, RESET: SEEN, START: STARTED, **_LEAVING},
+    PREPARED: {BEGIN: PREPARING, SENT: APPROVED, RESET: SEEN, START: STARTED, **_LEAVING},
+    FAILED: {BEGIN: PREPARING, READY: PREPARED, RESET: SEEN, START: STARTED, **_LEAVING},
+    APPROVED: {BEGIN: PREPARING, RESET: SEEN, START: STARTED, **_LEAVING},
+    STARTED: dict(_LEAVING),
+    RECOVERING: {FINISH: DONE, CANCEL: CANCELLED},
+    DONE: {},
+    CANCELLED: {},
+}
+LISTED = (SEEN, HELD, PREPARING, PREPARED, FAILED, APPROVED, STARTED)
+OPEN = (*LISTED, RECOVERING)
+
+
+class Life:
+    """One event from the moment it is listed until everything is undone. ``identifier`` is unique, and rises."""
+
+    def __init__(self, identifier: int, event: Event, seen: Stamp, drill: bool = False) -> None:
+        self.identifier = identifier
+        self.event = event
+        self.drill = drill
+        self.state = SEEN
+        self.outcome: str | None = None
+        self.first_seen = seen
+        self.last_seen = seen
+        self.started_at: Stamp | None = None
+        self.gone_at: Stamp | None = None
+        self.approvals = 0
+        self.reminded = 0  # how many of these are of the content as it is
+        self.approved_at: Stamp | None = None
+        self.unanswered = False  # an approval was sent, or was about to be, and no answer has come
+        self.content = "" if event.problems else content_of(event)  # "": it could not be read yet
+        self.revision = 0  # how often the content has changed
+        self.affected = False  # it has named this VM
+        # This VM did not know its name when the policies were asked. If the event is over, they are asked again.
+        self.nameless = False
+        self.missing = False  # the latest answers could not tell whether it is still listed
+        self.plan = Plan()
+        self.notify: list[Mapping[str, Any]] = []
+        self.decision: Mapping[str, Any] | None = None
+        self.pretended: Mapping[str, Sequence[Sequence[Any]]] = {}  # what a dry run has said of it
+        self.paused_seconds = 0.0
+        self.down_seconds = 0.0
+        self.confirmed = False  # seen since the runner started; not kept
+        self.undecided = False  # it is listed so that the policies cannot be asked, or this VM has no name; not kept
+        self.obstacle = ""  # why its preparation does not go on by itself; not kept
+
+    @property
+    def listed(self) -> bool:
+        """Whether the service listed it when it was last asked."""
+        return self.state in LISTED
+
+    @property
+    def may_have_started(self) -> bool:
+        """Whether it has started, or ended in a way that does not exclude it (SE-20, SE-21)."""
+        return self.started_at is not None or self.outcome in (FINISHED, UNSEEN)
+
+    def changed_to(self, event: Event) -> bool:
+        """Note the content of the event as it is listed now; return whether it is another than before.
+
+        An event in doubt changes nothing: what cannot be read now was perhaps the same.
+        """
+        return self._changed(self.content if event.problems else content_of(event))
+
+    def _changed(self, content: str) -> bool:
+        changed = content != self.content and self.content != ""
+        self.content = content
+        self.revision += changed
+        return changed
+
+    def follow(self, shown: Life) -> bool:
+        """Go by the event as another record of it was shown later; return whether its content has changed."""
+        if shown.content == "":  # it could not be read then
+            return False
+        self.event = shown.event
+        return self._changed(shown.content)
+
+    def take_over(self, other: Life) -> None:
+        """Take over what is known of the event from another record of it: one of them could not be read for a while.
+
+        What was approved of another content counts for nothing, but for how the event may have ended.
+        """
+        self.approvals += other.approvals
+        self.unanswered = self.unanswered or other.unanswered
+        self.started_at = self.started_at or other.started_at
+        self.affected = self.affected or other.affected
+        if self.content == "":  # it could not be read so far
+            self.content, self.event = other.content, as_known(other.event, self.event)
+        if other.content == self.content:
+            self.approved_at = other.approved_at or self.approved_at
+            self.reminded += other.reminded
+
+    def step(self, what: str) -> bool:
+        """Move on by an input; what the table does not name changes nothing. Return whether the state has changed."""
+        after = TRANSITIONS[self.state].get(what, self.state)
+        changed = after != self.state
+        self.state = after
+        return changed
+
+    def closing(self) -> str:
+        """Return the input that closes it, by its outcome."""
+        return CANCEL if self.outcome == CALLED_OFF else FINISH
+
+    def as_row(self) -> LifeRow:
+        """Return it as the journal keeps it."""
+        data = {
+            "id": self.identifier,
+            "event": self.event.as_dict(),
+            "drill": self.drill,
+            "state": self.state,
+            "outcome": self.outcome,
+            "first_seen": self.first_seen,
+            "last_seen": self.last_seen,
+            "started_at": self.started_at,
+            "gone_at": self.gone_at,
+            "approvals": self.approvals,
+            "reminded": self.reminded,
+            "approved_at": self.approved_at,
+            "unanswered": self.unanswered,
+            "content": self.content,
+            "revision": self.revision,
+            "affected": self.affected,
+            "nameless": self.nameless,
+            "missing": self.missing,
+            **self.plan.as_json(),
+            "notify": self.notify,
+            "decision": self.decision,
+            "pretended": self.pretended,
+            "impact": {"paused_seconds": self.paused_seconds, "down_seconds": self.down_seconds},
+        }
+        return LifeRow(self.identifier, self.event.key, self.state, self.state in OPEN, data)
+
+    @classmethod
+    def of(cls, row: LifeRow) -> Life:
+        """Return what ``as_row`` wrote. Raises KeyError, TypeError or ValueError for anything else."""
+        data = row.data
+        life = cls(row.id, _event(data["event"]), Stamp.of(data["first_seen"]), bool(data["drill"]))
+        if data["state"] not in TRANSITIONS:
+            raise ValueError(f"no state is called {data['state']}")
+        life.state = data["state"]
+        life.outcome = data["outcome"]
+        life.last_seen = Stamp.of(data["last_seen"])
+        life.started_at = _stamp(data["started_at"])
+        life.gone_at = _stamp(data["gone_at"])
+        life.approvals = int(data["approvals"])
+        life.approved_at = _stamp(data["approved_at"])
+        life.unanswered = bool(data.get("unanswered", False))  # the first version kept neither this nor the next two
+        life.content = str(data.get("content", life.content))
+        life.revision = int(data.get("revision", 0))
+        life.reminded = int(data.get("reminded", life.approvals))  # earlier versions kept none of these
+        life.affected = bool(data.get("affected", False))
+        life.nameless = bool(data.get("nameless", False))
+        life.missing = bool(data.get("missing", False))
+        life.plan = Plan.of(data)
+        life.notify = list(data["notify"])
+        life.decision = data["decision"]
+        life.pretended = dict(data.get("pretended") or {})
+        life.paused_seconds = float(data["impact"]["paused_seconds"])
+        life.down_seconds = float(data["impact"]["down_seconds"])
+        return life
+
+
+def first(life: Life) -> tuple[bool, int]:
+    """Return by what lives of one event are sorted, that to go on with first: nothing was begun for the others.
+
+    Not by their numbers alone, which go by a clock that may be set.
+    """
+    return not life.plan.begun(), life.identifier
+
+
+def content_of(event: Event) -> str:
+    """Return a digest of what a preparation for the event, and an approval of it, rest on.
+
+    That is type, Resources, source and duration: where one of them changes under one EventId, neither counts any
+    longer. The order of Resources and their case do not matter, nor do NotBefore, Description and EventStatus.
+    """
+    names = sorted({name.lower() for name in event.resources})
+    what = [event.event_type, names, event.event_source, event.duration_in_seconds]
+    return hashlib.sha256(json.dumps(what).encode("ascii")).hexdigest()[:32]
+
+
+def as_known(before: Event, event: Event) -> Event:
+    """Return the event as it is listed now. One in doubt is as it was, as far as that could be read; but its status is
+    that of now.
+    """
+    if not event.problems:
+        return event
+    names = ["event_type", "resource_type", "description", "event_source", "duration_in_seconds"]
+    if event.event_status != "Started":  # NotBefore is blank then
+        names.append("not_before")
+    values = {name: getattr(before, name) for name in names if getattr(before, name) is not None}
+    return replace(event, **values, resources=before.resources or event.resources)
+
+
+def _stamp(value: Sequence[Any] | None) -> Stamp | None:
+    return None if value is None else Stamp.of(value)
+
+
+def _event(data: Mapping[str, Any]) -> Event:
+    """Return the event that ``Event.as_dict`` wrote: what hooks are told of it after a restart."""
+    not_before = data.get("NotBefore")
+    return Event(
+        event_id=data["EventId"],
+        event_type=data.get("EventType"),
+        resource_type=data.get("ResourceType"),
+        resources=tuple(data.get("Resources", ())),
+        event_status=data.get("EventStatus"),
+        not_before=None if not_before is None else parse_time(not_before),
+        description=data.get("Description"),
+        event_source=data.get("EventSource"),
+        duration_in_seconds=data.get("DurationInSeconds"),
+    )

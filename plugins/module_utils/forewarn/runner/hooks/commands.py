@@ -1,0 +1,293 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a hook of a policy is as a child process: its arguments, its environment, and what it reads. No shell anywhere.
+
+All three kinds are child processes: ``unit`` is a systemctl that waits, ``http`` a Python of its own (``webhook``), so
+that TLS costs the runner no memory. docs/policies.md tells authors what a hook may rely on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Callable, NamedTuple
+
+from ...errors import InputError
+from ...events import Event, format_time
+from ...policy.structure import stays_here
+from ..state.trust import check_program as _check_program
+
+RUN, UNIT, HTTP = "run", "unit", "http"
+
+# The whole search path, whatever the runner was started with.
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Linux takes no string of more than 128 KiB into an environment; a longer one would keep the hook from being started.
+_LONGEST_VALUE_BYTES = 16 * 1024
+_REPLACED = re.compile("[\0\ud800-\udfff]")
+_BARE = r"[\w./:=@%+,-]+"
+
+# The directory or zip file that the package was imported from. Now: the current directory may be another later.
+_ROOT = str(Path(__file__).absolute().parents[3])
+_BOOTSTRAP = (
+    "import sys; sys.path.append(sys.argv[1]); from forewarn.runner.hooks.webhook import main; raise SystemExit(main())"
+)
+
+
+class HookError(InputError):
+    """A hook that cannot be run, and why."""
+
+
+class Command(NamedTuple):
+    """A process to start. ``environment`` is all of it; ``stdin`` is what it may read."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    stdin: bytes
+    timeout_seconds: float
+
+
+class Occasion(NamedTuple):
+    """Why a hook is run: ``phase`` is prepare, recover or notify.
+
+    ``occasion``, of notify hooks alone, is decided, started, ended or cancelled. ``deadline_seconds`` is the time to
+    NotBefore, None if the service did not say. ``others`` counts the other listed events whose preparation has begun.
+    """
+
+    phase: str
+    attempt: int
+    event: Event
+    vm_name: str | None
+    drill: bool
+    output: str | None
+    policy: str | None
+    rule: str | None
+    reason: str | None
+    outcome: str | None
+    occasion: str | None
+    deadline_seconds: float | None
+    others: int
+
+
+class HookSettings(NamedTuple):
+    """What the runner's configuration says about hooks of kind http.
+
+    ``proxy`` is ``http://HOST:PORT``; ``ca_file`` (PEM) is trusted instead of the system's authorities;
+    ``credentials_directory`` is systemd's, where ``bearer: {credential: NAME}`` is looked up.
+    """
+
+    proxy: str | None = None
+    ca_file: str | None = None
+    credentials_directory: str | None = None
+
+
+def kind(hook: Mapping[str, Any]) -> str:
+    """Return which of the three kinds a hook is."""
+    return RUN if "run" in hook else UNIT if "unit" in hook else HTTP
+
+
+def describe(hook: Mapping[str, Any]) -> str:
+    """Return the hook in one line for people. Of a URL neither user, password nor values of the query are shown."""
+    if "run" in hook:
+        words = (word if re.fullmatch(_BARE, word) else json.dumps(word, ensure_ascii=False) for word in hook["run"])
+        return f"run {' '.join(words)}"
+    if "unit" in hook:
+        return f"{hook['action']} {hook['unit']}"
+    return f"http {_shown_url(hook['http'])}"
+
+
+def command(
+    hook: Mapping[str, Any],
+    occasion: Occasion,
+    settings: HookSettings,
+    timeout_seconds: float,
+    seconds: float | None = None,
+    check_program: Callable[[str], None] = _check_program,
+) -> Command:
+    """Return the process that a hook is, which learns that it has ``seconds``: its timeout, or less before NotBefore.
+
+    ``check_program`` refuses programs that others may change: see ``trust``. Raises HookError if it cannot be run.
+    """
+    seconds = timeout_seconds if seconds is None else seconds
+    content = _as_json(occasion, seconds)
+    if kind(hook) == HTTP:
+        argv = _python()
+        request = _request(hook, settings, timeout_seconds)
+        return Command(argv, _base_environment(), _utf8(request) + b"\n" + content, timeout_seconds)
+    if kind(hook) == UNIT:
+        wanted = [
+            "systemctl",
+            "--no-ask-password",
+            hook["action"],
+            "--",
+            hook["unit"],
+        ]  # returns when the job has ended
+    else:
+        wanted = list(hook["run"])
+    if any(_REPLACED.search(word) for word in wanted):
+        raise HookError("an argument has a NUL character or half a character in it, which no program can be given")
+    program = _find(wanted[0])
+    try:
+        check_program(program)
+    except InputError as error:
+        raise HookError(str(error)) from error
+    environment = {**_base_environment(), **_environment(occasion, seconds)}
+    return Command((program, *wanted[1:]), environment, content, timeout_seconds)
+
+
+def missing(hooks: Iterable[Mapping[str, Any]], check_program: Callable[[str], None] = _check_program) -> list[str]:
+    """Look at the programs of hooks before they are needed; return a sentence for each that is not there.
+
+    Raises HookError for one that others may change: it is not to be trusted later either.
+    """
+    sentences = []
+    for program in sorted({hook["run"][0] for hook in hooks if kind(hook) == RUN}):
+        try:
+            path = _find(program)
+        except HookError as error:
+            sentences.append(error.message)
+            continue
+        if os.path.exists(path):  # noqa: PTH110 - importing pathlib takes a tenth of the start
+            check_program(path)
+        else:
+            sentences.append(f"there is no program {path}")
+    return sentences
+
+
+def _find(program: str) -> str:
+    """Return the path of a program."""
+    if os.path.isabs(program):  # noqa: PTH117 - importing pathlib takes a tenth of the start
+        return program
+    if "/" in program or not program:
+        raise HookError(f"the program {program!r} is neither a name nor a whole path")
+    for directory in PATH.split(":"):
+        path = f"{directory}/{program}"
+        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - as above
+            return path
+    raise HookError(f"there is no program {program} in {PATH}")
+
+
+def _base_environment() -> dict[str, str]:
+    environment = {"PATH": PATH, "LANG": "C.UTF-8"}
+    if os.name == "nt":  # untried; there no program starts without these
+        environment.update({name: os.environ[name] for name in ("SYSTEMROOT", "PATH") if name in os.environ})
+    return environment
+
+
+def _environment(occasion: Occasion, timeout_seconds: float) -> dict[str, str]:
+    """Return what a hook learns. No variable is ever missing, but empty: many scripts begin with ``set -u``."""
+    event = occasion.event
+    values = {
+        "EVENT_ID": event.event_id,
+        "EVENT_TYPE": event.event_type,
+        "EVENT_STATUS": event.event_status,
+        "EVENT_SOURCE": event.event_source,
+        "RESOURCES": ",".join(event.resources),
+        "NOT_BEFORE": None if event.not_before is None else format_time(event.not_before),
+        "DURATION_SECONDS": event.duration_in_seconds,
+        "DESCRIPTION": event.description,
+        "VM_NAME": occasion.vm_name,
+        "PHASE": occasion.phase,
+        "ATTEMPT": occasion.attempt,
+        "DRILL": int(occasion.drill),
+        "OUTPUT": occasion.output,
+        "POLICY": occasion.policy,
+        "RULE": occasion.rule,
+        "REASON": occasion.reason,
+        "OUTCOME": occasion.outcome,
+        "OCCASION": occasion.occasion,
+        # A shell counts in whole numbers.
+        "SECONDS_LEFT": None if occasion.deadline_seconds is None else max(0, int(occasion.deadline_seconds)),
+        "OTHER_EVENTS": occasion.others,
+        "TIMEOUT_SECONDS": int(timeout_seconds),
+    }
+    return {"HOME": _home(), **{f"FOREWARN_{name}": _value(value) for name, value in values.items()}}
+
+
+def _value(value: str | float | None) -> str:
+    text = "" if value is None else _REPLACED.sub("\ufffd", str(value))
+    return text.encode("utf-8")[:_LONGEST_VALUE_BYTES].decode("utf-8", "ignore")
+
+
+def _home() -> str:
+    try:
+        import pwd  # here: POSIX only
+
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except (ImportError, KeyError):  # a user without an entry
+        return "/"
+
+
+def _as_json(occasion: Occasion, timeout_seconds: float) -> bytes:
+    """Return what a hook reads: the same as its environment, nothing cut or replaced but half characters."""
+    decision = {"output": occasion.output, "policy": occasion.policy, "rule": occasion.rule, "reason": occasion.reason}
+    return (
+        _utf8(
+            {
+                "forewarn": {"schema": "hook", "version": 1},
+                "phase": occasion.phase,
+                "occasion": occasion.occasion,
+                "attempt": occasion.attempt,
+                "drill": occasion.drill,
+                "event": occasion.event.as_dict(),
+                "vm_name": occasion.vm_name,
+                "decision": decision,
+                "outcome": occasion.outcome,
+                "seconds_left": occasion.deadline_seconds,
+                "other_events": occasion.others,
+                "timeout_seconds": timeout_seconds,
+            }
+        )
+        + b"\n"
+    )
+
+
+def _utf8(value: object) -> bytes:
+    return _REPLACED.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode("utf-8")
+
+
+def _python() -> tuple[str, ...]:
+    """Return the arguments of a Python that sends a request. Its address and secret are not among them: ps shows these.
+
+    -I and -S: neither the environment nor site-packages have a say in it.
+    """
+    if not sys.executable:
+        raise HookError("it is not known which Python runs this, and an http hook needs one of its own")
+    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP, _ROOT)
+
+
+def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: float) -> dict[str, Any]:
+    """Return the first line that ``webhook`` reads."""
+    url = hook["http"]
+    bearer = hook.get("bearer")
+    secret = None
+    if bearer is not None and "file" in bearer:
+        secret = bearer["file"]
+    elif bearer is not None:
+        name = bearer["credential"]
+        if settings.credentials_directory is None:
+            raise HookError(
+                f"there is no credential {name}: the runner has got none; "
+                f"add LoadCredential={name}:/path/of/the/file to its systemd unit"
+            )
+        secret = f"{settings.credentials_directory}/{name}"
+    return {
+        "url": url,
+        "shown": _shown_url(url),
+        "timeout_seconds": timeout_seconds,
+        "proxy": None if stays_here(url) else settings.proxy,  # no proxy leads back to this machine
+        "ca_file": settings.ca_file,
+        "bearer_file": secret,
+    }
+
+
+def _shown_url(url: str) -> str:
+    address, question, query = url.partition("#")[0].partition("?")
+    address = re.sub(r"//[^/]*@", "//", address, count=1)
+    parts = (part.partition("=") for part in query.split("&"))
+    names = [f"{name}=…" if equals else "…" for name, equals, _value in parts]  # what has no '=' may be all value
+    return address + question + ("&".join(names) if question else "")

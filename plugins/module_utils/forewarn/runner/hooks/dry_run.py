@@ -1,0 +1,84 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hooks that a dry run says it would run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...policy.decision import Verdict
+from ..event_record import CALLED_OFF, FINISHED, Life
+from ..journal.writer import Journal
+from ..telemetry.log import Logger
+from . import commands
+
+
+class _Asked(NamedTuple):
+    """What one rule asks to run for one content of the event. ``recover`` is due once ``prepare`` was."""
+
+    policy: str
+    rule: str | None
+    revision: int
+    prepare: tuple[str, ...]
+    recover: tuple[str, ...]
+
+
+class Pretence:
+    """Says once of each content of an event which hooks would run, when they would. Nothing here runs anything.
+
+    ``Life.pretended`` has what was said, under ``told``, and under ``unseen`` what would be recovered if the event may
+    have started unseen.
+    """
+
+    def __init__(self, journal: Journal, log: Logger) -> None:
+        self._journal = journal
+        self._log = log
+
+    def act(self, life: Life, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
+        """Tell of the prepare hooks that are due now: NotBefore is ``notice_seconds`` away, if that is known."""
+        started = life.event.event_status == "Started"
+        told, unseen = _noted(life, "told"), []
+        for verdict in verdicts:
+            within = verdict.prepare_within_seconds
+            early = within is not None and notice_seconds is not None and notice_seconds > within
+            prepares = bool(verdict.prepare) and not started and not early
+            recovers = bool(verdict.recover) and started and verdict.recover_when == "started"
+            hooked = _described(verdict.prepare), _described(verdict.recover)
+            asked = _Asked(verdict.policy, verdict.rule, life.revision, *hooked)
+            if verdict.recover and verdict.recover_when == "started":
+                unseen.append(asked)
+            if asked in told or not (prepares or recovers):
+                continue
+            told.append(asked)
+            if prepares:
+                self._tell(life, "prepare", asked, asked.prepare)
+        if (told, unseen) != (_noted(life, "told"), _noted(life, "unseen")):
+            life.pretended = {"told": told, "unseen": unseen}
+            self._journal.save(life.as_row())
+
+    def gone(self, life: Life, outcome: str = FINISHED) -> None:
+        """Tell of the hooks that would recover, now that the event has left the list."""
+        found = _noted(life, "told") + (_noted(life, "unseen") if outcome != CALLED_OFF else [])
+        for asked in dict.fromkeys(asked._replace(revision=0, prepare=()) for asked in found):
+            if asked.recover:
+                self._tell(life, "recover", asked, asked.recover)
+        life.pretended = {}
+
+    def _tell(self, life: Life, phase: str, asked: _Asked, texts: Sequence[str]) -> None:
+        fields: dict[str, Any] = {"phase": phase, "hooks": list(texts), "policy": asked.policy, "rule": asked.rule}
+        self._log.info("would-run", event_id=life.event.event_id, drill=life.drill or None, **fields)
+        self._journal.note("would-run", life.identifier, **fields)
+
+
+def _noted(life: Life, what: str) -> list[_Asked]:
+    """Return what was said of an event, by the runner before too."""
+    return [
+        _Asked(policy, rule, revision, tuple(prepare), tuple(recover))
+        for policy, rule, revision, prepare, recover in life.pretended.get(what, ())
+    ]
+
+
+def _described(found: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(commands.describe(hook) for hook in found)

@@ -1,0 +1,319 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs hooks as child processes, each watched by a thread of its own, and hands back what became of them.
+
+Whatever a hook does, its outcome comes: it may print a gigabyte, read nothing, ignore SIGTERM, or leave processes
+behind that do. The main thread never waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Callable, NamedTuple
+
+from .commands import Command
+from .process import (
+    CAN_POLL,
+    Output,
+    Streams,
+    exit_descriptor,
+    group_is_of_hook,
+    group_lives,
+    identity,
+    signal_group,
+    spawn,
+    why_not_started,
+)
+
+if TYPE_CHECKING:
+    import subprocess
+    import threading
+
+SUCCEEDED, FAILED, TIMED_OUT, ENDED, NOT_STARTED = "succeeded", "failed", "timed-out", "ended", "not-started"
+
+_LONGEST_QUOTE = 200  # characters of the last line of output
+_LOOK_SECONDS = 0.05  # between two looks at what cannot be polled
+# How long to wait for a process that was killed: one that hangs in the kernel, on a lost file server say, goes on.
+_KILL_SECONDS = 5.0
+_LEFTOVER_GRACE_SECONDS = 2.0
+# After SIGTERM and after SIGKILL, when the runner stops: that takes less than 2 s, whatever is under way.
+CLOSE_SECONDS = (1.0, 0.25)
+
+
+class Outcome(NamedTuple):
+    """What became of a hook. ``exit_code`` is None unless it exited by itself; ``reason`` is empty after a success.
+
+    ``output`` is what it printed, as text; of much of it the first and the last part.
+    """
+
+    result: str
+    exit_code: int | None
+    seconds: float
+    output: str
+    reason: str
+
+
+class Started(NamedTuple):
+    """A process, so that it is known again after a restart; its start is in clock ticks since boot, if known."""
+
+    pid: int
+    pid_started: int | None
+
+
+class Executor:
+    """Starts and ends hooks. For one thread alone. ``wake`` is called, by other threads too, when ``finished`` has
+    something; it must not raise.
+
+    ``grace_seconds`` lie between SIGTERM and SIGKILL, which both go to the hook's whole process group.
+    """
+
+    def __init__(
+        self, wake: Callable[[], None], *, grace_seconds: float = 5.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._wake = wake
+        self._grace = grace_seconds
+        self._clock = clock
+        self._hooks: dict[Hashable, _Hook] = {}
+        self._outcomes: deque[tuple[Hashable, Outcome]] = deque()
+
+    @property
+    def running(self) -> int:
+        """The number of hooks whose outcome ``finished`` has not returned yet."""
+        return len(self._hooks)
+
+    def start(self, token: Hashable, command: Command) -> Started | None:
+        """Start a hook. None if that failed: its outcome, like every other, comes by ``finished``."""
+        import threading  # here: most runners never run a hook
+
+        hook = _Hook(command, self._grace, self._clock, lambda outcome: self._report(token, outcome))
+        self._hooks[token] = hook
+        try:
+            hook.open()
+            # The thread starts the process, so there is none that nobody watches.
+            hook.thread = threading.Thread(target=hook.run, args=(begun := threading.Event(),), daemon=True)
+            hook.thread.start()
+        except (OSError, RuntimeError) as error:  # too many open files, or threads
+            hook.thread = None
+            self._report(token, _not_started(command, error))
+            return None
+        begun.wait()
+        return hook.started
+
+    def end(self, token: Hashable, reason: str) -> None:
+        """Have a hook ended, if it still runs. Its outcome comes later."""
+        hook = self._hooks.get(token)
+        if hook is not None:
+            hook.end(reason)
+
+    def finished(self) -> list[tuple[Hashable, Outcome]]:
+        """Return what has ended since the last call."""
+        ended = []
+        while self._outcomes:
+            token, outcome = self._outcomes.popleft()
+            self._hooks.pop(token).close()
+            ended.append((token, outcome))
+        return ended
+
+    def close(self) -> None:
+        """End all hooks, and wait for that, for ``CLOSE_SECONDS`` at most: after the first, what is left is killed."""
+        now = time.monotonic()
+        for hook in self._hooks.values():
+            hook.end("the runner stops")
+        for seconds in CLOSE_SECONDS:
+            now += seconds
+            for hook in self._hooks.values():
+                if hook.thread is not None:
+                    hook.thread.join(max(0.0, now - time.monotonic()))
+            for hook in self._hooks.values():
+                hook.kill()
+
+    def _report(self, token: Hashable, outcome: Outcome) -> None:
+        self._outcomes.append((token, outcome))
+        self._wake()
+
+
+def end_leftovers(
+    processes: Iterable[tuple[int, int | None]], grace_seconds: float = _LEFTOVER_GRACE_SECONDS
+) -> set[int]:
+    """End the process groups of hooks that outlived the runner before, side by side; return the ids of those it found.
+
+    ``processes`` has ids and starts; both together identify a process. A group receives SIGTERM once, as from systemd,
+    and SIGKILL if it is still there after the grace. Return when all have ended, or after the second grace.
+    """
+    left = set()
+    for pid, start in processes:
+        if start is not None and (_is_leader(pid, start) or _is_orphaned(pid, start)):
+            left.add((pid, start))
+    found = {pid for pid, _start in left}
+    for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, _LEFTOVER_GRACE_SECONDS)):
+        for pid, _start in left:
+            signal_group(pid, number)
+        deadline = time.monotonic() + seconds
+        while left:
+            left = {
+                (pid, start)
+                for pid, start in left
+                if _is_leader(pid, start) or (number == signal.SIGTERM and group_lives(pid))
+            }
+            if not left or time.monotonic() >= deadline:
+                break
+            time.sleep(_LOOK_SECONDS)  # they are no children of ours: nothing tells when they end
+    return found
+
+
+def _is_leader(pid: int, pid_started: int) -> bool:
+    found = identity(pid)
+    return found is not None and found.state not in "ZX" and (found.group, found.start) == (pid, pid_started)
+
+
+def _is_orphaned(pid: int, pid_started: int) -> bool:
+    """Tell whether a hook has ended, by SIGPIPE say, and what it had started in its group has not."""
+    return identity(pid) is None and group_is_of_hook(pid, pid_started)
+
+
+class _Hook:
+    """One hook. ``run`` is its thread, which starts, watches and reaps the process; all else is the main thread's."""
+
+    def __init__(
+        self, command: Command, grace: float, clock: Callable[[], float], report: Callable[[Outcome], None]
+    ) -> None:
+        self.started: Started | None = None
+        self.thread: threading.Thread | None = None
+        self._command = command
+        self._grace = grace
+        self._clock = clock
+        self._report = report
+        self._end_reason: str | None = None
+        self._pipe: tuple[int, int] | None = None  # wakes the thread
+
+    def open(self) -> None:
+        """Get what the thread needs. Raises OSError."""
+        self._pipe = os.pipe()
+
+    def close(self) -> None:
+        """Give it back, after the outcome was reported."""
+        for descriptor in self._pipe or ():
+            os.close(descriptor)
+
+    def end(self, reason: str) -> None:
+        """Ask the thread to end the process."""
+        if self._end_reason is None and self._pipe is not None:
+            self._end_reason = reason
+            os.write(self._pipe[1], b".")
+
+    def kill(self) -> None:
+        """Kill the process group, if the thread has not seen its end."""
+        if self.thread is not None and self.thread.is_alive() and self.started is not None:
+            signal_group(self.started.pid, signal.SIGKILL)
+
+    def run(self, begun: threading.Event) -> None:
+        """Run the hook to its end and report that."""
+        self._began = self._clock()
+        try:
+            process = spawn(self._command)
+            found = identity(process.pid)
+            self.started = Started(process.pid, None if found is None else found.start)
+        except Exception as error:  # whatever it is, the outcome has to come: a plan waits for it
+            self._report(_not_started(self._command, error))
+            return
+        finally:
+            begun.set()
+        outcome = Outcome(FAILED, None, 0.0, "", "it could not be watched, and was killed")
+        try:
+            outcome = self._watch(process) if CAN_POLL else self._watch_without_poll(process)
+        except BaseException:  # as above; nor may the process go on without a timeout
+            process.kill()
+            raise
+        finally:
+            self._report(outcome)
+            process.wait()  # if it hangs in the kernel: it is reaped whenever it ends
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> Outcome:
+        began = self._began
+        deadline = began + self._command.timeout_seconds
+        steps = [(signal.SIGTERM, self._grace), (signal.SIGKILL, _KILL_SECONDS)]
+        ending: str | None = None
+        exit_fd = exit_descriptor(process.pid)
+        wakers = (*(self._pipe or ())[:1], *(() if exit_fd is None else (exit_fd,)))
+        streams = Streams(process, self._command.stdin, wakers)
+        try:
+            while True:
+                code = process.poll()
+                # After SIGTERM the whole group has the grace, not the leader alone; SIGKILL leaves nothing to wait for.
+                if code is not None and (ending is None or not steps or not signal_group(process.pid, 0)):
+                    break
+                now = self._clock()
+                if ending is None and (self._end_reason is not None or now >= deadline):
+                    ending = TIMED_OUT if self._end_reason is None else ENDED
+                    deadline = now
+                if now >= deadline:
+                    if not steps:
+                        break
+                    number, patience = steps.pop(0)
+                    signal_group(process.pid, number)
+                    deadline = now + patience
+                seen = exit_fd is not None and code is None
+                streams.serve(deadline - now if seen else min(deadline - now, _LOOK_SECONDS))
+            streams.finish()
+        finally:
+            streams.close()
+            if exit_fd is not None:
+                os.close(exit_fd)
+        return self._outcome(code, ending, self._clock() - began, streams.output.text(), killed=not steps)
+
+    def _watch_without_poll(self, process: subprocess.Popen[bytes]) -> Outcome:
+        """The same, plainly, for Windows: untried there. It ends the process, not what that has started."""
+        import subprocess  # here: as in spawn
+
+        began = self._began
+        content: bytes | None = self._command.stdin
+        ending: str | None = None
+        while True:
+            try:
+                printed, _nothing = process.communicate(content, _LOOK_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                content = None
+            late = self._clock() - began >= self._command.timeout_seconds
+            if ending is None and (late or self._end_reason is not None):
+                ending = TIMED_OUT if self._end_reason is None else ENDED
+                process.terminate()
+        output = Output()
+        output.add(printed)
+        return self._outcome(process.returncode, ending, self._clock() - began, output.text(), killed=False)
+
+    def _outcome(self, code: int | None, ending: str | None, seconds: float, output: str, killed: bool) -> Outcome:
+        exit_code = None if code is None or code < 0 else code
+        if ending is None:
+            if code == 0:
+                return Outcome(SUCCEEDED, 0, seconds, output, "")
+            reason = f"it ended with exit code {exit_code}" if exit_code is not None else f"{_signal(code)} ended it"
+            said = _last_line(output)
+            return Outcome(FAILED, exit_code, seconds, output, f"{reason}: {said}" if said else reason)
+        reason = self._end_reason or f"it took longer than {self._command.timeout_seconds:g} s"
+        if code is None:
+            reason += ", and it outlives SIGKILL: it hangs in the kernel"
+        elif killed:
+            reason += ", and SIGTERM was not enough to end it"
+        return Outcome(ending, exit_code, seconds, output, reason)
+
+
+def _not_started(command: Command, error: Exception) -> Outcome:
+    return Outcome(NOT_STARTED, None, 0.0, "", why_not_started(command.argv[0], error))
+
+
+def _signal(code: int | None) -> str:
+    try:
+        return signal.Signals(-(code or 0)).name
+    except ValueError:
+        return f"signal {-(code or 0)}"
+
+
+def _last_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines()]
+    return next((line for line in reversed(lines) if line), "")[:_LONGEST_QUOTE]

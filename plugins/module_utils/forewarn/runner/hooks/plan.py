@@ -1,0 +1,528 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hooks of one event: which there are, in which order they run, what has become of each.
+
+A hook is identified by its own words and by the content of the event it prepares for, not by the rule that asked: two
+rules that ask for the same hook share one ``Run``. A ``Stage`` is what one rule asks for. The stages that the decision
+asks for now are *wanted*; stages of earlier decisions stay if their preparation had begun, to be recovered.
+
+Stages are prepared one after another, in the order of the policies. Within a stage the prepare hooks run in order, or
+side by side. A hook that failed is tried again, and holds up the rest of its stage only. Recover hooks run in the order
+of their stage, for stages whose preparation had begun, and are tried again until they succeed or a person ends them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from typing import Any
+
+from ...policy.decision import APPROVE, HOLD, Verdict
+
+PREPARE, RECOVER = "prepare", "recover"
+WAITING, RUNNING, SUCCEEDED, FAILED, SKIPPED, LEFT = "waiting", "running", "succeeded", "failed", "skipped", "left"
+NOTHING_LEFT_TO_DO = (SUCCEEDED, SKIPPED, LEFT)  # of a recover hook; one that failed is still owed
+
+STARTED = "started"  # of recover_when: also where the event started without a preparation
+
+# Pauses in seconds before a recover hook is tried again; the last one repeats. Right after a reboot much of what a
+# recovery needs may not be up yet.
+RECOVER_PAUSES = (10.0, 60.0, 300.0, 900.0, 3600.0)
+# From this failure on a person should look at the recovery. It is tried again all the same.
+FAILING = 3
+# Pauses before a prepare hook is tried again: doubled each time.
+PREPARE_DELAY_SECONDS, PREPARE_MAX_DELAY_SECONDS = 1.0, 60.0
+# How the reason begins why a recover hook is left out that a person has seen to.
+BY_A_PERSON = "dealt with by a person"
+
+_NOT_WORDS = ("timeout_seconds", "retry")  # how long and how often, not what
+_NOT_KEPT = ("retry_at", "waits_for")
+
+
+def words(hook: Mapping[str, Any]) -> str:
+    """Return what makes two hooks the same: all that is written about what they do."""
+    return json.dumps({key: value for key, value in hook.items() if key not in _NOT_WORDS}, sort_keys=True)
+
+
+class Run:
+    """One hook in the plan of one event. ``policy`` and ``rule`` are those that asked first.
+
+    ``revision`` is that of the event's content (``Life.revision``). ``attempts`` counts starts, ``failures`` those that
+    count against ``retry``: what a restart interrupts is no failure. ``retry_at`` is monotonic and forgotten by a
+    restart: the hook then runs at once.
+    """
+
+    def __init__(self, phase: str, policy: str, rule: str | None, hook: Mapping[str, Any], revision: int = 0) -> None:
+        self.phase = phase
+        self.policy = policy
+        self.rule = rule
+        self.hook = hook
+        self.revision = revision
+        self.on_failure = HOLD
+        self.status = WAITING
+        self.attempts = 0
+        self.failures = 0
+        self.pid: int | None = None
+        self.pid_started: int | None = None
+        self.pid_boot: str | None = None
+        self.seconds: float | None = None
+        self.exit_code: int | None = None
+        self.reason = ""
+        self.retry_at: float | None = None
+        self.waits_for = ""  # why a recovery that is due was not started, as the log has it
+
+    @property
+    def words(self) -> str:
+        """What makes two hooks the same."""
+        return words(self.hook)
+
+    @property
+    def once_only(self) -> bool:
+        """Whether ``retry: never`` is written: not even an interrupted start is repeated."""
+        return self._retry.get("attempts") == 1
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it is not tried again."""
+        return self.failures >= _limit(self.hook, accepted=self.on_failure == APPROVE and self.phase == PREPARE)
+
+    @property
+    def failing(self) -> bool:
+        """Whether a person should look at it."""
+        return self.failures >= FAILING or self.exhausted
+
+    @property
+    def _retry(self) -> Mapping[str, Any]:
+        return self.hook.get("retry") or {}
+
+    def pause(self) -> float:
+        """Return the seconds from the latest failure to the next attempt."""
+        count = max(0, self.failures - 1)
+        if self.phase == RECOVER and not {"delay_seconds", "max_delay_seconds"} & set(self._retry):
+            return RECOVER_PAUSES[min(count, len(RECOVER_PAUSES) - 1)]
+        defaults = (
+            (PREPARE_DELAY_SECONDS, PREPARE_MAX_DELAY_SECONDS)
+            if self.phase == PREPARE
+            else (RECOVER_PAUSES[0], RECOVER_PAUSES[-1])
+        )
+        delay = float(self._retry.get("delay_seconds", defaults[0]))
+        longest = float(self._retry.get("max_delay_seconds", max(delay, defaults[1])))
+        return min(longest, delay * 2.0 ** min(count, 32))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as the journal keeps it."""
+        return {key: value for key, value in vars(self).items() if key not in _NOT_KEPT}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Run:
+        """Return what ``as_json`` wrote, in this version or an earlier one. Raises KeyError for anything else."""
+        run = cls(data["phase"], data["policy"], data["rule"], data["hook"])
+        later = {"revision": 0, "failures": 0, "pid_boot": None}  # fields that the first version did not have
+        for key in vars(run):
+            if key not in _NOT_KEPT:
+                setattr(run, key, data.get(key, later[key]) if key in later else data[key])
+        return run
+
+    def end(self, status: str, reason: str = "") -> None:
+        """Take it off the list of what is still to do."""
+        self.status = status
+        self.reason = reason
+        self.pid = self.pid_started = self.retry_at = None
+
+    def wait(self, reason: str = "", retry_at: float | None = None) -> None:
+        """Let it run again, not before ``retry_at``."""
+        self.status = WAITING
+        self.reason = reason
+        self.pid = self.pid_started = None
+        self.retry_at = retry_at
+
+    def failed(self, reason: str, now: float, most_seconds: float | None = None) -> None:
+        """Count a failure. It is tried again after a pause, of at most ``most_seconds``, unless it is exhausted."""
+        self.failures += 1
+        if self.exhausted and self.phase == PREPARE:
+            self.end(FAILED, reason)
+            return
+        pause = self.pause()
+        self.wait(reason, now + (pause if most_seconds is None else min(pause, most_seconds)))
+        if self.phase == RECOVER and self.failing:
+            self.status = FAILED
+
+    def interrupted(self, reason: str) -> None:
+        """Let it run again after it was ended from outside: that is no failure, unless it may run once only."""
+        if self.once_only:
+            self.failures += 1
+            self.end(FAILED, f"{reason}, and it may run once only")
+        else:
+            self.wait(reason)
+
+    def ready(self, now: float) -> bool:
+        """Tell whether it may be started now, as far as earlier attempts go."""
+        if self.status == FAILED:
+            return self.phase == RECOVER and not self.exhausted and (self.retry_at is None or now >= self.retry_at)
+        return self.status == WAITING and (self.retry_at is None or now >= self.retry_at)
+
+
+class Stage:
+    """What one rule asks for. ``within_seconds`` before NotBefore its preparation begins; None: at once.
+
+    ``entered``: it has begun, in its own time. Another stage may have begun the hooks that both have before.
+    """
+
+    def __init__(self, verdict: Verdict, revision: int, prepare: Sequence[Run], recover: Sequence[Run]) -> None:
+        self.policy = verdict.policy
+        self.rule = verdict.rule
+        self.revision = revision
+        self.on_failure = verdict.on_failure
+        self.parallel = verdict.parallel
+        self.within_seconds: float | None = verdict.prepare_within_seconds
+        self.recover_when: str = verdict.recover_when
+        self.prepare = list(prepare)
+        self.recover = list(recover)
+        self.wanted = True
+        self.entered = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes two stages the same: not the rule."""
+        runs = tuple(map(id, self.prepare)), tuple(map(id, self.recover))
+        return (self.revision, *runs, self.on_failure, self.parallel, self.within_seconds, self.recover_when)
+
+    @property
+    def begun(self) -> bool:
+        """Whether one of its prepare hooks has ever been started."""
+        return any(run.attempts for run in self.prepare)
+
+    def owed(self, had_started: bool) -> bool:
+        """Tell whether it is to be recovered; ``had_started``: the event has started, or may have."""
+        return self.begun or (had_started and self.recover_when == STARTED)
+
+    def preparation(self, late: bool = False) -> tuple[str, Run | None]:
+        """Return ``waiting``, ``running``, ``succeeded`` or ``failed``, and the hook that makes it so.
+
+        With ``on_failure: approve`` a hook that failed for good counts as ended, and one for which it is too ``late``.
+        """
+        ended: tuple[str, ...] = (SUCCEEDED,)
+        if self.on_failure == APPROVE:
+            ended = (SUCCEEDED, FAILED, WAITING, SKIPPED) if late else (SUCCEEDED, FAILED)
+        open_runs = [run for run in self.prepare if run.status not in ended]
+        if not open_runs:
+            return SUCCEEDED, None
+        if not self.parallel:
+            return _as_seen(open_runs[0].status), open_runs[0]
+        for status in (RUNNING, FAILED):
+            for run in open_runs:
+                if run.status == status:
+                    return status, run
+        return WAITING, open_runs[0]
+
+    def next_to_prepare(self) -> list[Run]:
+        """Return the hooks that come next: several where they run side by side, none once one has failed for good."""
+        _state, run = self.preparation()
+        if run is None or run.status == FAILED:
+            return []
+        if not self.parallel:
+            return [run]
+        failed = self.on_failure != APPROVE and any(run.status == FAILED for run in self.prepare)
+        return [run for run in self.prepare if run.status == RUNNING or (run.status == WAITING and not failed)]
+
+    def as_json(self, place: Mapping[int, int]) -> dict[str, Any]:
+        """Return it as the journal keeps it; ``place`` maps the id() of a run to its place in the plan."""
+        data = dict(vars(self))
+        for phase in (PREPARE, RECOVER):
+            data[phase] = [place[id(run)] for run in data[phase]]
+        return data
+
+
+class Plan:
+    """The hooks of one event, and the stages that they make up."""
+
+    def __init__(self, runs: Sequence[Run] = (), stages: Sequence[Stage] = ()) -> None:
+        self.runs = list(runs)
+        self.stages = list(stages)
+
+    # Making it
+
+    def want(self, verdicts: Sequence[Verdict], revision: int = 0) -> bool:
+        """Let the plan hold what the verdicts ask for now; return whether that changes anything.
+
+        Verdicts that ask for no hooks count for nothing. What is no longer wanted and was never begun is dropped;
+        what was begun stays, to be recovered.
+        """
+        before = [(stage.key, stage.wanted) for stage in self.stages], [(run.status, run.hook) for run in self.runs]
+        for stage in self.stages:
+            stage.wanted = False
+        asked = [self._add(verdict, revision) for verdict in verdicts if verdict.prepare or verdict.recover]
+        self._join_hooks(verdicts, revision)
+        self.stages = [stage for stage in self.stages if not stage.wanted and stage.begun]
+        self.stages += {id(stage): stage for stage in asked}.values()
+        kept = {id(run) for stage in self.stages for run in (*stage.prepare, *stage.recover)}
+        self.runs = [run for run in self.runs if id(run) in kept]
+        for run in self.of_phase(PREPARE):
+            asking = [stage for stage in self.stages if stage.wanted and run in stage.prepare]
+            if not asking and run.status in (WAITING, FAILED):
+                run.end(SKIPPED, run.reason or "the policies no longer ask for it")
+            elif asking and run.status == SKIPPED:
+                run.wait(run.reason if run.attempts else "")
+            if asking:
+                run.on_failure = APPROVE if all(stage.on_failure == APPROVE for stage in asking) else HOLD
+                if run.status == FAILED and not run.exhausted:
+                    run.wait(run.reason)
+                elif run.status == WAITING and run.failures and run.exhausted:
+                    run.end(FAILED, run.reason)
+                elif run.status == WAITING and run.attempts and run.once_only:
+                    run.interrupted(run.reason)  # at a time when it might have run again
+        after = [(stage.key, stage.wanted) for stage in self.stages], [(run.status, run.hook) for run in self.runs]
+        return before != after
+
+    def want_recovery(self, verdicts: Sequence[Verdict], revision: int = 0) -> bool:
+        """Add what the verdicts recover after an event that has started already; return whether that changes anything.
+
+        Nothing is prepared then, and what was planned before stays.
+        """
+        before = len(self.stages)
+        asking = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == STARTED]
+        for verdict in asking:
+            if verdict.recover:
+                self._add(verdict, revision)
+        self._join_hooks([verdict._replace(prepare=()) for verdict in verdicts], revision, owed=True)
+        return len(self.stages) != before
+
+    def _add(self, verdict: Verdict, revision: int) -> Stage:
+        prepare = [self._run(PREPARE, verdict, hook, revision) for hook in verdict.prepare]
+        recover = [self._run(RECOVER, verdict, hook, revision) for hook in verdict.recover]
+        made = Stage(verdict, revision, _distinct(prepare), _distinct(recover))
+        known = next((stage for stage in self.stages if stage.key == made.key), None)
+        if known is None:
+            self.stages.append(made)
+            return made
+        known.wanted = True
+        return known
+
+    def _run(self, phase: str, verdict: Verdict, hook: Mapping[str, Any], revision: int) -> Run:
+        """Return the hook's run: the one there is, if these words were asked for before."""
+        run = self._known(phase, hook, revision)
+        if run is None:
+            run = Run(phase, verdict.policy, verdict.rule, hook, revision)
+            self.runs.append(run)
+        return run
+
+    def _known(self, phase: str, hook: Mapping[str, Any], revision: int) -> Run | None:
+        wanted = words(hook)
+        for run in self.runs:
+            if run.phase == phase and run.words == wanted and (phase == RECOVER or run.revision == revision):
+                return run
+        return None
+
+    def _join_hooks(self, verdicts: Sequence[Verdict], revision: int, *, owed: bool = False) -> None:
+        """Let each hook have the most careful ``timeout`` and ``retry`` of those who ask for it now.
+
+        ``owed``: and of those who asked before.
+        """
+        asked: dict[int, tuple[Run, list[tuple[Mapping[str, Any], float]]]] = {}
+        for verdict in verdicts:
+            for phase, hooks in ((PREPARE, verdict.prepare), (RECOVER, verdict.recover)):
+                for hook in hooks:
+                    run = self._known(phase, hook, revision)
+                    if run is not None and run.status != SUCCEEDED:
+                        limit = _limit(hook, accepted=phase == PREPARE and verdict.on_failure == APPROVE)
+                        earlier = [(run.hook, _limit(run.hook, accepted=False))] if owed else []
+                        asked.setdefault(id(run), (run, earlier))[1].append((hook, limit))
+        for run, found in asked.values():
+            run.hook = _joined(found)
+
+    # Looking at it
+
+    def of_phase(self, phase: str) -> Iterator[Run]:
+        """Yield the runs of one phase."""
+        return (run for run in self.runs if run.phase == phase)
+
+    def wanted(self) -> list[Stage]:
+        """Return the stages that the decision asks for now."""
+        return [stage for stage in self.stages if stage.wanted]
+
+    def begun(self) -> bool:
+        """Tell whether a prepare hook has ever been started."""
+        return any(run.attempts for run in self.of_phase(PREPARE))
+
+    def running(self, phase: str | None = None) -> list[Run]:
+        """Return what runs now."""
+        return [run for run in self.runs if run.status == RUNNING and phase in (None, run.phase)]
+
+    # Preparing
+
+    def due_to_prepare(self, now: float, left_seconds: float | None = None) -> list[Run]:
+        """Return the prepare hooks that may start at the monotonic time ``now``, ``left_seconds`` before NotBefore."""
+        due: list[Run] = []
+        running = {run.words for run in self.running(PREPARE)}  # perhaps for an earlier content of the event
+        for stage in self.wanted():
+            if self.begins_in(stage, left_seconds) > 0.0:
+                continue
+            following = stage.next_to_prepare()
+            due += [run for run in following if run.ready(now) and run not in due and run.words not in running]
+            if any(run.status == RUNNING or not run.failures for run in following):
+                break  # the next stage waits for this one, but not for what is tried again
+        return due
+
+    def hasten(self, latest: float) -> None:
+        """Try prepare hooks that have failed again by the monotonic time ``latest``."""
+        for run in self.of_phase(PREPARE):
+            if run.retry_at is not None:
+                run.retry_at = min(run.retry_at, latest)
+
+    def begin(self, run: Run, left_seconds: float | None) -> None:
+        """Note that a prepare hook is started ``left_seconds`` before NotBefore."""
+        for stage in self.wanted():
+            if run in stage.prepare and self.begins_in(stage, left_seconds) <= 0.0:
+                stage.entered = True
+
+    @staticmethod
+    def begins_in(stage: Stage, left_seconds: float | None) -> float:
+        """Return the seconds until a stage's preparation begins, 0 if it may now or has."""
+        if stage.within_seconds is None or left_seconds is None or stage.entered:
+            return 0.0
+        return max(0.0, left_seconds - stage.within_seconds)
+
+    def preparation(self, late: bool = False) -> tuple[str, Run | None]:
+        """Return how far the wanted stages are, as ``Stage.preparation`` does. No hooks: ``succeeded``.
+
+        What runs for an earlier decision is waited for as well.
+        """
+        running = self.running(PREPARE)
+        if running:
+            return RUNNING, running[0]
+        found = [stage.preparation(late) for stage in self.wanted()]
+        return next((item for state in (WAITING, FAILED) for item in found if item[0] == state), (SUCCEEDED, None))
+
+    def failure(self) -> Run | None:
+        """Return the first hook that failed, in either phase, for people to read why."""
+        return next((run for run in self.runs if run.status == FAILED), None)
+
+    def stop_preparing(self, reason: str) -> None:
+        """Leave out the prepare hooks that do not run."""
+        for run in self.of_phase(PREPARE):
+            if run.status == WAITING:
+                run.end(SKIPPED, run.reason or reason)
+
+    # Recovering
+
+    def start_recovering(self, had_started: bool = False) -> bool:
+        """Leave out the recover hooks of stages that need none; return whether any are left to run.
+
+        ``had_started``: the event has started, or may have.
+        """
+        owed = {id(run) for stage in self.stages if stage.owed(had_started) for run in stage.recover}
+        for run in self.of_phase(RECOVER):
+            if run.status == WAITING and id(run) not in owed:
+                run.end(SKIPPED, "its preparation had not begun")
+        return not self.recovered()
+
+    def due_to_recover(self, now: float) -> list[Run]:
+        """Return the recover hooks that may start at the monotonic time ``now``."""
+        return [run for run in self.heads() if run.ready(now)]
+
+    def heads(self) -> list[Run]:
+        """Return the recover hooks that come next: nothing before them, in any stage that has them, is left to do."""
+        queues = [[run for run in stage.recover if run.status not in NOTHING_LEFT_TO_DO] for stage in self.stages]
+        heads = _distinct([queue[0] for queue in queues if queue])
+        free = [run for run in heads if not any(run in queue[1:] for queue in queues)]
+        return free or heads  # two stages that have them in opposite orders must not wait for each other
+
+    def recovered(self) -> bool:
+        """Tell whether no recover hook is left to run."""
+        return all(run.status in NOTHING_LEFT_TO_DO for run in self.of_phase(RECOVER))
+
+    def failing(self) -> list[Run]:
+        """Return the recover hooks that a person should look at: they have failed three times, or are not retried."""
+        return [run for run in self.of_phase(RECOVER) if run.status not in NOTHING_LEFT_TO_DO and run.failing]
+
+    def retry_in(self, now: float, phase: str) -> float | None:
+        """Return the seconds until a hook of a phase is to be tried again, None if none is."""
+        asked = {id(run) for stage in self.wanted() for run in stage.prepare}
+        runs = self.heads() if phase == RECOVER else [run for run in self.of_phase(phase) if id(run) in asked]
+        pending = (run for run in runs if run.status in (WAITING, FAILED) and not run.exhausted)
+        times = [run.retry_at - now for run in pending if run.retry_at is not None]
+        return max(0.0, min(times)) if times else None
+
+    # Keeping it
+
+    def as_json(self) -> dict[str, Any]:
+        """Return ``plan`` and ``stages`` as the journal keeps them."""
+        place = {id(run): number for number, run in enumerate(self.runs)}
+        return {
+            "plan": [run.as_json() for run in self.runs],
+            "stages": [stage.as_json(place) for stage in self.stages],
+        }
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Plan:
+        """Return what ``as_json`` wrote. Raises KeyError, TypeError, IndexError or ValueError for anything else."""
+        runs = [Run.of(run) for run in data["plan"]]
+        if "stages" in data:
+            return cls(runs, [_stage(stage, runs) for stage in data["stages"]])
+        # As the first version kept it: the number of the stage, on_failure and parallel beside each hook.
+        stages: dict[int, dict[str, Any]] = {}
+        for number, (run, kept) in enumerate(zip(runs, data["plan"])):
+            found = stages.setdefault(
+                kept["stage"],
+                {
+                    "policy": run.policy,
+                    "rule": run.rule,
+                    "revision": 0,
+                    "on_failure": kept["on_failure"],
+                    "parallel": kept["parallel"],
+                    "within_seconds": None,
+                    "recover_when": "prepared",
+                    "wanted": True,
+                    PREPARE: [],
+                    RECOVER: [],
+                },
+            )
+            found[run.phase].append(number)
+        return cls(runs, [_stage(stage, runs) for stage in stages.values()])
+
+    def interrupted(self) -> list[Run]:
+        """Return what ran when the runner ended, and let it run again. Their ``pid`` is still there."""
+        runs = self.running()
+        for run in runs:
+            pid = run.pid, run.pid_started
+            run.interrupted("the runner ended while it ran")
+            run.pid, run.pid_started = pid
+        return runs
+
+
+def _stage(data: Mapping[str, Any], runs: Sequence[Run]) -> Stage:
+    verdict = Verdict(data["policy"], HOLD, data["rule"], "", "")
+    stage = Stage(verdict, int(data["revision"]), *([runs[at] for at in data[phase]] for phase in (PREPARE, RECOVER)))
+    for key in ("on_failure", "parallel", "within_seconds", "recover_when", "wanted"):
+        setattr(stage, key, data[key])
+    stage.entered = bool(data.get("entered", stage.begun))  # which earlier versions did not keep
+    return stage
+
+
+def _limit(hook: Mapping[str, Any], *, accepted: bool) -> float:
+    """Return after how many failures a hook is not tried again; ``accepted``: its failure holds up no approval."""
+    if "retry" not in hook:
+        return 1.0 if accepted else inf
+    limit = (hook["retry"] or {}).get("attempts")
+    return inf if limit is None else float(limit)
+
+
+def _joined(found: Sequence[tuple[Mapping[str, Any], float]]) -> Mapping[str, Any]:
+    """Return one hook for the same one of several rules, each with its ``_limit``: what is most careful of each.
+
+    It has the longest timeout. ``retry: never`` outweighs any other; else the one that tries most often counts.
+    """
+    never = (hook for hook, _limit in found if (hook.get("retry") or {}).get("attempts") == 1)
+    chosen = next(never, max(found, key=lambda each: each[1])[0])
+    longest = max((hook for hook, _limit in found), key=lambda hook: float(hook.get("timeout_seconds", 0.0)))
+    return {**chosen, **{key: longest[key] for key in ("timeout_seconds",) if key in longest}}
+
+
+def _as_seen(status: str) -> str:
+    return WAITING if status == SKIPPED else status
+
+
+def _distinct(runs: Sequence[Run]) -> list[Run]:
+    return list({id(run): run for run in runs}.values())

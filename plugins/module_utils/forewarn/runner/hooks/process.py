@@ -1,0 +1,267 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Child processes: starting one, its pipes, its process group, and knowing it again. What is POSIX only is in here."""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import os
+import select
+import signal
+from typing import TYPE_CHECKING, NamedTuple
+
+from .commands import Command
+
+if TYPE_CHECKING:
+    import subprocess
+
+KEPT_BYTES = 8 * 1024  # of the output's beginning, and as many of its end
+_PIECE_BYTES = 64 * 1024
+_LAST_PIECES = 64  # read after a hook has ended: what it left behind may print for ever
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes within a UTF-8 character
+
+CAN_POLL = hasattr(select, "poll")  # not on Windows, where pipes cannot be polled
+
+_OOM_SCORE = "/proc/{}/oom_score_adj"
+_WHY_NOT = {
+    errno.ENOENT: "it does not exist, or what its first line (#!) names does not",
+    errno.EACCES: "it is not executable, or not to this user",
+    errno.ENOEXEC: "it is no program; a script begins with a line such as #!/bin/sh",
+    errno.EAGAIN: "the system allows no more processes (TasksMax= of the unit, or ulimit -u)",
+    errno.ENOMEM: "the system is short of memory",
+    errno.E2BIG: "its arguments are too long",
+    errno.ETXTBSY: "somebody is writing to it",
+}
+
+
+class Identity(NamedTuple):
+    """What the kernel says of a process. ``start`` is in clock ticks since boot."""
+
+    state: str
+    group: int
+    start: int
+
+
+def spawn(command: Command) -> subprocess.Popen[bytes]:
+    """Start a process: leader of a session and group of its own, in ``/``, with no signal blocked.
+
+    Its standard output and error are one pipe. The calling thread takes no signals any more. Raises OSError or
+    ValueError.
+    """
+    import subprocess  # here: most runners never run a hook
+
+    argv: list[str] | list[bytes] = list(command.argv)
+    environment: dict[str, str] | dict[bytes, bytes] = dict(command.environment)
+    if os.name == "posix":  # as UTF-8, whatever the locale
+        argv = [_as_bytes(word) for word in command.argv]
+        environment = {_as_bytes(name): _as_bytes(value) for name, value in command.environment.items()}
+        # A process inherits what its parent's thread does not listen to, and Popen does not undo that.
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    try:
+        # pylint: disable-next=ansible-bad-function # a service of its own, no module that has run_command
+        process = subprocess.Popen(  # noqa: S603 - the program was checked, and no shell has a part in it
+            argv,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+        )
+    finally:
+        if os.name == "posix":  # signals are the main thread's
+            signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+    _expose_to_oom_killer(process.pid)
+    return process
+
+
+def _expose_to_oom_killer(pid: int) -> None:
+    """Take from a child what OOMScoreAdjust= of the unit gives to the runner alone: hooks are to be ended first."""
+    try:
+        with open(_OOM_SCORE.format("self"), "rb") as file:  # noqa: PTH123 - importing pathlib takes long
+            protected = int(file.read()) < 0
+        if protected:
+            with open(_OOM_SCORE.format(pid), "wb", buffering=0) as file:  # noqa: PTH123 - as above
+                file.write(b"0")
+    except (OSError, ValueError):  # it has ended; or another system, which has no such thing
+        pass
+
+
+def why_not_started(program: str, error: Exception) -> str:
+    """Say in a sentence why a process could not be started."""
+    text = str(error)
+    if isinstance(error, OSError):
+        text = _WHY_NOT.get(error.errno or 0) or error.strerror or text
+    return f"{program} could not be started: {text}"
+
+
+def identity(pid: int) -> Identity | None:
+    """Return what the kernel says of a process; None if there is no such process, or no /proc."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - importing pathlib takes a tenth of the start
+            # The name, in brackets, may hold anything.
+            fields = file.read().rpartition(b")")[2].split()
+        return Identity(fields[0].decode(), int(fields[2]), int(fields[19]))
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def signal_group(process_group: int, number: int) -> bool:
+    """Send a signal to each process of a group; 0 only looks. Return whether there is any."""
+    try:
+        os.killpg(process_group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # they run as another user now
+        return True
+    return True
+
+
+def group_lives(process_group: int) -> bool:
+    """Tell whether a process of a group is left that runs: one that has ended stays in it until it is waited for."""
+    if not signal_group(process_group, 0):
+        return False
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+    except OSError:
+        return True
+    found = [identity(number) for number in numbers]
+    if all(each is None for each in found):  # it is another kind of /proc
+        return True
+    return any(each is not None and each.group == process_group and each.state not in "ZX" for each in found)
+
+
+def group_is_of_hook(process_group: int, started: int) -> bool:
+    """Tell whether a group without its leader has processes that a hook has started: they have its environment."""
+    if not signal_group(process_group, 0):
+        return False
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+    except OSError:
+        return False
+    for number in numbers:
+        found = identity(number)
+        if found is None or found.group != process_group or found.start < started or found.state in "ZX":
+            continue
+        try:
+            with open(f"/proc/{number}/environ", "rb") as file:  # noqa: PTH123 - as above
+                if b"FOREWARN_ATTEMPT=" in file.read():
+                    return True
+        except OSError:
+            pass
+    return False
+
+
+def exit_descriptor(pid: int) -> int | None:
+    """Return what can be polled for the end of a child; None where the system cannot do that (before Linux 5.3)."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return None
+
+
+class Output:
+    """The first and the last of what is added, in little memory however much it is."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._left_out = 0
+
+    def add(self, piece: bytes) -> None:
+        """Take in a piece."""
+        room = KEPT_BYTES - len(self._head)
+        self._head += piece[:room]
+        self._tail += piece[room:]
+        surplus = len(self._tail) - KEPT_BYTES
+        if surplus > 0:
+            del self._tail[:surplus]
+            self._left_out += surplus
+
+    def text(self) -> str:
+        """Return it as text, with a line where something was left out. What is no UTF-8 is replaced."""
+        if not self._left_out:
+            return (self._head + self._tail).decode("utf-8", "replace")
+        # No half characters at the cuts.
+        head = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._head))
+        tail = self._tail.lstrip(_CONTINUATION).decode("utf-8", "replace")
+        return f"{head}\n[… {self._left_out} bytes left out …]\n{tail}"
+
+
+class Streams:
+    """Feeds a process, and takes in what it prints, without ever waiting for it.
+
+    ``wakers`` are descriptors that end a wait, each once. To be closed.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], content: bytes, wakers: tuple[int, ...]) -> None:
+        self.output = Output()
+        self._process = process
+        self._left = memoryview(content)
+        self._poller = select.poll()
+        self._open: set[int] = set()
+        for descriptor in wakers:
+            self._poller.register(descriptor, select.POLLIN)
+        for pipe, mask in ((process.stdin, select.POLLOUT), (process.stdout, select.POLLIN)):
+            if pipe is not None:
+                os.set_blocking(pipe.fileno(), False)
+                self._poller.register(pipe.fileno(), mask)
+                self._open.add(pipe.fileno())
+        self._stdin = -1 if process.stdin is None else process.stdin.fileno()
+        self._stdout = -1 if process.stdout is None else process.stdout.fileno()
+
+    def serve(self, seconds: float) -> None:
+        """Do what can be done now, after waiting for it for at most so long."""
+        for descriptor, _events in self._poller.poll(int(max(0.0, seconds) * 1000) + 1):
+            if descriptor == self._stdin:
+                self._feed()
+            elif descriptor == self._stdout:
+                self._take()
+            else:
+                self._poller.unregister(descriptor)
+
+    def finish(self) -> None:
+        """Take in what is there still; wait for nothing."""
+        for _piece in range(_LAST_PIECES):
+            if self._stdout not in self._open or not self._take():
+                break
+
+    def close(self) -> None:
+        """Close the pipes."""
+        for descriptor in list(self._open):
+            self._close(descriptor)
+
+    def _feed(self) -> None:
+        try:
+            self._left = self._left[os.write(self._stdin, self._left) :]
+        except BlockingIOError:
+            return
+        except OSError:  # it does not read, which is its own affair
+            self._left = memoryview(b"")
+        if not self._left:
+            self._close(self._stdin)
+
+    def _take(self) -> bool:
+        """Return whether there may be more."""
+        try:
+            piece = os.read(self._stdout, _PIECE_BYTES)
+        except BlockingIOError:
+            return False
+        self.output.add(piece)
+        if not piece:
+            self._close(self._stdout)
+        return bool(piece)
+
+    def _close(self, descriptor: int) -> None:
+        self._poller.unregister(descriptor)
+        self._open.remove(descriptor)
+        pipe = self._process.stdin if descriptor == self._stdin else self._process.stdout
+        if pipe is not None:
+            pipe.close()
+
+
+def _as_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")  # how Python spells paths that are not UTF-8

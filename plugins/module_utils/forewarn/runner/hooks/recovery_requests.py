@@ -1,0 +1,252 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What people ask for where a recovery fails: to run it again, or to count it as done. ``forewarn recover`` writes it.
+
+STATE/recoveries/ID.json is such a request. Its file is removed only when the journal says on the disk that the request
+was carried out, so a request outlives a runner that is killed, and waits for one that is not running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...errors import InputError
+from ...events import MAX_ID_CHARACTERS
+from .. import event_record as states
+from ..clocks import Stamp
+from ..state.inbox import Inbox
+from . import commands
+from . import plan as plans
+from .plan import Plan, Run
+
+if TYPE_CHECKING:  # the command needs none of these
+    from ..event_record import Life
+    from ..journal.writer import Journal
+    from ..telemetry.log import Logger
+    from .scheduler import Conductor
+
+DIRECTORY = "recoveries"
+AGAIN, DEALT_WITH = "again", "dealt-with"  # actions
+# Kinds of entries in the journal, and lines of the log, that answer a request; each has its id as ``request``.
+ANSWERS = {AGAIN: "recovery-again", DEALT_WITH: "recovery-dealt-with"}
+REFUSED = "recovery-refused"
+
+_ID = "recover-[0-9a-f]{12}"
+_SUFFIX = ".json"
+_LONGEST_NOTE = 1000
+_LONGEST_NAME = 200
+_SCHEMA = {"schema": "recovery-request", "version": 1}
+
+
+class Request(NamedTuple):
+    """What was asked for. ``note`` is None unless it was dealt with; ``by`` names the user who asked."""
+
+    life_id: int
+    event_id: str
+    action: str
+    note: str | None
+    by: str
+    asked: Stamp
+
+
+def check(request: Request) -> Request:
+    """Return the request if the runner may carry it out. Raises InputError with what is wrong about it."""
+    if request.action not in ANSWERS:
+        raise InputError(f"action {request.action[:80]!r} is none of {', '.join(ANSWERS)}.")
+    if (request.note is None) != (request.action == AGAIN):
+        raise InputError("a note belongs to what was dealt with, and to nothing else.")
+    if request.note is not None and not (request.note.strip() and _is_line(request.note, _LONGEST_NOTE)):
+        raise InputError(
+            f"the note is not one line of 1 to {_LONGEST_NOTE} characters.",
+            "Say in a sentence what was done; the history shows it.",
+        )
+    if not (request.by and _is_line(request.by, _LONGEST_NAME)):
+        raise InputError("the request does not say who asked.")
+    return request
+
+
+def hand_over(directory: str, request: Request) -> str:
+    """Ask the runner of a state directory, now or when it is started; return the request's id.
+
+    The request is on the disk then. Raises InputError if it is wrong, or if this user may not ask.
+    """
+    check(request)
+    name = f"recover-{os.urandom(6).hex()}"
+    inbox = Inbox(directory, DIRECTORY, "request")
+    inbox.make()
+    data = {"forewarn": _SCHEMA, **request._asdict()}
+    inbox.write(name + _SUFFIX, json.dumps(data).encode("ascii"))
+    return name
+
+
+def waits(directory: str, request_id: str) -> bool:
+    """Tell whether a request has yet to be carried out, as far as can be seen."""
+    names = Inbox(directory, DIRECTORY, "request").names()
+    return names is None or request_id + _SUFFIX in names
+
+
+def unfinished(plan: Plan) -> list[Run]:
+    """Return the recover hooks that are left to run and have been tried, or interrupted, at least once."""
+    left = (run for run in plan.of_phase(plans.RECOVER) if run.status not in plans.NOTHING_LEFT_TO_DO)
+    return [run for run in left if run.failures or run.reason or run.attempts > (run.status == plans.RUNNING)]
+
+
+class Recoveries:
+    """The requests to one runner. For the main thread; nothing here raises. ``directory`` is that of the state.
+
+    What is asked for concerns hooks that do not run. One that runs is let finish: a recovery that is asked for again
+    may have succeeded by then, and what was dealt with is not tried again, whatever comes of it.
+    """
+
+    def __init__(self, directory: str, conductor: Conductor, journal: Journal, log: Logger) -> None:
+        self._inbox = Inbox(directory, DIRECTORY, "request")
+        self._conductor = conductor
+        self._journal = journal
+        self._log = log
+        self._asked: dict[str, Request] = {}  # by id, in the order in which they were asked for
+        self._done: set[str] = set()  # what is to be removed as soon as the journal is on the disk
+
+    def look(self) -> None:
+        """Take in the requests that are there now."""
+        names = self._inbox.names()
+        if names is None or (not names and not self._asked):  # as nearly always
+            return
+        files = {name[: -len(_SUFFIX)]: name for name in names if name.endswith(_SUFFIX)}
+        for gone in self._asked.keys() - files.keys():
+            del self._asked[gone]  # somebody has withdrawn it
+        for request_id in files.keys() - self._asked.keys() - self._done:
+            self._read(request_id, files[request_id])
+        self._asked = dict(sorted(self._asked.items(), key=lambda item: (item[1].asked.wall, item[0])))
+
+    def settle(self) -> None:
+        """Carry out what can be carried out now. Call it before the conductor starts what is due."""
+        for request_id, request in list(self._asked.items()):
+            life = next((life for life in self._conductor.lives if life.identifier == request.life_id), None)
+            if life is None and self._journal.trouble is not None:
+                continue  # it may be one that could not be read yet
+            if life is None or life.state != states.RECOVERING:
+                if self._is_answered(request_id, request):
+                    self._end(request_id)
+                else:
+                    self._refuse(request_id, request, "the event is not being recovered, or not any more")
+            else:
+                self._carry_out(request_id, request, life)
+
+    def kept(self) -> None:
+        """Remove what was carried out. Call it when the journal is on the disk."""
+        while self._done:
+            self._inbox.remove(self._done.pop() + _SUFFIX)
+
+    def _read(self, request_id: str, name: str) -> None:
+        try:
+            if not re.fullmatch(_ID, request_id):
+                raise InputError(f"{name} is not the name of a request's file.")
+            request = _request(self._inbox.read(name))
+        except OSError:  # the next look may read it
+            return
+        except InputError as error:
+            self._inbox.refuse(name)
+            reason = f"{error.message} It was moved aside."
+            self._log.warning(REFUSED, request=request_id, reason=reason)
+            self._journal.note(REFUSED, None, request=request_id, reason=reason)
+            return
+        if self._is_answered(request_id, request):  # by a runner that was killed before it could remove the file
+            self._done.add(request_id)
+        else:
+            self._asked[request_id] = request
+
+    def _is_answered(self, request_id: str, request: Request) -> bool:
+        answers = self._journal.fields_of(ANSWERS[request.action], request.life_id)
+        return any(fields.get("request") == request_id for fields in answers)
+
+    def _carry_out(self, request_id: str, request: Request, life: Life) -> None:
+        busy = bool(life.plan.running(plans.RECOVER))
+        if request.note is None:
+            if busy:
+                return
+            runs = self._conductor.recover_again(life)
+        else:
+            if any(run.status in (plans.WAITING, plans.FAILED) for run in life.plan.of_phase(plans.RECOVER)):
+                self._conductor.dealt_with(life, request.note)
+            if busy:
+                return
+            skipped = (run for run in life.plan.of_phase(plans.RECOVER) if run.status == plans.SKIPPED)
+            runs = [run for run in skipped if run.reason.startswith(plans.BY_A_PERSON)]
+        fields = {
+            "request": request_id,
+            "by": request.by,
+            "note": request.note,
+            "hooks": [commands.describe(run.hook) for run in runs],
+        }
+        line = ANSWERS[request.action]
+        self._log.info(line, event_id=life.event.event_id, drill=life.drill or None, **fields)
+        self._journal.note(line, life.identifier, **fields)
+        self._end(request_id)
+
+    def _refuse(self, request_id: str, request: Request, reason: str) -> None:
+        fields = {
+            "request": request_id,
+            "event_id": request.event_id,
+            "action": request.action,
+            "by": request.by,
+            "note": request.note,
+            "reason": reason,
+        }
+        self._log.warning(REFUSED, **fields)
+        self._journal.note(REFUSED, None, **fields)
+        self._end(request_id)
+
+    def _end(self, request_id: str) -> None:
+        del self._asked[request_id]
+        self._done.add(request_id)
+
+
+def asker(environ: Mapping[str, str]) -> str:
+    """Return the name of the user of this process, and through sudo of whoever became it."""
+    try:
+        import pwd  # Windows has none
+
+        uid = os.getuid()
+    except (ImportError, AttributeError):
+        return environ.get("USERNAME") or "unknown"
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = f"uid {uid}"
+    caller = environ.get("SUDO_USER", "")
+    text = f"{name} (sudo: {caller})" if uid == 0 and caller and caller != name else name
+    return text if _is_line(text, _LONGEST_NAME) else name
+
+
+def _is_line(text: str, most: int) -> bool:
+    return len(text) <= most and text.isprintable()
+
+
+def _request(content: bytes) -> Request:
+    """Return what ``hand_over`` wrote. Raises InputError for anything else."""
+    try:
+        data: Any = json.loads(content)
+        if not isinstance(data, dict) or data.keys() != {"forewarn", *Request._fields}:
+            raise ValueError(f"it has not exactly the keys forewarn, {', '.join(Request._fields)}")
+        if data["forewarn"] != _SCHEMA:
+            raise ValueError("it is of another version of Forewarn")
+        life_id = data["life_id"]
+        if isinstance(life_id, bool) or not isinstance(life_id, int) or not -(2**63) <= life_id < 2**63:
+            raise TypeError("life_id is not a number of an event")
+        for name in ("event_id", "action", "by"):
+            if not isinstance(data[name], str):
+                raise TypeError(f"{name} is not a text")
+        if not (data["note"] is None or isinstance(data["note"], str)):
+            raise TypeError("note is not a text")
+        asked = Stamp.of(data["asked"])
+        request = Request(life_id, data["event_id"], data["action"], data["note"], data["by"], asked)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise InputError(f"its file is no request: {error}.") from error
+    if not _is_line(request.event_id, MAX_ID_CHARACTERS):
+        raise InputError("its file is no request: event_id is not the id of an event.")
+    return check(request)

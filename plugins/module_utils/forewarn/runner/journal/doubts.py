@@ -1,0 +1,191 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the journal has lost of open events: one file each in ``damaged/``, until a person removes it.
+
+As long as a file is there, nothing is approved and no hook is started for the events that it names. Files, not rows:
+they are there also when the whole database is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from binascii import crc32
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from .mark import Loss
+
+DIRECTORY = "damaged"
+_SUFFIX = ".json"
+_SCHEMA = {"schema": "damaged-record", "version": 1}
+_MOST_BYTES = 16 * 1024 * 1024
+
+
+class Doubt(NamedTuple):
+    """One file. ``keys`` are those of ``Event.key``, None where it is not known which events are meant."""
+
+    file: str
+    keys: tuple[str, ...] | None
+    reason: str
+    record: str
+    wall: float
+
+    def in_words(self) -> str:
+        """Say what is in doubt, and what to do about it."""
+        about = "of an event" if self.keys is None else f"of event {', '.join(self.keys)}" if self.keys else ""
+        lost = f"what the runner has done {about} is not known" if about else "what was prepared before is not known"
+        return f"{lost}: {self.reason}. Is this VM still drained? When that is seen to, remove {self.file}"
+
+
+def read(directory: str) -> list[Doubt]:
+    """Return what lies in a state directory. Never raises."""
+    path = os.path.join(directory, DIRECTORY)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+    try:
+        names = sorted(os.listdir(path))  # noqa: PTH208 - as above
+    except FileNotFoundError:
+        return []
+    except OSError as error:  # what lies there may mean any event
+        return [Doubt(path, None, f"{path} cannot be read: {error.strerror}", "", 0.0)]
+    return [_read(os.path.join(path, name)) for name in names if name.endswith(_SUFFIX)]  # noqa: PTH118 - as above
+
+
+class Doubts:
+    """Those of the runner that works on ``directory``. Nothing here raises: what cannot be written waits in memory."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._doubts: dict[str, Doubt] = {}
+        self._unwritten: set[str] = set()
+        self._reasons: dict[str, str] = {}
+        self.unknown = False  # it is not known which events are meant
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """``Event.key`` of all events that are meant, as far as they are known."""
+        return frozenset(self._reasons)
+
+    def __len__(self) -> int:
+        return len(self._doubts)
+
+    def load(self) -> None:
+        """Read what is there."""
+        self._doubts = {doubt.file: doubt for doubt in read(self._directory)}
+        self._look()
+
+    @property
+    def unread(self) -> bool:
+        """Whether the directory could not be read yet, so that any event may be meant."""
+        return self._unread in self._doubts
+
+    @property
+    def _unread(self) -> str:
+        """What stands for all of them as long as the directory cannot be read."""
+        return os.path.join(self._directory, DIRECTORY)  # noqa: PTH118 - as above
+
+    def add(self, losses: Iterable[Loss], wall: float) -> list[Doubt]:
+        """Keep aside what is left of the records; return what was not known before."""
+        news = []
+        for loss in losses:
+            content = crc32(f"{loss.key}\n{loss.reason}\n{loss.record}".encode("utf-8", "backslashreplace"))
+            name = f"{'unknown' if loss.life_id is None else loss.life_id}-{content:08x}{_SUFFIX}"
+            file = os.path.join(self._directory, DIRECTORY, name)  # noqa: PTH118 - as above
+            if file in self._doubts:
+                continue
+            doubt = Doubt(file, None if loss.key is None else (loss.key,), loss.reason, loss.record, wall)
+            self._put(doubt)
+            news.append(doubt)
+        self._look()
+        return news
+
+    def settle(self, keys: Collection[str]) -> list[Doubt]:
+        """Say which events those without a name can be: these and no other. Return what has changed."""
+        news = [doubt._replace(keys=tuple(sorted(keys))) for doubt in self._doubts.values() if doubt.keys is None]
+        news = [doubt for doubt in news if doubt.file != self._unread]
+        for doubt in news:
+            self._put(doubt)
+        self._look()
+        return news
+
+    def reason(self, key: str) -> str | None:
+        """Return why an event is in doubt, None if it is not."""
+        if self.unknown:
+            return next(doubt.in_words() for doubt in self._doubts.values() if doubt.keys is None)
+        return self._reasons.get(key)
+
+    def refresh(self) -> list[Doubt]:
+        """Write what could not be written; return those whose files somebody has removed."""
+        if not self._doubts:
+            return []
+        if self.unread:
+            del self._doubts[self._unread]
+            self._doubts = {**{doubt.file: doubt for doubt in read(self._directory)}, **self._doubts}
+            self._look()
+        for file in sorted(self._unwritten):
+            self._put(self._doubts[file])
+        gone = [doubt for doubt in self._doubts.values() if doubt.file not in self._unwritten and _is_gone(doubt.file)]
+        for doubt in gone:
+            del self._doubts[doubt.file]
+        if gone:
+            self._look()
+        return gone
+
+    @property
+    def kept(self) -> bool:
+        """Whether all of them are on the disk."""
+        return not self._unwritten
+
+    def _put(self, doubt: Doubt) -> None:
+        self._doubts[doubt.file] = doubt
+        try:
+            _write(doubt)
+        except OSError:
+            self._unwritten.add(doubt.file)
+        else:
+            self._unwritten.discard(doubt.file)
+
+    def _look(self) -> None:
+        self._reasons = {key: doubt.in_words() for doubt in self._doubts.values() for key in doubt.keys or ()}
+        self.unknown = any(doubt.keys is None for doubt in self._doubts.values())
+
+
+def _is_gone(file: str) -> bool:
+    """Tell whether somebody has removed a file: one that cannot be looked at is there."""
+    try:
+        os.lstat(file)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _write(doubt: Doubt) -> None:
+    directory = os.path.dirname(doubt.file)  # noqa: PTH120 - as above
+    os.makedirs(directory, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
+    draft = doubt.file + ".new"
+    fields = {"keys": doubt.keys, "reason": doubt.reason, "record": doubt.record, "wall": doubt.wall}
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="ascii") as file:
+        json.dump({"forewarn": _SCHEMA, **fields}, file, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, doubt.file)  # noqa: PTH105 - as above
+
+
+def _read(file: str) -> Doubt:
+    """Return what a file says. One that cannot be read may mean any event."""
+    try:
+        with open(file, "rb") as opened:  # noqa: PTH123 - as above
+            content = opened.read(_MOST_BYTES)
+    except OSError as error:
+        return Doubt(file, None, f"{file} cannot be read: {error.strerror}", "", 0.0)
+    try:
+        data = json.loads(content)
+        keys = data["keys"]
+        named = None if keys is None else tuple(str(key) for key in keys)
+        return Doubt(file, named, str(data["reason"]), str(data["record"]), float(data["wall"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Doubt(file, None, f"{file} is damaged itself", content.decode("utf-8", "backslashreplace"), 0.0)

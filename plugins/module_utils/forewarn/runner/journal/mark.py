@@ -1,0 +1,178 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many commits the journal has had and which events it has open, kept twice: in the database and in a file beside.
+
+The row in the database tells whether an open event has gone missing from it. The file, written after each commit,
+tells whether the database is the one that was last written: one that lost its WAL, or an older copy, lags behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from binascii import crc32
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from .schema import DamagedRow, LifeRow
+
+FILE_NAME = "journal.mark"
+SIZE = 4096  # one page, allocated once: it can be written again on a full disk, and is never half of two
+UNCOUNTED = -1  # as ``number``: no commit since the file was made or converted
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+class Mark(NamedTuple):
+    """After ``commits``; ``number`` open lives with a ``digest`` over all of them; ``lives`` are those of them that
+    fit into the file, by id: the checksum of the record, and ``Event.key``. A row of the database has none.
+    """
+
+    commits: int
+    number: int
+    digest: int
+    lives: Mapping[int, tuple[int, str]] = {}
+
+
+class Stock(NamedTuple):
+    """What lies in a database: intact open lives with their checksums, rows that are damaged, and its own mark."""
+
+    intact: Mapping[int, tuple[LifeRow, int]]
+    damaged: tuple[DamagedRow, ...]
+    mark: Mark | None
+
+
+class Loss(NamedTuple):
+    """Something of an open event is not known. ``key`` is ``Event.key``, None if not even that; ``record`` what is left
+    of its record, as text.
+    """
+
+    key: str | None
+    life_id: int | None
+    reason: str
+    record: str
+
+
+class Found(NamedTuple):
+    """Which lives to go on with, what is lost, and by how many commits the database lags behind (0: by none)."""
+
+    lives: tuple[LifeRow, ...]
+    losses: tuple[Loss, ...]
+    behind: int
+
+
+def digest_of(sums: Iterable[tuple[int, int]]) -> int:
+    """Return a number over the ids and checksums of lives, whatever their order."""
+    digest = 0
+    for identifier, checksum in sums:
+        digest ^= crc32(f"{identifier}:{checksum}".encode())
+    return digest
+
+
+class MarkFile:
+    """The file beside the database in ``directory``. Nothing here raises: without the file less is noticed."""
+
+    def __init__(self, directory: str) -> None:
+        self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+
+    def read(self) -> Mark | None:
+        """Return what it says, None if there is none or it is damaged."""
+        try:
+            with open(self._path, "rb") as file:  # noqa: PTH123 - as above
+                checksum, _space, text = file.read(SIZE).partition(b" ")
+            if len(text) != SIZE - 9 or int(checksum, 16) != crc32(text):
+                return None
+            data = json.loads(text)
+            lives = {int(life): (int(found), str(key)) for life, found, key in data["lives"]}
+            return Mark(int(data["commits"]), int(data["number"]), int(data["digest"]), lives)
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+    def write(self, mark: Mark, durable: bool) -> None:
+        """Replace what it says. ``durable`` waits for the disk."""
+        named = []
+        room = SIZE - 200
+        for life, (checksum, key) in mark.lives.items():
+            entry = json.dumps([life, checksum, key])
+            room -= len(entry) + 1
+            if room < 0:
+                break
+            named.append(entry)
+        head = f'"commits": {mark.commits}, "number": {mark.number}, "digest": {mark.digest}'
+        text = f'{{{head}, "lives": [{",".join(named)}]}}'
+        content = (text.ljust(SIZE - 10) + "\n").encode("ascii")
+        flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        with suppress(OSError):
+            file = os.open(self._path, flags, 0o600)
+            try:
+                os.write(file, b"%08x " % crc32(content) + content)
+                if durable:
+                    _sync(file)
+            finally:
+                os.close(file)
+
+
+def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Found:
+    """Tell what of the open lives can be relied on.
+
+    ``beside`` is what the file says. ``replaced``: the database was too damaged to be read, and this is a new one.
+    """
+    count = 0 if stock.mark is None else stock.mark.commits
+    if beside is not None and (stock.mark is None or beside.commits >= count):
+        return _by_the_file(stock, beside, max(0, beside.commits - count))
+    if replaced:
+        return Found((), (Loss(None, None, "the journal was damaged, and nothing tells what it held", ""),), 0)
+    return _by_itself(stock)
+
+
+def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Found:
+    """The file is at least as new as the database: what it names is what there has to be."""
+    lives = dict(stock.intact)
+    damaged = {row.id: row for row in stock.damaged}
+    losses = []
+    for identifier, (checksum, key) in beside.lives.items():
+        row, found = lives.get(identifier, (None, None))
+        if found == checksum:
+            continue
+        lives.pop(identifier, None)
+        if identifier in damaged:
+            why, record = "its record in the journal is damaged", damaged[identifier].text
+        elif row is not None:
+            why, record = "its record in the journal is an older one", json.dumps(row._asdict())
+        else:
+            why, record = "its record has gone missing from the journal", ""
+        losses.append(Loss(key, identifier, why, record))
+    others = [identifier for identifier in lives if identifier not in beside.lives]
+    if len(beside.lives) == beside.number:
+        for identifier in others:  # they were over by then
+            del lives[identifier]
+    elif not losses and beside.number == len(lives) and beside.digest == _digest(lives, stock):
+        pass
+    else:
+        for identifier in others:
+            row = lives.pop(identifier)[0]
+            losses.append(Loss(row.key, identifier, "its record may be an older one", json.dumps(row._asdict())))
+        losses.append(Loss(None, None, "records of events have gone missing from the journal, or are older ones", ""))
+    return Found(tuple(row for row, _sum in lives.values()), tuple(losses), behind)
+
+
+def _by_itself(stock: Stock) -> Found:
+    """There is no file, or one that lags behind: the database has to agree with itself."""
+    lives = tuple(row for row, _sum in stock.intact.values())
+    losses = [
+        Loss(row.key, row.id, "its record in the journal is damaged", row.text)
+        for row in stock.damaged  # whether the event is over, a damaged record does not tell
+    ]
+    mark = stock.mark
+    if mark is not None and mark.number == UNCOUNTED:
+        return Found(lives, tuple(losses), 0)
+    if mark is None:
+        losses.append(Loss(None, None, "the journal does not tell how many events it has to have: it is damaged", ""))
+    elif mark.number != len(lives) + len(losses) or (not losses and mark.digest != _digest(stock.intact, stock)):
+        losses.append(Loss(None, None, f"the journal has {len(lives)} of {mark.number} events that are open", ""))
+    return Found(lives, tuple(losses), 0)
+
+
+def _digest(lives: Mapping[int, object], stock: Stock) -> int:
+    return digest_of((identifier, stock.intact[identifier][1]) for identifier in lives)

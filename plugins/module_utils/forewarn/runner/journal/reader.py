@@ -1,0 +1,178 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading a journal, also while the runner writes it: for ``forewarn status`` and ``forewarn history``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ...errors import InputError
+from ..clocks import Stamp
+from .schema import (
+    FILE_NAME,
+    SELECT_LIVES,
+    DamageError,
+    LifeRow,
+    checksum,
+    clean,
+    damaged_life,
+    explain,
+    is_damage,
+    life_of,
+    load,
+    read,
+)
+
+_AT_ONCE = 200  # entries; what is a page or two for whoever reads them
+_SELECT = "SELECT id, kind, life_id, wall, boot, boot_id, fields, sum FROM entries"
+DAMAGED = "record-damaged"  # as the kind of an entry, and
+DAMAGED_STATE = "damaged"  # as the state of a life: the record is there, and not what was written
+
+
+class JournalEntry(NamedTuple):
+    """What happened at a moment. ``id`` rises in the order of writing; ``life_id`` is None for what is of no event."""
+
+    id: int
+    kind: str
+    life_id: int | None
+    stamp: Stamp
+    fields: Mapping[str, Any]
+
+
+class JournalReader:
+    """Reads the journal in a state directory: never writes, never creates.
+
+    Each method raises InputError, with what to do, if there is no journal or it cannot be read. A record that is
+    damaged by itself is DAMAGED, with no more of it than that.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self._rows("SELECT 1", [])
+
+    def lives(
+        self,
+        *,
+        open_only: bool = False,
+        since_wall: float | None = None,
+        event: str | None = None,
+        limit: int | None = None,
+    ) -> list[LifeRow]:
+        """Return lives, oldest first; with ``limit`` the newest so many.
+
+        ``since_wall`` (seconds since 1970) asks for those that are open or were written since. ``event`` is how an
+        event's id begins, in either case.
+        """
+        conditions = ["1"]
+        values: list[Any] = []
+        if open_only:
+            conditions.append("open = 1")
+        elif since_wall is not None:
+            conditions.append("(open = 1 OR open = 0 AND saved >= ?)")
+            values.append(since_wall)
+        if event is not None:
+            prefix = clean(event.lower())
+            conditions.append("key >= ? AND key < ?")
+            values += [prefix, prefix + "\U0010ffff"]
+        values.append(-1 if limit is None else limit)
+        query = f"{SELECT_LIVES} WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
+        return [_life_of(row) for row in reversed(self._rows(query, values))]
+
+    def entries(
+        self,
+        *,
+        life_id: int | None = None,
+        kinds: Collection[str] | None = None,
+        since_wall: float | None = None,
+        until_wall: float | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> Iterator[JournalEntry]:
+        """Yield entries in the order of writing, or the newest first; times are seconds since 1970, both included."""
+        conditions = ["1"]
+        values: list[Any] = []
+        if life_id is not None:
+            conditions.append("life_id = ?")
+            values.append(life_id)
+        if kinds is not None:
+            conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
+            values += map(clean, kinds)
+        # Ids rise with time, but for a clock that was set: so times bound ids too. A + says which index not to use.
+        for sign, edge, moment in ((">=", "min", since_wall), ("<=", "max", until_wall)):
+            if moment is not None:
+                query = f"SELECT {edge}(+id) FROM entries WHERE wall {sign} ?"  # noqa: S608 - of the words above
+                ((identifier,),) = self._rows(query, [moment])
+                conditions.append(f"id {sign} ? AND +wall {sign} ?")
+                values += [identifier, moment]  # NULL, where there is no entry, is neither less nor more than any
+        order, beyond = ("DESC", "<") if newest_first else ("ASC", ">")
+        left = limit
+        last: list[int] = []
+        while left is None or left > 0:
+            wanted = _AT_ONCE if left is None else min(left, _AT_ONCE)
+            after = f" AND id {beyond} ?" if last else ""
+            query = f"{_SELECT} WHERE {' AND '.join(conditions)}{after} ORDER BY id {order} LIMIT ?"
+            rows = self._rows(query, [*values, *last, wanted])
+            for row in rows:
+                yield _entry_of(row)
+            if len(rows) < wanted:
+                return
+            last = [rows[-1][0]]
+            left = None if left is None else left - wanted
+
+    def _rows(self, query: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        try:
+            import sqlite3  # here: on a Python without it this is no defect
+        except ImportError as error:
+            raise InputError(
+                f"this Python has no SQLite ({error}).", "Install the package that has its module sqlite3."
+            ) from error
+        try:
+            os.stat(self._path)  # noqa: PTH116 - as above
+            try:
+                return read(self._path, query, values)
+            except sqlite3.OperationalError:
+                with open(self._path, "rb"):  # noqa: PTH123 - as above; SQLite does not tell why it cannot
+                    raise
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise InputError(
+                f"there is no journal in {self._directory}.",
+                "A runner writes it: name the one's state directory with --state.",
+            ) from error
+        except PermissionError as error:
+            raise InputError(
+                f"{self._path} cannot be read: {error.strerror}.", "Be root, or the user that the runner runs as."
+            ) from error
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> InputError:
+        hint = ""
+        if is_damage(error):
+            hint = "It is damaged: the runner moves it aside and begins a new one when it next notices, at a start say."
+        return InputError(f"{self._path} cannot be read: {explain(error, self._path)}.", hint)
+
+
+def _life_of(row: tuple[Any, ...]) -> LifeRow:
+    try:
+        return life_of(row)
+    except DamageError:
+        damaged = damaged_life(row)
+        return LifeRow(damaged.id or 0, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
+
+
+def _entry_of(row: tuple[Any, ...]) -> JournalEntry:
+    identifier, kind, life_id, wall, boot, boot_id, fields, found = row
+    with suppress(DamageError):
+        if checksum(life_id, kind, wall, boot, boot_id, fields) == found:
+            return JournalEntry(identifier, kind, life_id, Stamp(wall, boot, boot_id), load(fields))
+    fields = {"reason": f"entry {identifier} of the journal is not what was written"}
+    return JournalEntry(identifier, DAMAGED, life_id, Stamp(_number(wall), _number(boot), str(boot_id)), fields)
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0

@@ -1,0 +1,327 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal's file: its format, how it is opened, how values become text in it, what SQLite's errors mean."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from binascii import crc32
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...errors import InputError
+
+if TYPE_CHECKING:  # sqlite3 is imported where it is used: it takes a fifth of the runner's start
+    import sqlite3
+
+FILE_NAME = "journal.db"
+APPLICATION_ID = 0x46574A4C  # what file(1) and we know the file by
+# The statements that lead from each format version to the next; the first make a file out of nothing. Written files are
+# out there: append, never edit. The newest version is the number of these.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # A start asks for the open lives and nothing else, whatever lies in the file: hence lives_open. ``saved`` and
+        # ``wall`` are seconds since 1970; ``data`` and ``fields`` are JSON in ASCII.
+        "CREATE TABLE lives (id INTEGER PRIMARY KEY, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL,"
+        " saved REAL NOT NULL, data TEXT NOT NULL)",
+        "CREATE INDEX lives_open ON lives (open, saved)",
+        "CREATE INDEX lives_key ON lives (key)",
+        "CREATE TABLE entries (id INTEGER PRIMARY KEY, life_id INTEGER, kind TEXT NOT NULL, wall REAL NOT NULL,"
+        " boot REAL NOT NULL, boot_id TEXT NOT NULL, fields TEXT NOT NULL)",
+        "CREATE INDEX entries_life ON entries (life_id)",
+        "CREATE INDEX entries_wall ON entries (wall, life_id)",
+    ),
+    (
+        # ``sum`` is ``checksum`` of the rest of the row, or of an entry but for its id; ``seq`` is the id of the newest
+        # entry when the life was written: the order in which things go when there is too much.
+        "ALTER TABLE lives ADD COLUMN seq INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE lives ADD COLUMN sum INTEGER",
+        "ALTER TABLE entries ADD COLUMN sum INTEGER",
+        "UPDATE lives SET sum = checksum(id, key, state, open, saved, data),"
+        " seq = coalesce((SELECT max(id) FROM entries WHERE life_id = lives.id), 0)",
+        "UPDATE entries SET sum = checksum(life_id, kind, wall, boot, boot_id, fields)",
+        "CREATE INDEX lives_seq ON lives (seq) WHERE open = 0",
+        "CREATE TABLE mark (id INTEGER PRIMARY KEY, count INTEGER, number INTEGER, digest INTEGER, sum INTEGER)",
+        "INSERT INTO mark VALUES (1, 0, -1, 0, checksum(0, -1, 0))",
+    ),
+)
+SELECT_LIVES = "SELECT id, key, state, open, data, saved, sum FROM lives"
+OPEN_LIVES = SELECT_LIVES + " WHERE open = 1 ORDER BY id"
+
+# Nobody else writes; a reader that repairs a WAL, or an operator who copies the file, may lock it for a moment.
+BUSY_SECONDS = 1.0
+MOST_MOVED_ASIDE = 5  # a disk that damages one file after the other must not be filled with them
+_ASIDE = ".corrupt-"
+_COMPANIONS = ("-wal", "-shm", "-journal")
+_WAL_PAGES = 256  # after so many (1 MiB) the WAL goes into the file: little to read at the next start
+_WAL_BYTES = 4 * 1024 * 1024  # what is left of the WAL after it was longer
+_DEEPEST = 50
+_DAMAGE = (
+    "Could not decode to UTF-8",
+    "unsupported file format",
+    "user-defined function raised exception",  # of a text that is none, while a file is converted
+    "no such column: ",  # the names are in the file as well
+    *(f"no such table: {table}" for table in ("lives", "entries", "mark")),
+    *(f"table {table} has no column" for table in ("lives", "entries", "mark")),
+)
+# By SQLite's message: Python tells no error codes before 3.11.
+_WORDS = {
+    "database or disk is full": "the disk is full",
+    "attempt to write a readonly database": "it is read-only",
+    "database is locked": "another program has locked it",
+    "disk I/O error": "the disk cannot be read or written (I/O error)",
+}
+
+
+class LifeRow(NamedTuple):
+    """The life of one event: ``id`` rises with its birth, ``key`` is ``Event.key``, ``data`` is plain JSON."""
+
+    id: int
+    key: str
+    state: str
+    open: bool
+    data: Mapping[str, Any]
+
+
+class DamageError(Exception):
+    """A row is not what was written: the file is damaged where SQLite does not notice."""
+
+
+class DamagedRow(NamedTuple):
+    """A life's row that is not what was written: its id if it is a number, ``Event.key`` if two places agree on it,
+    and all as text.
+    """
+
+    id: int | None
+    key: str | None
+    text: str
+
+
+def checksum(*values: object) -> int:
+    """Return the checksum of a row: any changed bit of it makes it another."""
+    return crc32("\x1f".join(map(repr, values)).encode("utf-8", "backslashreplace"))
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """Open the file for writing, make or convert it if need be.
+
+    Raises sqlite3.Error, OSError, and what ``check_format`` raises.
+    """
+    import sqlite3
+
+    # SQLite would make it readable for all, and not tell why it cannot be opened.
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    # Autocommit: every transaction is begun and ended in so many words.
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    connection.text_factory = _lenient
+    try:
+        version = check_format(connection, path)
+        connection.execute("PRAGMA cache_size = -256")  # KiB, instead of 2 MiB in a process of some 15
+        if connection.execute("PRAGMA page_count").fetchone() == (0,):
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # else the file would never shrink
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk when it returns
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}").fetchall()
+        connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}").fetchall()
+        migrate(connection, version)
+    except BaseException:  # whatever it was, the file may be moved aside next
+        connection.close()
+        raise
+    return connection
+
+
+def which_files(path: str) -> list[tuple[int, int] | None]:
+    """Return which files the database and its WAL are, to notice that somebody has removed or replaced them."""
+    return [_which_file(path), _which_file(path + "-wal")]
+
+
+def move_aside(path: str, wall: float) -> str:
+    """Rename a damaged file that is not open, with what belongs to it; return its new path.
+
+    Raises OSError, and InputError if several lie there already.
+    """
+    from pathlib import Path
+    from time import gmtime, strftime
+
+    start = Path(path).name + _ASIDE
+    beside = [other.name for other in Path(path).parent.iterdir() if other.name.startswith(start)]
+    earlier = sum(not name.endswith(_COMPANIONS) for name in beside)
+    if earlier >= MOST_MOVED_ASIDE:
+        raise InputError(
+            f"{earlier} damaged files lie beside it already", "See to the disk, then remove what is not needed."
+        )
+    target = f"{path}{_ASIDE}{strftime('%Y%m%dT%H%M%SZ', gmtime(wall))}"
+    if Path(target).name in beside:
+        target += f"-{earlier}"
+    for suffix in ("", *_COMPANIONS):  # in this order: SQLite drops what lies beside an empty file
+        source = Path(path + suffix)
+        if source.exists():
+            source.rename(target + suffix)
+    return target
+
+
+def check_format(connection: sqlite3.Connection, path: str) -> int:
+    """Return the format version, 0 of an empty file.
+
+    Raises InputError for a file that is not a journal, or one of a version that is not known.
+    """
+    ((application,),) = connection.execute("PRAGMA application_id")
+    ((version,),) = connection.execute("PRAGMA user_version")
+    if application != APPLICATION_ID:
+        ((objects,),) = connection.execute("SELECT count(*) FROM sqlite_master")
+        if application or version or objects:
+            raise InputError(f"{path} is a database, but not a journal of Forewarn.", "Move it elsewhere.")
+        return 0
+    if version > len(MIGRATIONS):
+        raise InputError(
+            f"{path} has format {version}; this version of Forewarn knows {len(MIGRATIONS)} at most.",
+            "Run the version that wrote it, or move the file elsewhere.",
+        )
+    return int(version)
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Bring a file of an older format version to the newest, in one transaction."""
+    if version == len(MIGRATIONS):
+        return
+    connection.create_function("checksum", -1, checksum, deterministic=True)
+    connection.execute("BEGIN IMMEDIATE")
+    for statements in MIGRATIONS[version:]:
+        for statement in statements:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    connection.execute("COMMIT")
+
+
+def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+    """Return the rows of one query, without writing or creating anything, also while the runner writes.
+
+    On a connection of its own, so that nobody who takes the rows slowly keeps the WAL from being emptied.
+    Raises sqlite3.Error, OSError, and what ``check_format`` raises.
+    """
+    import sqlite3
+    from pathlib import Path
+
+    wal = Path(path + "-wal")
+    size = wal.stat().st_size if wal.exists() else None
+    # SQLite would create a WAL if there is none, and cannot on a disk that is full or read-only. Without one, or with
+    # one that is empty, what is in the file itself is all there is.
+    modes = ([] if size is None else ["mode=ro"]) + ([] if size else ["immutable=1"])
+    for mode in modes:
+        connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?{mode}", uri=True, timeout=5)
+        connection.text_factory = _lenient
+        try:
+            if check_format(connection, path) < len(MIGRATIONS):
+                raise InputError(
+                    f"{path} has an older format.", "Start the runner of this version once: it converts the file."
+                )
+            return connection.execute(query, tuple(values)).fetchall()
+        except sqlite3.OperationalError:
+            if mode is modes[-1]:
+                raise
+        finally:
+            connection.close()
+    return []
+
+
+def life_of(row: tuple[Any, ...]) -> LifeRow:
+    """Return a row of SELECT_LIVES. Raises DamageError."""
+    identifier, key, state, is_open, data, saved, found = row
+    if checksum(identifier, key, state, is_open, saved, data) != found:
+        raise DamageError("a row is not what was written: its checksum does not fit")
+    return LifeRow(identifier, key, state, bool(is_open), load(data))
+
+
+def damaged_life(row: tuple[Any, ...]) -> DamagedRow:
+    """Return what can be said of a row of SELECT_LIVES that ``life_of`` has refused."""
+    identifier, key, _state, _is_open, data, *_rest = row
+    named = None
+    with suppress(DamageError):
+        event = load(data).get("event")
+        named = event.get("EventId") if isinstance(event, dict) else None
+    agreed = isinstance(named, str) and isinstance(key, str) and clean(named.lower()) == key
+    known = identifier if isinstance(identifier, int) else None
+    return DamagedRow(known, key if agreed else None, json.dumps([str(value) for value in row]))
+
+
+def dump(value: Mapping[str, Any]) -> str:
+    """Write JSON in ASCII; what JSON has no word for as text, since nothing from the wire may break the journal."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps(_plain(value, _DEEPEST), separators=(",", ":"))
+
+
+def load(text: object) -> dict[str, Any]:
+    """Read what ``dump`` wrote. Raises DamageError."""
+    try:
+        value = json.loads(text)  # type: ignore[arg-type]  # whatever lies in a damaged file
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DamageError(f"a row is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise DamageError("a row is not a JSON object")
+    return value
+
+
+def clean(text: str) -> str:
+    """Return the text without half characters, which SQLite does not take."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def is_damage(error: Exception) -> bool:
+    """Tell whether an error means that the file is corrupt, rather than full, locked or read-only."""
+    import sqlite3
+
+    # DatabaseError itself: for every other kind of error Python has a class of its own.
+    if error.__class__ in (sqlite3.DatabaseError, DamageError, UnicodeDecodeError):
+        return True
+    return str(error).startswith(_DAMAGE)
+
+
+def explain(error: Exception, path: str) -> str:
+    """Say in words why the file cannot be read or written."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    text = str(error)
+    if text in ("disk I/O error", "unable to open database file") and _is_full(path):
+        return _WORDS["database or disk is full"]
+    return _WORDS.get(text, text)
+
+
+def _lenient(raw: bytes) -> str:
+    """Read a text; what is none becomes one whose checksum does not fit."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def _which_file(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - importing pathlib takes a tenth of the start
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _is_full(path: str) -> bool:
+    try:
+        return os.statvfs(os.path.dirname(path) or ".").f_bavail == 0  # noqa: PTH120 - as above
+    except (AttributeError, OSError):  # Windows has no statvfs
+        return False
+
+
+def _plain(value: object, deepest: int) -> object:
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (Mapping, list, tuple)) and not deepest:
+        return "(nested too deeply)"
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner, deepest - 1) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner, deepest - 1) for inner in value]
+    return str(value)

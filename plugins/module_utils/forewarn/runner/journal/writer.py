@@ -1,0 +1,448 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner must not forget: the open lives, to go on with them after a crash, and what happened, for history.
+
+A SQLite file in the state directory. Nothing here raises: where the disk is full, read-only or damaged, ``trouble``
+says so, what is to be kept waits in memory, and a later commit tries again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
+
+from ...errors import InputError
+from ..clocks import Clocks
+from .doubts import Doubts
+from .mark import Found, Loss, Mark, MarkFile, Stock, digest_of, examine
+from .retention import prune
+from .schema import (
+    FILE_NAME,
+    OPEN_LIVES,
+    DamagedRow,
+    DamageError,
+    LifeRow,
+    checksum,
+    clean,
+    connect,
+    damaged_life,
+    dump,
+    explain,
+    is_damage,
+    life_of,
+    load,
+    move_aside,
+    read,
+    which_files,
+)
+
+if TYPE_CHECKING:  # imported where it is used: it takes a fifth of the runner's start
+    import sqlite3
+
+__all__ = ["Journal", "LifeRow"]
+
+MAX_BYTES = 64 * 1024 * 1024
+RETRY_SECONDS = 10.0  # between attempts to heal
+PRUNE_SECONDS = 3600.0
+# Of what waits in memory while nothing can be written: characters of entries, and lives that have ended meanwhile.
+MOST_WAITING_CHARACTERS = 1024 * 1024
+MOST_WAITING_LIVES = 1000
+_UPSERT = (
+    "INSERT INTO lives (id, key, state, open, saved, data, sum, seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (id) DO UPDATE SET key = excluded.key, state = excluded.state, open = excluded.open,"
+    " saved = excluded.saved, data = excluded.data, sum = excluded.sum, seq = excluded.seq"
+)
+_INSERT = "INSERT INTO entries (life_id, kind, wall, boot, boot_id, fields, sum) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SELECT_MARK = "SELECT count, number, digest, sum FROM mark WHERE id = 1"
+_T = TypeVar("_T")
+
+
+class _Life(NamedTuple):
+    """As it goes into the file."""
+
+    id: int
+    key: str
+    state: str
+    open: bool
+    saved: float
+    data: str
+    sum: int
+    noted: int  # so many entries were added before
+
+
+class _Entry(NamedTuple):
+    life_id: int | None
+    kind: str
+    wall: float
+    boot: float
+    boot_id: str
+    fields: str
+    sum: int
+
+
+class Journal:
+    """The journal of the runner that has locked ``directory``; for one thread. Nothing is opened yet.
+
+    ``trouble`` is a sentence on why nothing can be kept now, None while all is well. ``moved_aside`` is where a damaged
+    file was moved to. ``late`` are open lives of an earlier run that ``open`` could not read and a later commit could.
+    ``lost`` are sentences on what is not known any more, ``cleared`` on what a person has seen to: for the log, which
+    takes them out.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        clocks: Clocks,
+        *,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self.trouble: str | None = None
+        self.moved_aside: str | None = None
+        self.late: list[LifeRow] = []
+        self.lost: list[str] = []
+        self.cleared: list[str] = []
+        self._doubts = Doubts(directory)
+        self._mark_file = MarkFile(directory)
+        self._before: frozenset[str] = frozenset()  # keys of the lives that an earlier run has left, intact
+        self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self._clocks = clocks
+        self._max_bytes = max_bytes
+        self._connection: sqlite3.Connection | None = None
+        self._files: object = None
+        self._entries: deque[_Entry] = deque()
+        self._waiting = 0  # characters in them
+        self._unsaved: dict[int, _Life] = {}
+        self._open: dict[int, _Life] = {}  # all of them, written or not: a new file must have them too
+        self._unread = True
+        self._replaced = False  # before it could be read
+        self._count = 0  # of commits, also those of earlier runs
+        self._marked: frozenset[int] = frozenset()  # the open lives when that was last written down for sure
+        self._noted = 0  # entries that were ever added
+        self._lost = 0
+        self._interruption: str | None = None  # why what is kept has a gap, until an entry says so
+        self._interrupted_at = 0.0
+        self._retry_at = 0.0
+        self._prune_at = 0.0
+        self._written = 0  # characters since the last prune
+
+    def open(self) -> list[LifeRow]:
+        """Open or create the file; return the open lives, oldest first, even where they can only be read."""
+        self._doubts.load()
+        if self._try(lambda _connection: True) is None:
+            self._read_only()
+        lives, self.late = self.late, []
+        return lives
+
+    @property
+    def damaged_keys(self) -> frozenset[str]:
+        """``Event.key`` of the events of which something was lost, as far as that is known."""
+        return self._doubts.keys
+
+    @property
+    def damaged_unknown(self) -> bool:
+        """Whether something was lost and it is not known of which events. See ``listed``."""
+        return self._doubts.unknown
+
+    @property
+    def damaged(self) -> int:
+        """How many records are kept aside because something was lost, and nobody has seen to it."""
+        return len(self._doubts)
+
+    @property
+    def unread(self) -> bool:
+        """Whether an earlier run may have left open lives that could not be read yet, or has and ``late`` has them."""
+        if self.late:
+            return True
+        if not self._unread or self.trouble is None:
+            return False
+        mark = self._mark_file.read()
+        return mark is None or mark.number != 0
+
+    @property
+    def unkept(self) -> frozenset[int]:
+        """The ids of open lives that the file does not have as they are, because of ``trouble``."""
+        if self.trouble is None:
+            return frozenset()
+        return frozenset(identifier for identifier, life in self._unsaved.items() if life.open)
+
+    def doubt(self, key: str) -> str | None:
+        """Return why nothing may be done for an event, None if nothing speaks against it.
+
+        What was kept of it is damaged or has gone missing, and nobody has seen to that yet.
+        """
+        reason = self._doubts.reason(key)
+        if self._doubts.unread:  # it may be named there
+            return reason
+        return None if reason is None or (key in self._before and key not in self._doubts.keys) else reason
+
+    def listed(self, keys: Iterable[str]) -> None:
+        """Say what the first document since the loss lists: what comes later is new, and not in doubt."""
+        self._doubts.settle(frozenset(keys) - self._before)
+
+    def suspect(self, keys: Iterable[str]) -> None:
+        """Say what is listed since the loss, by a document that does not tell all: these may be concerned.
+
+        That is written down, since after a restart their own records look like those of an earlier run.
+        """
+        if self._doubts.unread:  # every event is held until it is known whether anything was lost
+            return
+        new = frozenset(keys) - self._before - self._doubts.keys
+        reason = "something was lost before, and it is not known of which events"
+        self._lose(Loss(key, None, reason, "") for key in sorted(new))
+
+    def distrust(self, row: LifeRow, why: str) -> None:
+        """Keep a life aside that cannot be made use of: nothing is done for its event until a person has seen to it."""
+        self._open.pop(row.id, None)
+        self._lose([Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))])
+        self.save(row._replace(open=False))
+
+    def note(self, kind: str, life_id: int | None = None, /, **fields: Any) -> None:
+        """Add an entry, stamped now, to what the next commit writes. Fields that are None are left out."""
+        entry = self._entry(life_id, kind, {name: value for name, value in fields.items() if value is not None})
+        self._entries.append(entry)
+        self._noted += 1
+        self._waiting += len(entry.fields)
+        self._trim()
+
+    def save(self, row: LifeRow) -> None:
+        """Add a life as it is now to what the next commit writes."""
+        stored = self._stored(row)
+        self._unsaved[row.id] = stored
+        if row.open:
+            self._open[row.id] = stored
+        else:
+            self._open.pop(row.id, None)
+        self._trim()
+
+    def commit(self) -> bool:
+        """Write what has been added since; return whether it is on the disk, all of it.
+
+        In trouble it is tried again every 10 s, also if nothing was added.
+        """
+        if self.trouble is not None:
+            if self._clocks.monotonic() < self._retry_at:
+                return False
+        elif not self._entries and not self._unsaved and self._interruption is None:
+            return True
+        return self._try(self._write) is not None
+
+    def fields_of(self, kind: str, life_id: int) -> list[dict[str, Any]]:
+        """Return the fields of each committed entry of a kind of one life, none where that cannot be read now."""
+
+        def fields(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+            query = "SELECT fields FROM entries WHERE life_id = ? AND kind = ? ORDER BY id"
+            return [load(text) for (text,) in connection.execute(query, (life_id, kind))]
+
+        return [] if self.trouble is not None else self._try(fields) or []
+
+    def prune(self) -> None:
+        """Remove what is too much, the oldest first; never an open life or an entry of one.
+
+        At most once an hour, or after an eighth of ``max_bytes`` was written.
+        """
+        for doubt in self._doubts.refresh():
+            self.cleared.append(doubt.file)
+            self.note("damage-cleared", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
+        now = self._clocks.monotonic()
+        due = now >= self._prune_at or self._written > self._max_bytes // 8
+        if self.trouble is None and self._connection is not None and due:
+            self._prune_at = now + PRUNE_SECONDS
+            self._written = 0
+            self._try(lambda connection: prune(connection, self._max_bytes))
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        self._retry_at = 0.0  # there is no later
+        self.commit()
+        self._disconnect()
+
+    # The file
+
+    def _try(self, work: Callable[[sqlite3.Connection], _T]) -> _T | None:
+        """Do something with the file, opened if need be. After a failure ``trouble`` is set, and None returned."""
+        try:
+            import sqlite3
+        except ImportError as error:
+            self._fail(f"this Python has no SQLite ({error}): install the package that has its module sqlite3")
+            return None
+        for attempt in (1, 2):
+            try:
+                return work(self._connected())
+            except InputError as error:
+                problem: str | None = str(error)
+            except (OSError, sqlite3.Error, DamageError, UnicodeDecodeError) as error:
+                why = explain(error, self._path)
+                if attempt == 1 and is_damage(error):
+                    problem = self._move_aside(f"{self._path} is damaged ({why})")
+                else:
+                    problem = f"{self._path} cannot be used: {why}"
+            if problem is not None:
+                self._fail(problem)
+                break
+        return None
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is not None:
+            if self._files == which_files(self._path):
+                return self._connection
+            # Writing into a file that no longer has a name would keep nothing.
+            self._disconnect()
+            self._interrupt(f"{self._path} was removed or replaced while it was in use")
+        self._connection = connect(self._path)
+        self._files = which_files(self._path)
+        if self._unread:
+            self._take_stock(_stock(self._connection.execute))
+        # It may be another file than before: an empty one, or one of yesterday.
+        self._unsaved = {**self._open, **self._unsaved}
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            import sqlite3
+
+            with suppress(
+                sqlite3.Error, UnicodeDecodeError
+            ):  # what was committed is in the WAL: whoever opens the file next has it
+                self._connection.close()
+            self._connection = None
+
+    def _read_only(self) -> None:
+        """Take the open lives out of a file that cannot be written, if it can be read."""
+        try:
+            import sqlite3
+        except ImportError:
+            return
+        with suppress(OSError, InputError, sqlite3.Error, DamageError, UnicodeDecodeError):
+            self._take_stock(_stock(lambda query: read(self._path, query)))
+
+    def _take_stock(self, stock: Stock) -> None:
+        """Go on with the lives that can be relied on. Raises DamageError if the file has to be moved aside."""
+        beside = self._mark_file.read()
+        found = examine(stock, beside, self._replaced)
+        self._unread = False
+        self._count = max(mark.commits for mark in (stock.mark, beside, Mark(0, 0, 0)) if mark is not None)
+        self.late = [row for row in found.lives if row.id not in self._open]
+        self._before |= {row.key for row in self.late}
+        stored = {row.id: self._stored(row) for row in self.late}
+        self._open.update(stored)
+        self._tell(found)
+        if stock.damaged:
+            raise DamageError("; ".join(loss.reason for loss in found.losses) or "a record is not what was written")
+        kept = {row.id for row in found.lives}
+        for row, _sum in stock.intact.values():  # what is over or in doubt is not to be found again
+            if row.id not in kept:
+                self._unsaved[row.id] = self._stored(row._replace(open=False))
+
+    def _tell(self, found: Found) -> None:
+        if found.behind:
+            text = f"{self._path} is older than it was: {found.behind} commits have gone missing"
+            self._interrupt(text)
+            if not found.losses:
+                self.lost.append(f"{text}. No event was open that it does not have")
+        self._lose(found.losses)
+
+    def _lose(self, losses: Iterable[Loss]) -> None:
+        for doubt in self._doubts.add(losses, self._clocks.wall()):
+            self.lost.append(doubt.in_words())
+            self.note("record-damaged", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
+
+    def _move_aside(self, why: str) -> str | None:
+        """Put a damaged file out of the way; return why that cannot be done."""
+        self._disconnect()
+        self._replaced = True
+        try:
+            self.moved_aside = move_aside(self._path, self._clocks.wall())
+        except (OSError, InputError) as error:
+            return f"{why} and cannot be moved aside: {explain(error, self._path)}"
+        self._interrupt(f"{why}; it was moved to {self.moved_aside}")
+        return None
+
+    # Trouble
+
+    def _fail(self, why: str) -> None:
+        self._disconnect()
+        self.trouble = why
+        self._interrupt(why)
+        self._retry_at = self._clocks.monotonic() + RETRY_SECONDS
+        self._trim()
+
+    def _interrupt(self, why: str) -> None:
+        if self._interruption is None:
+            self._interrupted_at = self._clocks.monotonic()
+            self._interruption = why
+
+    def _trim(self) -> None:
+        """Bound what waits in memory while nothing can be written."""
+        if self.trouble is None:
+            return
+        while self._waiting > MOST_WAITING_CHARACTERS:
+            self._waiting -= len(self._entries.popleft().fields)
+            self._lost += 1
+        ended = [identifier for identifier, life in self._unsaved.items() if not life.open]
+        for identifier in ended[: max(0, len(ended) - MOST_WAITING_LIVES)]:
+            del self._unsaved[identifier]
+            self._lost += 1
+
+    # Writing
+
+    def _stored(self, row: LifeRow) -> _Life:
+        values = (row.id, clean(row.key), clean(row.state), int(row.open), self._clocks.wall(), dump(row.data))
+        return _Life(*values, checksum(*values), self._noted)  # type: ignore[arg-type]  # 1 for True, as it is read
+
+    def _entry(self, life_id: int | None, kind: str, fields: Mapping[str, Any]) -> _Entry:
+        values = (life_id, clean(kind), *self._clocks.stamp(), dump(fields))
+        return _Entry(*values, checksum(*values))
+
+    def _write(self, connection: sqlite3.Connection) -> bool:
+        sums = {life.id: (life.sum, life.key) for life in self._open.values()}
+        digest = digest_of((identifier, found) for identifier, (found, _key) in sums.items())
+        mark = Mark(self._count + 1, len(sums), digest, sums)
+        connection.execute("BEGIN IMMEDIATE")
+        ((newest,),) = connection.execute("SELECT coalesce(max(id), 0) FROM entries")
+        written = self._noted - len(self._entries)
+        for life in self._unsaved.values():
+            connection.execute(_UPSERT, (*life[:7], newest + max(0, life.noted - written)))
+        connection.executemany(_INSERT, self._entries)
+        if self._interruption is not None:
+            gap = round(self._clocks.monotonic() - self._interrupted_at, 3)
+            fields = {"reason": self._interruption, "seconds": gap, "lost": self._lost}
+            connection.execute(_INSERT, self._entry(None, "journal-recovered", fields))
+        values = (mark.commits, mark.number, mark.digest)
+        connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, checksum(*values)))
+        connection.execute("COMMIT")
+        self._count = mark.commits
+        if self._doubts.kept:  # as long as what the file tells is not written down elsewhere, it has to stay
+            # A process that is killed loses nothing that it has written. Only which lives there are is worth a wait.
+            durable = self._marked != frozenset(sums)
+            self._marked = frozenset(sums)
+            self._mark_file.write(mark, durable)
+        self._written += self._waiting + sum(len(life.data) for life in self._unsaved.values())
+        self._unsaved.clear()
+        self._entries.clear()
+        self._waiting = 0
+        self.trouble = self._interruption = None
+        self._lost = 0
+        return True
+
+
+def _stock(ask: Callable[[str], Iterable[tuple[Any, ...]]]) -> Stock:
+    """Return what lies in the file that ``ask`` takes queries to."""
+    intact: dict[int, tuple[LifeRow, int]] = {}
+    damaged: list[DamagedRow] = []
+    for row in ask(OPEN_LIVES):
+        try:
+            life = life_of(row)
+        except DamageError:  # noqa: PERF203 - a few rows, once
+            damaged.append(damaged_life(row))
+        else:
+            if life.open:
+                intact[life.id] = life, row[-1]
+    mark = None
+    for count, number, digest, found in ask(_SELECT_MARK):
+        if checksum(count, number, digest) == found:
+            mark = Mark(count, number, digest)
+    return Stock(intact, tuple(damaged), mark)

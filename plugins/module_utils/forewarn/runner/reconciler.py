@@ -1,0 +1,447 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The events of one source, as they stand: what is decided for each, how far it is, what is to be sent.
+
+There are two: the service's document, and that of the drills. Both take the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
+
+from ..events import EVENT_STATUSES, Document, Event, Vm
+from ..policy.approval import GROUP, NOT_LEADER, STARTED, Standing, standing
+from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
+from . import event_record as states
+from .clocks import Clocks, Stamp
+from .event_record import Life, first
+from .hooks import commands
+from .hooks import plan as plans
+from .hooks.dry_run import Pretence
+from .hooks.notifications import BEGAN, DECIDED
+from .hooks.scheduler import Conductor
+from .journal.writer import Journal
+from .telemetry.log import Logger, shortened
+from .telemetry.metrics import Metrics
+from .tracker import Tracked, Tracker
+
+if TYPE_CHECKING:
+    from .shadow import Shadow
+
+# Codes of Standing beside those of policy.approval: of the runner alone.
+PREPARING, NOT_PREPARED, NO_JOURNAL, NEEDS_RUNNER = "preparing", "preparation-failed", "journal-trouble", "needs-runner"
+IN_DOUBT = "in-doubt"  # what was done for it is not known: its record is damaged, or has gone missing
+
+
+class Policy(Protocol):
+    """What the runner needs of ``policy.engine.PolicySet``."""
+
+    @property
+    def time_dependent(self) -> bool:
+        """Whether decisions may change without a new document."""
+
+    @property
+    def digest(self) -> str:
+        """Which policies these are."""
+
+    @property
+    def api_version(self) -> str:
+        """What they are compiled for."""
+
+    @property
+    def recovers_started(self) -> bool:
+        """Whether a rule recovers after events that were not prepared."""
+
+    def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
+        """Return a decision for each event of the document."""
+
+    def every_hook(self) -> Iterable[Mapping[str, Any]]:
+        """Return every hook that any rule has."""
+
+
+class Mode(NamedTuple):
+    """``dry_run``: nothing is sent and no hook runs. ``once``: there is no time for hooks."""
+
+    dry_run: bool = False
+    once: bool = False
+
+
+class Docket:
+    """The events of one source. ``policies`` and ``shadow`` may be replaced between two documents."""
+
+    def __init__(
+        self,
+        policies: Policy,
+        conductor: Conductor,
+        journal: Journal,
+        log: Logger,
+        metrics: Metrics,
+        clocks: Clocks,
+        now: Callable[[], datetime],
+        mode: Mode,
+        *,
+        drill: bool = False,
+    ) -> None:
+        self.policies = policies
+        self.shadow: Shadow | None = None
+        self.nameless = False  # the metadata have no name for this VM
+        self.document: Document | None = None
+        self.ended: list[Life] = []  # with the latest document
+        self.tracker = Tracker(clocks, lambda event: conductor.born(event, drill))
+        self._conductor = conductor
+        self._journal = journal
+        self._log = log
+        self._metrics = metrics
+        self._clocks = clocks
+        self._now = now
+        self._mode = mode
+        self._pretence = Pretence(journal, log) if mode.dry_run else None
+        self.drill = drill
+        self._facts: Facts | None = None
+        self._decided_by: Policy | None = None
+        self._decisions: Sequence[Decision] = ()
+        self._hidden: tuple[Event, ...] = ()  # what the latest document cannot show, as it was
+        self._known = Document()  # the latest document, and these
+        # By Event.key, while the journal cannot be read: what the first whole document lists.
+        self._listed_first: frozenset[str] | None = None
+        self._over: dict[str, Life] = {}  # by Event.key: what ended while the journal could not be read
+
+    def restore(self, last_poll: Stamp | None) -> None:
+        """Take up the lives that the conductor has resumed."""
+        found: dict[str, Life] = {}
+        for life in sorted(self._conductor.lives, key=first):
+            if life.listed and life.drill == self.drill:
+                stays = found.setdefault(life.event.key, life)
+                if stays is not life:  # the runner before ended when it had just found the other again
+                    shown = min((stays, life), key=lambda each: self._clocks.since(each.last_seen))
+                    self._merge(stays, life, shown)
+        self.tracker.restore(list(found.values()), last_poll)
+
+    def adopt(self, life: Life) -> None:
+        """Take up a life that could not be read at the start. No hook was started since: there was no journal."""
+        self._decided_by = None
+        known = self.tracker.life_of(life.event.key)
+        over = self._over.get(life.event.key)
+        if over is not None:  # what is listed under its id now is another event
+            life.take_over(over)
+            waits = over.nameless and over in self._conductor.lives
+            life.nameless = life.nameless or waits  # the policies are asked once, about the one that goes on
+            self._conductor.ended_before(life, over)
+            if waits and not over.plan.runs:
+                self._conductor.supersede(over)
+            return
+        if self._listed_first is not None and life.event.key not in self._listed_first:
+            self._gone(*self.tracker.ended_unread(life))
+            return
+        if known is None:
+            self.tracker.restore([life], None)
+            return
+        stays, other = sorted((life, known), key=first)
+        self._merge(stays, other, known)
+        self.tracker.replace(stays)
+
+    def _merge(self, stays: Life, other: Life, shown: Life) -> None:
+        """Go on with one of two lives of the same event, as the latest document that showed it has it."""
+        if shown is other and stays.follow(shown):
+            self._conductor.content_changed(stays)
+        stays.take_over(other)
+        if stays.started_at is not None:
+            self._conductor.started(stays, stays.started_at)
+        stays.last_seen = shown.last_seen
+        self._conductor.supersede(other)
+
+    def process(self, document: Document, vm: Vm, age_seconds: float = 0.0) -> list[list[Event]]:
+        """Take in the document as it was ``age_seconds`` ago; return the events to approve now, grouped by request."""
+        self._drop_notify_hooks()
+        changed = document != self.document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)
+        if changed:
+            self.document = document
+            self._tell_document(document)
+        # An answer without a body, or one that can be read in part, does not tell what is listed.
+        if self._journal.damaged_unknown and not self.drill:
+            listed = [event.key for event in document.events]
+            sure = document.incarnation is not None and not document.problems
+            (self._journal.listed if sure else self._journal.suspect)(listed)
+        whole = document.incarnation is not None and not document.problems
+        if self._journal.unread and whole and self._listed_first is None:
+            self._listed_first = frozenset(event.key for event in document.events)
+        gone = self.tracker.update(document, changed, age_seconds)
+        for life in self.tracker.news:
+            self._journal.save(life.as_row())
+        self.ended = [tracked.life for tracked, _outcome in gone]
+        for tracked, outcome in gone:
+            self._gone(tracked, outcome)
+        for life in self.tracker.changed:
+            self._conductor.content_changed(life)
+        lives = [self.tracker[event].life for event in document.events]
+        begun = [life for life in lives if life.event.event_status == "Started" and self._conductor.started(life)]
+        hidden = tuple(life.event for life in self.tracker.hidden if life.confirmed)
+        now = self._now()
+        self.ask_late(vm, now)
+        if changed or hidden != self._hidden or self._outdated(vm):
+            self._hidden = hidden
+            self._known = replace(document, events=document.events + hidden) if hidden else document
+            self._decide(Facts(now, vm, self.tracker.first_seen(now)))
+        standings = self._stand_all(vm.name, now)
+        for life in begun:  # now that its notify hooks are known
+            self._conductor.notify(life, BEGAN)
+        return self.tracker.to_send(standings)
+
+    def decide_again(self, vm: Vm) -> None:
+        """Plan the hooks by the policies and the time as they are now, though the service has listed nothing since.
+
+        Nothing is approved: that takes a fresh document.
+        """
+        now = self._now()
+        self.ask_late(vm, now)
+        if not self._known.events or self._facts is None or not self._outdated(vm):
+            return
+        self._decide(Facts(now, vm, self.tracker.first_seen(now)))
+        self._stand_all(vm.name, now)
+
+    def _stand_all(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Standing]]:
+        """See to the preparation of all events; tell how those stand that the latest document shows."""
+        shown = {event.key for event in self.document.events} if self.document else set()
+        standings = []
+        for decision in self._decisions:
+            self._plan(decision, vm_name)
+            if decision.event.key in shown:
+                standings.append((decision, self._stand(decision, vm_name, now)))
+        return standings
+
+    def ask_late(self, vm: Vm, now: datetime | None = None) -> None:
+        """Ask the policies about events that were over before this VM knew its name: what is recovered after them.
+
+        If it will never know, there is nothing to ask.
+        """
+        if vm.name is None and not self.nameless:
+            return
+        now = self._now() if now is None else now
+        for life in [life for life in self._conductor.lives if life.nameless and not life.listed]:
+            if life.drill != self.drill:
+                continue
+            if self.nameless:
+                self._conductor.recover_late(life, ())
+                continue
+            first_seen = {life.event.key: now - timedelta(seconds=self._clocks.since(life.first_seen))}
+            document = Document(events=(life.event,), api_version=self.policies.api_version)
+            decision = self.policies.decide(document, Facts(now, vm, first_seen))[0]
+            verdicts = _acting(decision, vm.name)
+            if self._pretence is not None:
+                late = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == RECOVER_WHEN[1]]
+                self._pretence.act(life, late, None)
+                self._pretence.gone(life, life.outcome or states.UNSEEN)
+            self._conductor.recover_late(life, () if self._mode.dry_run else verdicts)
+
+    def _outdated(self, vm: Vm) -> bool:
+        """Tell whether the latest decisions may be others now, for the same document."""
+        return (
+            self._facts is None
+            or vm != self._facts.vm
+            or self.policies is not self._decided_by
+            or self.policies.time_dependent
+            or (self.shadow is not None and self.shadow.time_dependent)
+        )
+
+    def _decide(self, facts: Facts) -> None:
+        self._facts = facts
+        self._drop_notify_hooks()
+        self._decided_by = self.policies
+        self._decisions = self.policies.decide(self._known, facts)
+        if self.shadow is not None and not self.drill:
+            for found in self.shadow.compare(self._known, facts, self._decisions):
+                fields = {"event_id": found.event.event_id, "live": found.live.output, "other": found.other.output}
+                self._log.warning("shadow", **fields, reason=found.what)
+                self._journal.note("shadow", self.tracker[found.event].life.identifier, **fields, what=found.what)
+                self._metrics.count(
+                    "forewarn_shadow_disagreements_total", live=found.live.output, other=found.other.output
+                )
+
+    def _plan(self, decision: Decision, vm_name: str | None) -> None:
+        """See to an event's preparation."""
+        tracked = self.tracker[decision.event]
+        life = tracked.life
+        if not life.affected and decision.event.place_of(vm_name) is not None:
+            life.affected = True
+            self._journal.save(life.as_row())
+        if life.state in (states.SEEN, states.HELD):
+            self._conductor.step(life, decision.output, decision.reason)
+        if life.nameless != (vm_name is None):
+            life.nameless = vm_name is None
+            self._journal.save(life.as_row())
+        life.undecided = life.nameless or _in_doubt(decision)
+        for hook in decision.notify if not self._mode.dry_run else ():
+            if hook not in life.notify:
+                life.notify.append(hook)
+                self._journal.save(life.as_row())
+        if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
+            if not life.undecided:
+                self._conductor.plan(life, _acting(decision, vm_name))
+            tracked.planned = decision
+
+    def _stand(self, decision: Decision, vm_name: str | None, now: datetime) -> Standing:
+        """Tell how an event stands."""
+        tracked = self.tracker[decision.event]
+        life = tracked.life
+        blocked = self._blocked(decision, life)
+        where = standing(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
+        if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
+            where = blocked
+        self._tell_decision(decision, where, tracked, now)
+        if self._pretence is not None and not life.undecided:
+            self._pretence.act(life, _acting(decision, vm_name), decision.event.notice_seconds(now))
+        return where
+
+    def _drop_notify_hooks(self) -> None:
+        """Let nobody hear of an event any more whom the policies, if they are others than before, do not name."""
+        if self._decided_by is self.policies:
+            return
+        named = list(self.policies.every_hook())
+        for life in self.tracker.lives:
+            kept = [hook for hook in life.notify if hook in named]
+            if kept != life.notify:
+                life.notify = kept
+                self._journal.save(life.as_row())
+
+    def _blocked(self, decision: Decision, life: Life) -> Standing | None:
+        """Return what keeps this VM from approving, whatever the policies say; None if nothing does."""
+        if life.state == states.STARTED and decision.event.event_status != "Started":
+            return Standing(STARTED, "it had started before, and only another event could start again")
+        doubt = self._journal.doubt(life.event.key)
+        if doubt is not None:
+            return Standing(IN_DOUBT, doubt)
+        if self._mode.dry_run:
+            return self._early(decision)
+        if not (decision.prepare or life.plan.runs):
+            return None
+        if self._mode.once:
+            return Standing(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
+        if self._journal.trouble is not None:
+            return Standing(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
+        if self._journal.late:
+            return Standing(NO_JOURNAL, "what an earlier runner has done is being taken up")
+        if decision.prepare and not life.plan.wanted():
+            return Standing(PREPARING, "its hooks are not planned")
+        late = self._conductor.late(life)  # of the document as it is now: NotBefore may have been postponed
+        state, run = life.plan.preparation(late)
+        if state == plans.SUCCEEDED:
+            return None
+        text = "" if run is None else commands.describe(run.hook)
+        if state == plans.FAILED:
+            return Standing(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
+        if late and state == plans.WAITING:
+            return Standing(NOT_PREPARED, life.obstacle or f"there was no time left for {text}")
+        pause = self._conductor.begins_in(life)
+        if pause and state == plans.WAITING and not life.plan.begun():
+            return Standing(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
+        if run is not None and run.failures:
+            return Standing(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")
+        return Standing(PREPARING, f"waits for {text}" + (f": {life.obstacle}" if life.obstacle else ""))
+
+    def _early(self, decision: Decision) -> Standing | None:
+        """Return what keeps a dry run from approving: a preparation whose time has not come. Else there is nothing."""
+        notice = decision.event.notice_seconds(self._now())
+        withins = [verdict.prepare_within_seconds for verdict in decision.verdicts if verdict.prepare]
+        waits = [notice - within for within in withins if notice is not None and within is not None]
+        wait = max(waits, default=0.0)
+        return Standing(PREPARING, f"its preparation would begin in {wait:.0f} s") if wait > 0.0 else None
+
+    def _gone(self, tracked: Tracked, outcome: str) -> None:
+        life = tracked.life
+        seconds = round(self._clocks.monotonic() - tracked.first_seen, 3)
+        fields = {"outcome": outcome, "listed_seconds": seconds}
+        self._log.info(
+            "event-gone", event_id=life.event.event_id, type=life.event.event_type, **fields, drill=self.drill or None
+        )
+        self._journal.note("event-gone", life.identifier, **fields)
+        if self.shadow is not None:
+            self.shadow.forget([life.event.key])
+        # Who had no name is asked about it once there is one, if that may make a difference.
+        may_have_started = life.started_at is not None or outcome != states.CALLED_OFF
+        life.nameless = life.nameless and may_have_started and self.policies.recovers_started and not self._mode.once
+        if self._pretence is not None and not life.nameless:
+            self._pretence.gone(life, outcome)
+        if self._journal.unread:
+            self._over[life.event.key] = life
+        self._conductor.gone(life, outcome)
+
+    def _tell_document(self, document: Document) -> None:
+        problems = list(document.problems) or None
+        write = self._log.warning if problems else self._log.info
+        drill = self.drill or None
+        write("document", incarnation=document.incarnation, events=len(document.events), problems=problems, drill=drill)
+        kept = {"DocumentIncarnation": document.incarnation, "Events": [event.as_dict() for event in document.events]}
+        self._journal.note(
+            "document", None, incarnation=document.incarnation, document=kept, problems=problems, drill=drill
+        )
+        if not self.drill:
+            self._metrics.count("forewarn_documents_total")
+
+    def _tell_decision(self, decision: Decision, where: Standing, tracked: Tracked, now: datetime) -> None:
+        """Log and keep what is decided for an event, if that has changed; other numbers in the reason are no change."""
+        event = decision.event
+        life = tracked.life
+        news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
+        if tracked.logged == news:
+            return
+        tracked.logged = news
+        notice = event.notice_seconds(now)
+        error = next((verdict.error for verdict in decision.verdicts if verdict.error), None)
+        fields: dict[str, Any] = {
+            "event_id": event.event_id,
+            "type": event.event_type,
+            "status": event.event_status,
+            "source": event.event_source,
+            "resources": list(event.resources),
+            "seconds_to_not_before": None if notice is None else round(notice, 3),
+            "output": decision.output,
+            "policy": decision.policy,
+            "rule": decision.rule,
+            "values": {value.expression: value.value for value in decision.values} or None,
+            "error": error,
+            "drill": self.drill or None,
+        }
+        write = self._log.warning if error or event.problems else self._log.info
+        policy_reason = decision.reason if decision.reason != where.reason else None
+        description = shortened(event.description)  # the last field: of any length, and for people
+        shown = {**fields, "description": description}
+        write("decision", standing=where.code, reason=where.reason, policy_reason=policy_reason, **shown)
+        told = {
+            "reason": decision.reason,
+            "standing": where.code,
+            "standing_reason": where.reason,
+            "wait_seconds": where.wait_seconds,  # until it may change by itself
+        }
+        self._journal.note("decision", life.identifier, **fields, **told)
+        answer = {"output": decision.output, "policy": decision.policy, "rule": decision.rule}
+        decided_anew = life.decision is None or any(life.decision[key] != value for key, value in answer.items())
+        life.decision = {**told, **answer}
+        self._journal.save(life.as_row())
+        if decided_anew:
+            labels = {"policy": decision.policy or "", "rule": decision.rule or "", "output": decision.output}
+            self._metrics.count("forewarn_decisions_total", drill="true" if self.drill else "false", **labels)
+            if event.event_status != "Started":
+                self._conductor.notify(life, DECIDED)
+
+
+def _in_doubt(decision: Decision) -> bool:
+    """Tell whether the event is listed so that the policies cannot be asked: as if it could not be read."""
+    unknown = decision.event.event_status not in EVENT_STATUSES
+    return bool(decision.event.problems) or (unknown and any(verdict.in_doubt for verdict in decision.verdicts))
+
+
+def _acting(decision: Decision, vm_name: str | None) -> list[Verdict]:
+    """Return the verdicts whose hooks this VM is to run: for its own events, or as a witness."""
+    event = decision.event
+    if event.problems:
+        return []
+    affected = event.place_of(vm_name) is not None
+    return [
+        verdict
+        for verdict in decision.verdicts
+        if verdict.output != ABSTAIN and (affected or verdict.approver == "witness")
+    ]

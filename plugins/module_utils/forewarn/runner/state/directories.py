@@ -1,0 +1,165 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The directory in which the runner keeps what must outlive it: where it is, that nobody else writes to it, and that
+only one runner uses it at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+from ...errors import InputError
+from . import trust
+
+LOCK = "lock"
+_WHAT = "state directory"
+_ELSEWHERE = "name another with --state."
+
+
+def default(environ: Mapping[str, str], uid: int | None) -> str:
+    """Return the state directory where none is named; ``uid`` is the runner's user, None where there are none.
+
+    What systemd made for the unit comes first (StateDirectory=, its first if it has several), then
+    /var/lib/forewarn for root, then the user's own after the XDG base directories. Raises InputError if there is none.
+    """
+    given = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+    if given:
+        return given
+    if uid == 0:
+        return "/var/lib/forewarn"
+    base = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # noqa: PTH117 - importing pathlib takes a tenth of the start
+        home = environ.get("HOME") or environ.get("USERPROFILE")
+        if not home:
+            raise InputError("there is no HOME to keep a state directory in.", "Name one with --state.")
+        base = os.path.join(home, ".local", "state")  # noqa: PTH118 - as above
+    return os.path.join(base, "forewarn")  # noqa: PTH118 - as above
+
+
+def in_memory(environ: Mapping[str, str], uid: int | None) -> str | None:
+    """Return a directory in memory, which is there also when the disk is full, None if there is none.
+
+    What systemd made for the unit comes first (RuntimeDirectory=), then /run/forewarn for root, then the user's own.
+    """
+    given = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    if given:
+        return given
+    if uid == 0:
+        return "/run/forewarn"
+    base = environ.get("XDG_RUNTIME_DIR", "")
+    return os.path.join(base, "forewarn") if os.path.isabs(base) else None  # noqa: PTH117, PTH118 - as above
+
+
+class StateDirectory:
+    """``prepare`` it, then ``lock`` it for as long as the runner lives.
+
+    Windows has no such modes and no flock; there neither protects anything. That is untried.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)  # noqa: PTH100 - as above
+        self._locked: int | None = None
+
+    def prepare(self) -> None:
+        """Make the directory, with mode 0700, if there is none. Raises InputError if others can change it."""
+        missing: list[str] = []
+        path = self.path
+        while not os.path.lexists(path):
+            missing.append(path)
+            path = os.path.dirname(path)  # noqa: PTH120 - as above
+        if missing:
+            # Before anything is made where somebody could swap it.
+            trust.check_directory(path, f"directory above the {_WHAT}", shared=True)
+        for path in reversed(missing):
+            self._make(path)
+        trust.check_directory(self.path, _WHAT)
+
+    def _make(self, path: str) -> None:
+        try:
+            os.mkdir(path, 0o700)  # noqa: PTH102 - as above
+        except FileExistsError:  # another runner was quicker
+            pass
+        except OSError as error:
+            raise InputError(
+                f"{_WHAT} {self.path} cannot be made: {path}: {error.strerror}.", f"Make it, or {_ELSEWHERE}"
+            ) from error
+
+    def lock(self) -> None:
+        """Take the directory for this process; the kernel gives it up when the process ends, however it ends.
+
+        Raises InputError, naming the process, if another has it. On a full disk or one that can only be read the lock
+        is had all the same: what cannot be written is the journal's to say.
+        """
+        try:
+            import fcntl  # here: Windows has none
+        except ImportError:
+            return
+        descriptor = self._open()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            try:
+                by = _holder(descriptor)
+            finally:
+                os.close(descriptor)
+            raise InputError(
+                f"{_WHAT} {self.path} is in use by another runner{by}.",
+                "Stop that one first, or give this one a directory of its own with --state.",
+            ) from None
+        except OSError as error:
+            os.close(descriptor)
+            raise InputError(
+                f"{_WHAT} {self.path} cannot be locked: {error.strerror}.",
+                f"If it lies on another machine, {_ELSEWHERE}",
+            ) from error
+        self._locked = descriptor
+        self._write_pid(f"{os.getpid()}\n")
+
+    def release(self) -> None:
+        """Let another runner have it."""
+        if self._locked is not None:
+            self._write_pid("")
+            os.close(self._locked)
+            self._locked = None
+
+    def _open(self) -> int:
+        """Open what is to be locked: a file in it, which others cannot open; the directory itself if it must be."""
+        file = os.path.join(self.path, LOCK)  # noqa: PTH118 - as above
+        tries = (
+            (file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW),
+            (file, os.O_RDONLY | os.O_NOFOLLOW),  # a file system that is read-only now
+            (self.path, os.O_RDONLY | os.O_DIRECTORY),  # or always was, or is full
+        )
+        problem = ""
+        for path, flags in tries:
+            try:
+                # Nobody who cannot read it can lock it, and so keep the runner from starting.
+                return os.open(path, flags | os.O_CLOEXEC, 0o600)
+            except OSError as error:  # noqa: PERF203 - three at most
+                problem = problem or f"{path}: {error.strerror}"
+                if isinstance(error, PermissionError):
+                    break  # it is somebody else's: the directory must not stand in for its lock
+        raise InputError(f"{_WHAT} {self.path} cannot be used: {problem}.", f"Run as its owner, or {_ELSEWHERE}")
+
+    def _write_pid(self, text: str) -> None:
+        """Note who has the lock, for the message of the next one. Without it, on a full disk say, the lock holds."""
+        if self._locked is None:
+            return
+        with suppress(OSError):
+            os.ftruncate(self._locked, 0)
+            os.pwrite(self._locked, text.encode(), 0)
+
+
+def _holder(descriptor: int) -> str:
+    """Return whom the lock's file names, as the end of a sentence; nothing if nobody, or none that lives."""
+    try:
+        pid = int(os.pread(descriptor, 32, 0))
+        os.kill(pid, 0)
+    except PermissionError:  # it lives, but is not ours
+        pass
+    except (OSError, ValueError, OverflowError):
+        return ""
+    return f", process {pid}" if pid > 0 else ""

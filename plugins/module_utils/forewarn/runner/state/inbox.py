@@ -1,0 +1,156 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that a command hands to the runner, in a directory of their own below the state directory.
+
+The directory is the runner's, with mode 0700: only root and the runner's user can ask. Files are written whole, on the
+disk before the command says so, and never through a link.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+
+from ...errors import InputError
+from . import trust
+
+_REFUSED = ".refused"
+_MOST_BYTES = 64 * 1024
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # these say nothing about a file
+_SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # Windows has neither
+_RELATIVE = os.open in os.supports_dir_fd  # not on Windows
+
+
+class Inbox:
+    """The directory ``name`` below the state directory ``state``. ``what`` says what a file in it is: "drill", say."""
+
+    def __init__(self, state: str, name: str, what: str) -> None:
+        self.path = os.path.join(state, name)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self._state = state
+        self._name = name
+        self._what = what
+        self._stuck: set[str] = set()  # names of files that are done with, but could not be removed
+
+    def names(self) -> list[str] | None:
+        """Return the names of the files that are there, None if that cannot be read. Never raises.
+
+        Left out are hidden files, as those that are being written, and what is done with.
+        """
+        try:
+            listing = os.listdir(self.path)  # noqa: PTH208 - as above
+        except FileNotFoundError:  # nobody has asked for anything yet
+            return []
+        except OSError:
+            return None
+        return [name for name in listing if not name.startswith(".") and name not in self._stuck]
+
+    def make(self) -> None:
+        """Make the directory if there is none, for the runner's user if it is root who asks. Raises InputError."""
+        opened = []
+        try:
+            if not _RELATIVE:
+                with suppress(FileExistsError):
+                    os.mkdir(self.path, 0o700)  # noqa: PTH102 - as above
+                return
+            opened.append(os.open(self._state, os.O_RDONLY | os.O_DIRECTORY))
+            with suppress(FileExistsError):
+                os.mkdir(self._name, 0o700, dir_fd=opened[0])
+            opened.append(os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=opened[0]))
+            if os.fstat(opened[1]).st_uid == os.geteuid():  # just made, or left so by somebody who was interrupted
+                _give(opened[1], opened[0])
+        except OSError as error:
+            raise self._refused(error, self.path) from error
+        finally:
+            for directory in opened:
+                os.close(directory)
+
+    def read(self, name: str) -> bytes:
+        """Return what a file holds. Raises InputError if it is not safe from others, or too long; OSError if it cannot
+        be read now.
+        """
+        path = self._file(name)
+        trust.check_file(path, self._what)
+        try:
+            file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _SAFELY)
+            try:
+                content = os.read(file, _MOST_BYTES + 1)
+            finally:
+                os.close(file)
+        except OSError as error:
+            if error.errno in _PASSING:
+                raise
+            raise InputError(f"{path}: {error.strerror}") from error
+        if len(content) > _MOST_BYTES:
+            raise InputError(f"{path} is longer than {_MOST_BYTES} bytes")
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a whole file, durably. What root writes is given to the runner's user, whose directory this is.
+
+        Raises InputError.
+        """
+        directory: int | None = None
+        temporary = f".{name}.{os.urandom(4).hex()}"
+        try:
+            if _RELATIVE:  # so that nobody can put a link in place of the directory meanwhile
+                directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _SAFELY)
+            source, target = (temporary, name) if _RELATIVE else (self._file(temporary), self._file(name))
+            try:
+                file = os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o600, dir_fd=directory)
+                try:
+                    _give(file, directory)
+                    if os.write(file, content) != len(content):
+                        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                    os.fsync(file)
+                finally:
+                    os.close(file)
+                os.replace(source, target, src_dir_fd=directory, dst_dir_fd=directory)
+            except OSError:
+                _discard(source, directory)
+                raise
+            if directory is not None:
+                os.fsync(directory)
+        except OSError as error:
+            raise self._refused(error, self._file(name)) from error
+        finally:
+            if directory is not None:
+                os.close(directory)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there. Never raises: what cannot be removed is not seen any more."""
+        try:
+            os.unlink(self._file(name))  # noqa: PTH108 - as above
+        except FileNotFoundError:
+            pass
+        except OSError:
+            self._stuck.add(name)
+
+    def refuse(self, name: str) -> None:
+        """Move a file aside, to be looked at. Never raises: what cannot be moved is not seen any more."""
+        try:
+            os.replace(self._file(name), self._file(name + _REFUSED))  # noqa: PTH105 - as above
+        except OSError:
+            self._stuck.add(name)
+
+    def _refused(self, error: OSError, path: str) -> InputError:
+        mine = isinstance(error, PermissionError)
+        hint = f"Only root and the runner's user may write to {self._state}: run this as one of them." if mine else ""
+        return InputError(f"{path}: {error.strerror}.", hint)
+
+    def _file(self, name: str) -> str:
+        return os.path.join(self.path, name)  # noqa: PTH118 - as above
+
+
+def _give(file: int, directory: int | None) -> None:
+    if directory is None:  # there are no such owners
+        return
+    owner = os.fstat(directory)
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.fchown(file, owner.st_uid, owner.st_gid)
+
+
+def _discard(name: str, directory: int | None) -> None:
+    with suppress(OSError):  # it was not even made
+        os.unlink(name, dir_fd=directory)

@@ -1,0 +1,132 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One runner for a VM, whatever its state directory and its user: two would both run the hooks.
+
+The lock is a socket in Linux's abstract namespace, named after the service that is asked. It needs no directory, so a
+sandbox does not get in its way, and it goes with the process, however that ends. It holds within a network namespace:
+a container with a network of its own is a machine of its own. Elsewhere than on Linux there is none.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+from binascii import crc32
+from contextlib import suppress
+
+from ...errors import InputError
+from ...imds.endpoint import Endpoint
+
+_LINK_LOCAL = ("169.254.", "fe80:")
+_BACKLOG = 128  # of who asks whose lock it is
+_NAMES = 3  # so many other users may have taken one on purpose, before it is told
+_PATIENCE_SECONDS = 1.0  # a runner that has just been started has a name before it can be asked who it is
+
+
+class MachineLock:
+    """``lock`` it for as long as the runner lives. ``vm_name`` counts where one service is asked for several VMs.
+
+    ``others`` are sentences on processes of other users that hold it too. They cannot keep root's runner from starting.
+    """
+
+    def __init__(self, endpoint: Endpoint, vm_name: str | None) -> None:
+        self.others: list[str] = []
+        self._url = endpoint.url
+        # A link-local service answers for the VM that asks, whatever somebody calls it.
+        self._vm = "" if endpoint.host.startswith(_LINK_LOCAL) else (vm_name or "").strip().lower()
+        self._socket: socket.socket | None = None
+
+    def lock(self) -> None:
+        """Take it. Raises InputError, naming the process, if another runner of root or of this user has it."""
+        if not sys.platform.startswith("linux"):
+            return
+        try:
+            for number in range(_NAMES):  # also those after the one that is free: a runner may have found it taken
+                self._take(self._name(number))
+        except BaseException:  # also KeyboardInterrupt: another runner must not find it taken
+            self.release()
+            raise
+        if self._socket is not None:
+            threading.Thread(target=_turn_away, args=(self._socket,), daemon=True).start()
+
+    def _take(self, name: bytes) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            holder = _holder(name)
+            if holder is None and self._socket is None:
+                self._socket = _bind(name)
+                if self._socket is not None:
+                    return
+            if holder is not None or self._socket is not None or time.monotonic() >= deadline:
+                break
+            time.sleep(0.02)  # it may just be giving it up, or not listen yet
+        if holder is None and self._socket is not None:
+            return
+        if holder is not None and holder[1] in (0, os.getuid()):
+            self._refuse(holder[0])
+        who = "somebody" if holder is None else f"process {holder[0]} of user {holder[1]}"
+        self.others.append(f"{who} holds the lock of a runner that asks {self._url}: does another run hooks here?")
+
+    def _refuse(self, pid: int) -> None:
+        about = f" for {self._vm}" if self._vm else ""
+        process = f", process {pid}," if pid > 0 else ""
+        raise InputError(
+            f"another runner{process} asks {self._url}{about} already: both would run the hooks.",
+            "Stop that one first. Beside it, --dry-run and --once can be used.",
+        )
+
+    def _name(self, number: int) -> bytes:
+        text = f"{self._url}\n{self._vm}".encode("utf-8", "surrogateescape")
+        return b"\0forewarn-run:%08x:%d:" % (crc32(text), number) + text.replace(b"\n", b":")[:60]
+
+    def release(self) -> None:
+        """Let another runner have it."""
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)  # ends the thread
+            self._socket.close()
+            self._socket = None
+
+
+def _bind(name: bytes) -> socket.socket | None:
+    """Return a socket that has the name, None if another has it. Raises InputError."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.bind(name)
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise InputError(f"this runner cannot see whether there is another: {error.strerror}.") from error
+    return made
+
+
+def _turn_away(listening: socket.socket) -> None:
+    """Close what others have opened to see whose lock it is, or the next one could not see it."""
+    with suppress(OSError):  # until it is given back
+        while True:
+            listening.accept()[0].close()
+
+
+def _holder(name: bytes) -> tuple[int, int] | None:
+    """Return process and user of who listens on the name, None if nobody does."""
+    asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        asking.setblocking(False)
+        with suppress(BlockingIOError):
+            asking.connect(name)
+            size = struct.calcsize("3i")
+            pid, uid, _gid = struct.unpack("3i", asking.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+            return pid, uid
+    except OSError:
+        pass
+    finally:
+        asking.close()
+    return None

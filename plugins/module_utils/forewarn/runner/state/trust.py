@@ -1,0 +1,199 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whom the runner believes: files that nobody but root and its own user can change, and a service on this very machine.
+
+A policy decides when a machine goes down, and a hook runs with the runner's rights. docs/SECURITY.md says what follows.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterator
+
+from ...errors import InputError
+from ...imds.endpoint import parse_endpoint
+
+_MOST_LINKS = 40  # as many as Linux follows
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def check_file(path: str, what: str) -> None:
+    """Raise InputError unless ``path`` is a file that only root and the runner's user can change or replace.
+
+    That is asked of the file, of every directory above it, and of each symbolic link on the way and what is above
+    that. Others may write to a directory if it is sticky, as /tmp is: there they can add, but not replace. An access
+    list of Linux shows in the group's bits, so it counts. ``what`` says what the file is for: "artifact", say.
+
+    Windows has no such owners and modes: there only the file's existence is checked.
+    """
+    status = _trusted(path, what)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{_subject(what, path)} is not a regular file.")
+
+
+def check_program(path: str) -> None:
+    """Raise InputError unless ``path`` is absolute and a program as ``check_file`` wants it, which we may execute."""
+    what = "hook program"
+    if not os.path.isabs(path):  # noqa: PTH117 - importing pathlib takes a tenth of the start
+        raise InputError(
+            f"{_subject(what, path)} is not an absolute path.",
+            "Write where it is, such as /usr/local/bin/drain: PATH is not searched.",
+        )
+    check_file(path, what)
+    if not os.access(path, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise InputError(f"{_subject(what, path)} may not be executed.", f"Run: chmod +x {_quoted(path)}")
+
+
+def check_directory(path: str, what: str, *, shared: bool = False) -> None:
+    """Raise InputError unless ``path`` is a directory in which only root and the runner's user can change anything.
+
+    With ``shared`` it may be sticky and writable by others: good enough to make a directory of our own in it.
+    """
+    status = _trusted(path, what, shared=shared)
+    if not stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{_subject(what, path)} is not a directory.")
+
+
+def check_endpoint(url: str, allow: bool) -> None:
+    """Raise InputError unless the service at ``url`` is on this machine or link-local (SE-01), or ``allow`` is true.
+
+    Only addresses as numbers and the name localhost pass: what another name means, somebody else decides.
+    """
+    host = parse_endpoint(url).host
+    if allow or host.lower() == "localhost" or _is_near(host):
+        return
+    raise InputError(
+        f"endpoint {url}: {host} is neither link-local nor loopback, and who answers there makes this VM drain.",
+        "Leave --endpoint out to ask http://169.254.169.254, or add --allow-endpoint if that host is to be believed.",
+    )
+
+
+def _is_near(host: str) -> bool:
+    # inet_pton knows one spelling of an address; others take 0177.1 as well, and not all of them for the same.
+    try:
+        packed = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
+    except OSError:
+        return False
+    if len(packed) == 4:
+        return packed[0] == 127 or packed[:2] == bytes((169, 254))
+    return packed == bytes(15) + b"\x01" or (packed[0] == 0xFE and packed[1] & 0xC0 == 0x80)
+
+
+def _trusted(path: str, what: str, *, shared: bool = False) -> os.stat_result:
+    """Return the status of what is at the end of ``path``. Raises InputError if others can change it."""
+    try:
+        if os.name == "nt":
+            return os.stat(path)  # noqa: PTH116 - as above
+        for end, status in _checked(path, what):  # noqa: B007 - the last one counts
+            pass
+    except OSError as error:
+        raise InputError(f"{_subject(what, path)}: {error.strerror}.") from error
+    except ValueError as error:  # a NUL in it, or half a character
+        raise InputError(f"{_subject(what, path)!r}: no path can look like this ({error}).") from error
+    if not shared:
+        # On the way to it /tmp was fine, but not as the thing itself.
+        _refuse_writable(path, what, end, status)
+    return status
+
+
+def _checked(path: str, what: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what ``path`` leads through, from / down to its end, each checked.
+
+    Each is looked at only when what is above it was found good, so nobody can change it in between.
+    """
+    for step, status in _steps(path):
+        if status.st_uid not in (0, os.geteuid()):
+            _refuse(
+                path,
+                what,
+                step,
+                f"belongs to {_user(status.st_uid)}",
+                "chown -h root" if stat.S_ISLNK(status.st_mode) else "chown root",
+            )
+        sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
+        if not sticky:
+            _refuse_writable(path, what, step, status)
+        yield step, status
+
+
+def _steps(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield every directory and symbolic link that ``path`` leads through, and last what it leads to, with status."""
+    here, links = "", 0
+    status = os.lstat("/")
+    yield "/", status
+    left = (path if path.startswith("/") else f"{os.getcwd()}/{path}").split("/")[::-1]  # noqa: PTH109 - as above
+    while left:
+        name = left.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":  # what is above a directory without links in its path
+            here = here.rpartition("/")[0]
+            continue
+        step = f"{here}/{name}"
+        status = os.lstat(step)
+        yield step, status
+        if not stat.S_ISLNK(status.st_mode):
+            here = step
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        target = os.readlink(step)  # noqa: PTH115 - as above
+        if target.startswith("/"):
+            here = ""
+        left.extend(target.split("/")[::-1])
+    yield here or "/", os.lstat(here or "/")
+
+
+def _refuse_writable(path: str, what: str, step: str, status: os.stat_result) -> None:
+    mode = status.st_mode
+    if stat.S_ISLNK(mode) or not mode & _WRITABLE_BY_OTHERS:
+        return
+    writers, letters = [], ""
+    if mode & stat.S_IWGRP:
+        writers.append(f"group {_group(status.st_gid)}")
+        letters += "g"
+    if mode & stat.S_IWOTH:
+        writers.append("everybody")
+        letters += "o"
+    fault = f"is writable by {' and '.join(writers)} (mode {stat.S_IMODE(mode):04o})"
+    _refuse(path, what, step, fault, f"chmod {letters}-w")
+
+
+def _refuse(path: str, what: str, step: str, fault: str, command: str) -> None:
+    culprit = "it" if step == path else step
+    raise InputError(
+        f"{_subject(what, path)} can be changed by others: {culprit} {fault}.", f"Run: {command} {_quoted(step)}"
+    )
+
+
+def _subject(what: str, path: str) -> str:
+    return f"{what} {path}".strip()
+
+
+def _quoted(path: str) -> str:
+    from shlex import quote  # here: only an error needs it
+
+    return quote(path)
+
+
+def _user(uid: int) -> str:
+    import pwd  # here: only an error needs it, and Windows has none
+
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _group(gid: int) -> str:
+    import grp  # as in _user
+
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

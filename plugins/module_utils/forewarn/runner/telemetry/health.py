@@ -1,0 +1,288 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner does at every tick beside its work: saying that it lives, how it is, and what it has counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ... import __version__
+from ...events import Document
+from .. import event_record as states
+from ..clocks import Clocks, Stamp
+from ..event_record import Life
+from ..hooks.scheduler import Conductor
+from ..journal.writer import Journal
+from ..reconciler import Policy
+from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
+from .log import Logger
+from .metrics import Metrics, Value, until, write_textfile
+from .readiness import Readiness
+from .systemd import Notifier
+
+TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
+
+HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick of an event that is under way
+HEALTHY_SECONDS = 15.0  # a request may take that long beside three intervals
+
+
+class Housekeeping:
+    """``heartbeat``, ``textfile`` and ``readiness`` may be None: nobody wants them."""
+
+    def __init__(
+        self,
+        conductor: Conductor,
+        journal: Journal,
+        log: Logger,
+        metrics: Metrics,
+        clocks: Clocks,
+        now: Callable[[], datetime],
+        *,
+        notifier: Notifier,
+        heartbeat: Heartbeat | None = None,
+        textfile: str | None = None,
+        readiness: Readiness | None = None,
+    ) -> None:
+        self.facts: dict[str, Any] = {}  # what the heartbeat tells beside: policy, interval, dry run
+        self.fault: str | None = None  # why the service does not answer
+        self.last_good_poll: Stamp | None = None
+        self._conductor = conductor
+        self._journal = journal
+        self._log = log
+        self._metrics = metrics
+        self._clocks = clocks
+        self._now = now
+        self._notifier = notifier
+        self._heartbeat = heartbeat
+        self._textfile = textfile
+        self._readiness = readiness
+        self._started = clocks.stamp()
+        self._beaten: Mapping[str, Any] = {}
+        self._beaten_at = 0.0
+        self._counted: Sequence[object] | None = None
+        self._counted_at = 0.0
+        self._textfile_problem: str | None = None
+        self._problems: Sequence[str] = ()  # of the last document
+        self._journal_trouble: str | None = None
+
+    def started(self) -> None:
+        """Say that the runner is at work; the first answer of the service may take 2 minutes more (SE-05)."""
+        self._notifier.ready("Waiting for the first answer of the service")
+        self._notifier.watchdog()
+        self._beat(self._conductor.lives)
+        self.turning(0.0)
+
+    def turning(self, within_seconds: float) -> None:
+        """Say that the main loop has done what was due, and means to go on ``within_seconds``."""
+        if self._readiness is not None:
+            if self.last_good_poll is None:
+                within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
+            lives, name = self._conductor.lives, self._conductor.vm_name
+            unread = self._journal.unread or self._journal.damaged > 0
+            self._readiness.turning(lives, name, within_seconds, unread=unread)
+
+    def polled(self, fault: str | None, age_seconds: float = 0.0) -> None:
+        """Note what came of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
+        self.fault = fault
+        self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
+        if fault is None:
+            first = self.last_good_poll is None
+            self.last_good_poll = latest = self._clocks.stamp(age_seconds)
+            if first:  # later ones are asked for when somebody looks
+
+                def last_good_poll() -> Stamp:
+                    return self.last_good_poll or latest
+
+                self._metrics.set("forewarn_last_good_poll_timestamp_seconds", lambda: last_good_poll().wall)
+                self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(last_good_poll()))
+
+    def documented(self, document: Document) -> None:
+        """Note what of the last document could not be read: whatever is scheduled there, nobody else would tell."""
+        self._problems = document.problems
+
+    def keep(self) -> None:
+        """Do what is due at a tick."""
+        self._tell_journal()
+        lives = self._conductor.lives
+        self._beat(lives)
+        if self._notifier.heard:
+            self._notify(lives)
+        self._count(lives)
+        self._journal.prune()
+
+    def _notify(self, lives: Sequence[Life]) -> None:
+        self._notifier.status(self.status(lives))
+        self._notifier.watchdog()
+
+    def health(self) -> tuple[bool, str]:
+        """Tell whether all is well, and in words what is not. From any thread."""
+        if self._journal.trouble is not None:
+            return False, f"nothing can be kept: {self._journal.trouble}"
+        if self.fault is not None:
+            return False, f"the service does not answer: {self.fault}"
+        if self.last_good_poll is None:
+            return False, "the service has not answered yet"
+        age = self._clocks.since(self.last_good_poll)
+        allowed = 3.0 * float(self.facts.get("interval_seconds") or 1.0) + HEALTHY_SECONDS
+        if age > allowed:
+            return False, f"the service was last asked {age:.0f} s ago"
+        return True, f"the service answered {age:.0f} s ago"
+
+    def decided_by(self, policies: Policy) -> None:
+        """Note which policies the runner decides by."""
+        self.facts["policy"] = policies.digest
+        info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
+        self._metrics.replace("forewarn_artifact_info", info)
+
+    def reloading(self) -> None:
+        """Say that the configuration is read again."""
+        self._notifier.reloading()
+
+    def reloaded(self, problem: str | None) -> None:
+        """Say that this is done; ``problem`` is why what was read is not used now, None if it is."""
+        self.facts["reload_problem"] = problem
+        self._metrics.set("forewarn_last_reload_successful", 1.0 if problem is None else 0.0)
+        self._notifier.ready(self.status(self._conductor.lives))
+
+    def stopping(self) -> None:
+        """Say that the runner stops."""
+        self._notifier.stopping()
+
+    def status(self, lives: Sequence[Life]) -> str:
+        """Return the sentence that ``systemctl status`` shows."""
+        parts = []
+        if self.fault is not None:
+            parts.append(f"the service does not answer: {self.fault}")
+        if self._journal.trouble is not None:
+            parts.append(f"nothing can be kept: {self._journal.trouble}")
+        failing = sum(len(life.plan.failing()) for life in lives if life.state == states.RECOVERING)
+        if failing:
+            parts.append(f"{failing} {'recovery fails' if failing == 1 else 'recoveries fail'}: forewarn recover")
+        ours = [life for life in lives if not life.drill]
+        if ours:
+            parts.append("; ".join(self._line(life) for life in ours[:3]))
+            if len(ours) > 3:
+                parts.append(f"and {len(ours) - 3} more")
+        elif self.fault is None and not self._problems:
+            parts.append("nothing is scheduled")
+        if self._problems:
+            parts.append(f"the service's document cannot be read in full: {self._problems[0]}")
+        drills = len(lives) - len(ours)
+        if drills:
+            parts.append(f"{drills} {'drill' if drills == 1 else 'drills'} under way")
+        if self.facts.get("reload_problem"):
+            parts.append(f"the last reload was refused: {self.facts['reload_problem']}")
+        text = "; ".join(parts)
+        return text[:1].upper() + text[1:]
+
+    def _line(self, life: Life) -> str:
+        text = f"{life.event.event_type or 'an event'} {life.state}"
+        moment = life.event.not_before
+        if moment is not None and life.state in (
+            states.SEEN,
+            states.HELD,
+            states.PREPARING,
+            states.PREPARED,
+            states.FAILED,
+        ):
+            text += f", not before {moment:%H:%M:%S} UTC"
+        return text
+
+    def _beat(self, lives: Sequence[Life]) -> None:
+        if self._heartbeat is None:
+            return
+        news = {
+            **self.facts,
+            "version": __version__,
+            "state": "failing" if self.fault else "ok",
+            "fault": self.fault,
+            "events": sum(1 for life in lives if life.listed),
+            "journal_trouble": self._journal.trouble,
+            **self._unkept(lives),
+            "document_problems": len(self._problems) or None,
+            "document_problem": self._problems[0] if self._problems else None,
+            "vm": self._conductor.vm_name,
+            "started": self._started,
+        }
+        # Only a machine that may be reset any moment is worth a write to its disk each second.
+        durable = any(life.state in (states.APPROVED, states.STARTED) and not life.drill for life in lives)
+        now = self._clocks.monotonic()
+        if durable or news != self._beaten or now - self._beaten_at >= HEARTBEAT_SECONDS:
+            self._beaten, self._beaten_at = news, now
+            self._heartbeat.beat({**news, "last_good_poll": self.last_good_poll}, durable)
+
+    def _unkept(self, lives: Sequence[Life]) -> dict[str, Any]:
+        """Return what ``forewarn status`` cannot read from a journal that cannot be written."""
+        unkept = self._journal.unkept
+        events = [life for life in lives if life.identifier in unkept]
+        if not events:
+            return {}
+        named = [f"{life.event.event_type or 'event'} {life.event.event_id} ({life.state})" for life in events[:3]]
+        return {"unkept": len(events), "unkept_events": ", ".join(named)}
+
+    def _tell_journal(self) -> None:
+        trouble = self._journal.trouble
+        if self._journal.moved_aside is not None:
+            reason = f"the journal was corrupt; it is now {self._journal.moved_aside}"
+            hint = (
+                "What an earlier run had prepared and not recovered is not known any more: is anything still drained?"
+            )
+            self._log.error("journal-trouble", reason=reason, hint=hint)
+            self._journal.moved_aside = None
+        for text in self._journal.lost:
+            self._log.error("record-damaged", reason=text, hint="Events that this concerns are held until then.")
+        for file in self._journal.cleared:
+            self._log.info("damage-cleared", file=file)
+        self._journal.lost.clear()
+        self._journal.cleared.clear()
+        if trouble == self._journal_trouble:
+            return
+        self._journal_trouble = trouble
+        if trouble is None:
+            self._log.info("journal-recovered")
+        else:
+            hint = "Events with hooks are held until it can be written again."
+            self._log.error("journal-trouble", reason=trouble, hint=hint)
+
+    def _count(self, lives: Sequence[Life]) -> None:
+        failing = {life.identifier: len(life.plan.failing()) for life in lives if life.state == states.RECOVERING}
+        snapshot: list[object] = [
+            (life.identifier, life.state, life.event.not_before, len(life.plan.running()), failing.get(life.identifier))
+            for life in lives
+        ]
+        snapshot.append(len(self._problems))
+        now = self._clocks.monotonic()
+        if snapshot == self._counted and now - self._counted_at < TEXTFILE_SECONDS:
+            return
+        self._counted, self._counted_at = snapshot, now
+        self._metrics.set("forewarn_journal_up", 0.0 if self._journal.trouble else 1.0)
+        self._metrics.set("forewarn_journal_damaged_records", float(self._journal.damaged))
+        self._metrics.set("forewarn_document_problems", float(len(self._problems)))
+        self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
+        self._metrics.set("forewarn_hooks_running", float(sum(len(life.plan.running()) for life in lives)))
+        for drill in (False, True):
+            number = sum(failing.get(life.identifier, 0) for life in lives if life.drill == drill)
+            self._metrics.set("forewarn_recoveries_failing", float(number), drill=drill)
+        numbers: dict[tuple[object, ...], float] = {}
+        notices: dict[tuple[object, ...], Value] = {}
+        for life in lives:
+            event, drill = life.event, life.drill
+            key = (life.state, event.event_type, drill)
+            numbers[key] = numbers.get(key, 0.0) + 1.0
+            if life.listed and event.event_status != "Started" and event.not_before is not None:
+                moment = event.not_before.timestamp()
+                notices[event.event_id, event.event_type, drill] = until(moment, self._clocks)
+        self._metrics.replace("forewarn_events", numbers)
+        self._metrics.replace("forewarn_event_notice_seconds", notices)
+        self._write_textfile()
+
+    def _write_textfile(self) -> None:
+        if self._textfile is None:
+            return
+        problem = write_textfile(self._textfile, self._metrics.render())
+        if problem != self._textfile_problem and problem is not None:
+            self._log.error("metrics-failed", reason=problem)
+        self._textfile_problem = problem

@@ -1,0 +1,199 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The runner's sign of life: one small file that each tick overwrites, which other commands and the next start read.
+
+It is no record: nothing is promised of it but that a beat, once read, is one that was written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from binascii import crc32
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ..clocks import Clocks, Stamp
+
+FILE_NAME = "heartbeat"
+# One write within one page of the file: a reader sees the beat before or the beat after.
+SIZE = 1024
+# The first answer of the service may take 2 minutes (SE-05), and the runner waits for it.
+LONGEST_SILENCE_SECONDS = 180.0
+
+_SCHEMA = {"schema": "heartbeat", "version": 1}
+_TEXT_LENGTHS = (200, 60, 15)  # to which texts are cut, in turn, until a beat fits
+_READ_ATTEMPTS = 3
+_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
+_sync = getattr(os, "fdatasync", os.fsync)  # not every system has the one that leaves the file's times alone
+
+
+class Beat(NamedTuple):
+    """What a runner said of itself at a moment; ``fields`` may lack any field."""
+
+    stamp: Stamp
+    fields: Mapping[str, Any]
+
+
+class Heartbeat:
+    """Writes the beats of this process. ``trouble`` says why the latest could not be written, None if it was.
+
+    Nothing is opened, and what is there stays readable, until the first beat. Where the state directory takes none, for
+    its disk is full or read-only, the beat goes to ``elsewhere``: a directory in memory, None if there is none.
+    """
+
+    def __init__(self, directory: str, clocks: Clocks, elsewhere: str | None = None) -> None:
+        self.trouble: str | None = None
+        self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self._elsewhere = None if elsewhere is None else _substitute(directory, elsewhere)
+        self._substituted = False
+        self._clocks = clocks
+        self._file: int | None = None
+
+    def beat(self, fields: Mapping[str, Any], durable: bool) -> None:
+        """Say that the runner is alive, now. ``durable`` waits for the disk. Never raises: see ``trouble``."""
+        content = _content(self._clocks.stamp(), fields)
+        try:
+            self._write(content, durable)
+        except OSError as error:
+            self.trouble = f"{self._path}: {error.strerror}"
+            self.close()
+            if self._elsewhere is not None:
+                self._substituted = True
+                _write_substitute(self._elsewhere, content)
+        else:
+            self.trouble = None
+            if self._substituted and self._elsewhere is not None:
+                self._substituted = False
+                with suppress(OSError):
+                    os.unlink(self._elsewhere)  # noqa: PTH108 - as above
+
+    def close(self) -> None:
+        """Close the file, which stays as it is."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            with suppress(OSError):  # it tells of a write that failed; there will be another
+                os.close(file)
+
+    def _write(self, content: bytes, durable: bool) -> None:
+        if self._file is not None and os.fstat(self._file).st_nlink == 0:  # somebody has removed it
+            self.close()
+        if self._file is None:
+            flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+            self._file = os.open(self._path, flags, 0o600)
+        os.lseek(self._file, 0, os.SEEK_SET)  # and not pwrite, which Windows lacks
+        os.write(self._file, content)
+        if durable:
+            _sync(self._file)
+
+
+def read(directory: str, elsewhere: str | None = None) -> Beat | None:
+    """Return the latest beat of a state directory, None if there is none that can be read. Never raises."""
+    beat = _read(os.path.join(directory, FILE_NAME))  # noqa: PTH118 - as above
+    other = None if elsewhere is None else _read(_substitute(directory, elsewhere))
+    if beat is None or other is None:
+        return beat or other
+    # A boot empties what is in memory: what is there is of this one.
+    return beat if beat.stamp.boot_id == other.stamp.boot_id and beat.stamp.boot >= other.stamp.boot else other
+
+
+def _substitute(directory: str, elsewhere: str) -> str:
+    name = f"{FILE_NAME}-{crc32(os.path.abspath(directory).encode('utf-8', 'surrogateescape')):08x}"  # noqa: PTH100 - Path.absolute leaves ".."
+    return os.path.join(elsewhere, name)  # noqa: PTH118 - as above
+
+
+def _write_substitute(path: str, content: bytes) -> None:
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - as above
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            os.write(file, content)
+        finally:
+            os.close(file)
+
+
+def _read(path: str) -> Beat | None:
+    for _attempt in range(_READ_ATTEMPTS):  # it may be just being written
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - as above
+                content = file.read(SIZE)
+        except (OSError, ValueError):  # ValueError: a NUL in the path
+            return None
+        beat = _parse(content)
+        if beat is not None:
+            return beat
+    return None
+
+
+def vm_name(beat: Beat | None, clocks: Clocks) -> str | None:
+    """Return the name of this VM that a runner knew since the machine was booted, None if none did.
+
+    A disk may be another VM's after a boot, and a name that an operator gave may have been wrong.
+    """
+    if beat is None or beat.stamp.boot_id != clocks.boot_id or beat.fields.get("vm_given"):
+        return None
+    name = beat.fields.get("vm")
+    return name if isinstance(name, str) and name else None
+
+
+def silence(beat: Beat | None, clocks: Clocks) -> str | None:
+    """Return why no runner works on a state directory whose latest beat this is, None if one does."""
+    if beat is None:
+        return "no runner has ever worked there, or its sign of life cannot be read"
+    pid = beat.fields.get("pid")
+    if beat.stamp.boot_id != clocks.boot_id:
+        return "the machine was booted since the runner's last sign of life"
+    if isinstance(pid, int) and not _is_process(pid):
+        return f"the runner has ended (it was process {pid})"
+    interval = beat.fields.get("interval_seconds")
+    longest = LONGEST_SILENCE_SECONDS + (2 * interval if isinstance(interval, (int, float)) else 0.0)
+    seconds = clocks.since(beat.stamp)
+    if seconds > longest:
+        return f"the runner's last sign of life is {seconds:.0f} s old"
+    return None
+
+
+def _content(stamp: Stamp, fields: Mapping[str, Any]) -> bytes:
+    text = _line(stamp, fields)
+    for length in _TEXT_LENGTHS:
+        if len(text) < SIZE:
+            break
+        text = _line(
+            stamp, {name: value if name == "vm" else _cut(value, length) for name, value in fields.items()}
+        )  # a fault's, most likely
+    if len(text) >= SIZE:
+        text = _line(stamp, {"pid": os.getpid()})
+    return (text.ljust(SIZE - 1) + "\n").encode("ascii")
+
+
+def _line(stamp: Stamp, fields: Mapping[str, Any]) -> str:
+    return _encode({"forewarn": _SCHEMA, "stamp": stamp, "fields": fields})
+
+
+def _cut(value: object, length: int) -> object:
+    return value[: length - 1] + "…" if isinstance(value, str) and len(value) > length else value
+
+
+def _parse(content: bytes) -> Beat | None:
+    if len(content) != SIZE:
+        return None
+    try:
+        data = json.loads(content)
+        stamp, fields = Stamp.of(data["stamp"]), data["fields"]
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        return None
+    return Beat(stamp, fields) if isinstance(fields, dict) else None
+
+
+def _is_process(pid: int) -> bool:
+    if os.name == "nt":  # there, signal 0 is Ctrl+C
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # somebody else's, or no number of a process: the age decides
+        return True
+    return True

@@ -1,0 +1,286 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner counts and measures, as Prometheus reads it. docs/observability/README.md explains each metric.
+
+The number of series is bounded: an event's id is a label only while the event is open, and texts that vary, such as
+reasons, are no labels.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from _thread import allocate_lock  # the same lock as threading's, without the import
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, NamedTuple, Union
+
+from ..clocks import Clocks
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+COUNTER, GAUGE, HISTOGRAM, SUMMARY = "counter", "gauge", "histogram", "summary"
+# A function is asked each time the metrics are rendered, by whichever thread renders them.
+Value = Union[float, Callable[[], float]]
+
+
+class Metric(NamedTuple):
+    """A metric. ``buckets`` are the upper bounds of a histogram, in seconds, without +Inf.
+
+    ``present`` are the label values of series that stand at 0 from the start: a counter that appears with the value 1
+    has not increased, to Prometheus, so the first failure of all would raise no alert.
+    """
+
+    kind: str
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    present: tuple[tuple[str, ...], ...] = ()
+
+
+_ALONE = ((),)  # the one series of a metric without labels
+_FAILED_HOOKS = tuple(
+    (phase, kind, result, "false")
+    for phase in ("prepare", "recover", "notify")
+    for kind in ("run", "unit", "http")
+    for result in ("failed", "timed-out", "not-started")
+)
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        "forewarn_build_info": Metric(GAUGE, "The version of the runner; always 1.", ("version", "python")),
+        "forewarn_artifact_info": Metric(
+            GAUGE, "The policies the runner decides by; always 1.", ("digest", "api_version")
+        ),
+        "forewarn_start_timestamp_seconds": Metric(GAUGE, "When the runner started, in seconds since 1970."),
+        "forewarn_last_reload_successful": Metric(
+            GAUGE, "1 if the last reload was taken, or there was none; 0 if the runner kept what it had."
+        ),
+        "forewarn_polls_total": Metric(
+            COUNTER, "Polls of the Scheduled Events service.", ("result",), present=(("ok",), ("failed",))
+        ),
+        "forewarn_poll_errors_total": Metric(COUNTER, "Polls that failed, by what went wrong.", ("kind",)),
+        "forewarn_last_good_poll_timestamp_seconds": Metric(
+            GAUGE, "When the service last answered a poll, in seconds since 1970."
+        ),
+        "forewarn_last_good_poll_age_seconds": Metric(GAUGE, "How long ago the service last answered a poll."),
+        "forewarn_documents_total": Metric(COUNTER, "Documents that differed from the one before.", present=_ALONE),
+        "forewarn_document_problems": Metric(
+            GAUGE, "What of the last document could not be read, one by one; 21 stands for more than 20."
+        ),
+        "forewarn_events": Metric(GAUGE, "Events that are open, by their state.", ("state", "type", "drill")),
+        "forewarn_event_notice_seconds": Metric(
+            GAUGE, "Time left until NotBefore of an event that has not started.", ("event_id", "type", "drill")
+        ),
+        "forewarn_decisions_total": Metric(
+            COUNTER, "Decisions that were new or had changed.", ("policy", "rule", "output", "drill")
+        ),
+        "forewarn_shadow_disagreements_total": Metric(
+            COUNTER,
+            "Decisions of the live artifact from which the shadow artifact differed.",
+            ("live", "other"),
+            present=(("approve", "hold"), ("hold", "approve")),
+        ),
+        "forewarn_approvals_total": Metric(
+            COUNTER,
+            "Approvals of events: taken by the service, failed, or pretended in a dry run or a drill.",
+            ("result",),
+            present=(("taken",), ("failed",), ("pretended",)),
+        ),
+        "forewarn_event_to_approval_seconds": Metric(
+            HISTOGRAM,
+            "Time from the first sight of an event to its approval.",
+            buckets=(0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0),
+            present=_ALONE,
+        ),
+        "forewarn_hooks_total": Metric(
+            COUNTER,
+            "Hooks that have ended, or could not be started.",
+            ("phase", "kind", "result", "drill"),
+            present=_FAILED_HOOKS,
+        ),
+        "forewarn_hook_duration_seconds": Metric(
+            HISTOGRAM,
+            "How long hooks ran.",
+            ("phase", "kind"),
+            buckets=(0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0),
+        ),
+        "forewarn_recoveries_failing": Metric(
+            GAUGE,
+            "Recover hooks that have failed three times, or are not tried again by themselves.",
+            ("drill",),
+            present=(("false",), ("true",)),
+        ),
+        "forewarn_hooks_running": Metric(GAUGE, "Hooks that are running now.", present=_ALONE),
+        "forewarn_event_impact_seconds": Metric(
+            SUMMARY,
+            "For how long events paused this VM, or took it down.",
+            ("type", "kind"),
+            present=(("Freeze", "pause"), ("Reboot", "reboot"), ("Redeploy", "reboot")),
+        ),
+        "forewarn_drills_total": Metric(COUNTER, "Drills that have ended.", ("result",)),
+        "forewarn_journal_up": Metric(GAUGE, "1 if the journal is being kept, 0 if it cannot be."),
+        "forewarn_journal_damaged_records": Metric(
+            GAUGE, "Records of events that are damaged or lost, and that nobody has seen to."
+        ),
+        "forewarn_log_lines_lost_total": Metric(COUNTER, "Lines of the log that could not be written.", present=_ALONE),
+    }
+)
+
+
+class _Tally(NamedTuple):
+    """What was observed: a number for each bucket and for what exceeds them all, and the sum. Replaced, not changed."""
+
+    counts: tuple[int, ...]
+    total: float
+
+
+class Metrics:
+    """The values of ``METRICS``. Any thread may call any method.
+
+    Labels are given by name, all of them; None is the empty text, True and False are ``true`` and ``false``. A name,
+    a label or a kind of use that METRICS does not have is a defect of the caller: ValueError.
+    """
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._series: dict[str, dict[tuple[str, ...], Any]] = {name: {} for name in METRICS}
+        for name, metric in METRICS.items():
+            nothing = _nothing(metric) if metric.kind in (HISTOGRAM, SUMMARY) else 0.0
+            self._series[name].update(dict.fromkeys(metric.present, nothing))
+        self.set("forewarn_last_reload_successful", 1.0)
+
+    def count(self, name: str, amount: float = 1.0, /, **labels: object) -> None:
+        """Add to a counter."""
+        key = _key(name, labels, COUNTER)
+        if math.isnan(amount) or amount < 0:
+            raise ValueError(f"{name} is a counter, which {amount} would lower")
+        with self._lock:
+            series = self._series[name]
+            series[key] = series.get(key, 0.0) + amount
+
+    def observe(self, name: str, seconds: float, /, **labels: object) -> None:
+        """Add an observation to a histogram or a summary."""
+        key = _key(name, labels, HISTOGRAM, SUMMARY)
+        metric = METRICS[name]
+        with self._lock:
+            before = self._series[name].get(key) or _nothing(metric)
+            counts = list(before.counts)
+            counts[sum(seconds > bound for bound in metric.buckets)] += 1
+            self._series[name][key] = _Tally(tuple(counts), before.total + seconds)
+
+    def set(self, name: str, value: Value, /, **labels: object) -> None:
+        """Set a gauge, or a counter that is kept elsewhere. A function is asked at each rendering."""
+        key = _key(name, labels, GAUGE, COUNTER)
+        with self._lock:
+            self._series[name][key] = value
+
+    def replace(self, name: str, values: Mapping[tuple[object, ...], Value], /) -> None:
+        """Set all series of a gauge: those that ``values``, by label values in the order of METRICS, lacks are gone."""
+        metric = METRICS.get(name)
+        if metric is None or metric.kind != GAUGE or any(len(key) != len(metric.labels) for key in values):
+            raise ValueError(f"{name} is no gauge with such labels")
+        series = {tuple(_label(part) for part in key): value for key, value in values.items()}
+        with self._lock:
+            self._series[name] = series
+
+    def render(self) -> str:
+        """Return all of it in Prometheus' text format 0.0.4."""
+        with self._lock:  # only to copy: the runner never waits while a scrape is written
+            copies = [(name, dict(series)) for name, series in self._series.items() if series]
+        lines: list[str] = []
+        for name, series in copies:
+            metric = METRICS[name]
+            lines.append(f"# HELP {name} {metric.help}")
+            lines.append(f"# TYPE {name} {metric.kind}")
+            for key, value in series.items():
+                pairs = [f'{label}="{_escape(text)}"' for label, text in zip(metric.labels, key)]
+                if isinstance(value, _Tally):
+                    _render_tally(lines, name, pairs, metric.buckets, value)
+                else:
+                    lines.append(_sample(name, pairs, value() if callable(value) else value))
+        return "\n".join(lines) + "\n"
+
+
+def until(wall: float, clocks: Clocks) -> Callable[[], float]:
+    """Return a value that is the seconds left until a wall-clock time, 0 once it has passed, whenever it is asked."""
+    return lambda: max(0.0, wall - clocks.wall())
+
+
+def write_textfile(path: str, text: str) -> str | None:
+    """Replace the file that node_exporter's textfile collector reads, at once; it sees the old or the new, no part.
+
+    Return None, or in a sentence why it could not be written: metrics must not stop the runner.
+    """
+    directory, name = os.path.split(path)
+    # Beside it, to be renamed; hidden, and not called *.prom, so that nobody reads it half-written.
+    draft = os.path.join(directory, f".{name}.new")  # noqa: PTH118 - importing pathlib takes a tenth of the start
+    try:
+        with suppress(FileNotFoundError):  # what a runner left that was killed
+            os.unlink(draft)  # noqa: PTH108 - as above
+        # Made by us or not at all: whoever can write to the directory may have put a link there.
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                if hasattr(os, "fchmod"):  # POSIX
+                    os.fchmod(descriptor, 0o644)  # whatever the umask: node_exporter runs as somebody else
+                file.write(text.encode("utf-8", "replace"))
+            os.replace(draft, path)  # noqa: PTH105 - as above. Not synced: what the machine loses is soon made anew.
+        except OSError:
+            os.unlink(draft)  # noqa: PTH108 - as above
+            raise
+    except (OSError, ValueError) as error:  # ValueError: a path that is none
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        return f"The metrics cannot be written to {path}: {reason}."
+    return None
+
+
+def _key(name: str, labels: Mapping[str, object], *kinds: str) -> tuple[str, ...]:
+    """Return the label values in the order of METRICS."""
+    metric = METRICS.get(name)
+    if metric is None or metric.kind not in kinds:
+        raise ValueError(f"{name} is no {' or '.join(kinds)}")
+    if labels.keys() != set(metric.labels):
+        raise ValueError(f"{name} has the labels {metric.labels}, not {tuple(labels)}")
+    return tuple(_label(labels[label]) for label in metric.labels)
+
+
+def _nothing(metric: Metric) -> _Tally:
+    return _Tally((0,) * (len(metric.buckets) + 1), 0.0)
+
+
+def _label(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _sample(name: str, pairs: list[str], value: float) -> str:
+    labels = "{" + ",".join(pairs) + "}" if pairs else ""
+    return f"{name}{labels} {_number(value)}"
+
+
+def _number(value: float) -> str:
+    number = float(value)
+    if number.is_integer() and abs(number) < 2**53:
+        return str(int(number))
+    if math.isfinite(number):
+        return repr(number)
+    return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"
+
+
+def _render_tally(lines: list[str], name: str, pairs: list[str], buckets: tuple[float, ...], tally: _Tally) -> None:
+    so_far = 0
+    for bound, count in zip((*buckets, math.inf), tally.counts):
+        so_far += count
+        if buckets:  # a summary has none, and no quantiles: they could not be added up over VMs
+            lines.append(_sample(f"{name}_bucket", [*pairs, f'le="{_number(bound)}"'], so_far))
+    lines.append(_sample(f"{name}_sum", pairs, tally.total))
+    lines.append(_sample(f"{name}_count", pairs, so_far))

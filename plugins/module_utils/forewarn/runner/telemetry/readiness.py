@@ -1,0 +1,90 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the runner is alive, and whether this VM is ready for work: what the probe listener answers from.
+
+The main thread says how things are at each turn of its loop; any thread may ask. docs/operations.md has the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .. import event_record as states
+from ..clocks import Clocks
+from ..event_record import Life
+
+# Beyond what the main loop meant to wait: a request to the service may take that long.
+LATE_SECONDS = 15.0
+
+
+class _Turn(NamedTuple):
+    """What was the case at a turn of the main loop. Replaced as a whole, so no reader sees half of one."""
+
+    next_by: float  # monotonic
+    disturbed: bool
+    not_before: float | None  # of this VM's events that are still Scheduled, the soonest; seconds since 1970
+
+
+class Readiness:
+    """``lead_seconds`` before NotBefore this VM is not ready any more, whatever is decided.
+
+    ``vm_name`` is the name by which this VM was known last, until ``turning`` knows better. ``drills`` tells whether a
+    drill counts as an event.
+    """
+
+    def __init__(self, clocks: Clocks, lead_seconds: float, vm_name: str | None = None, *, drills: bool = True) -> None:
+        self._clocks = clocks
+        self._lead_seconds = lead_seconds
+        self._vm_name = vm_name
+        self._drills = drills
+        self._turn: _Turn | None = None
+
+    def turning(
+        self, lives: Iterable[Life], vm_name: str | None, within_seconds: float, *, unread: bool = False
+    ) -> None:
+        """Say how things are. The next turn is meant to come ``within_seconds``. For the main thread.
+
+        ``unread``: there may be lives that are not known yet, and what they have drained.
+        """
+        self._vm_name = vm_name or self._vm_name
+        counted = [life for life in lives if self._drills or not life.drill]
+        ours = [life for life in counted if life.event.place_of(self._vm_name) is not None]
+        moments = [
+            life.event.not_before.timestamp() for life in ours if life.listed and life.event.not_before is not None
+        ]
+        left = (life for life in counted if life.affected and life not in ours)
+        self._turn = _Turn(
+            self._clocks.monotonic() + within_seconds + LATE_SECONDS,
+            unread or any(_disturbed(life) for life in ours) or any(_touched(life) for life in left),
+            min(moments, default=None),
+        )
+
+    def alive(self) -> bool:
+        """Tell whether the main loop turns. From any thread."""
+        turn = self._turn
+        return turn is not None and self._clocks.monotonic() <= turn.next_by
+
+    def ready(self) -> bool:
+        """Tell whether this VM neither drains nor is about to be disturbed, as far as is known. From any thread."""
+        turn = self._turn
+        if turn is None or turn.disturbed:
+            return False
+        return turn.not_before is None or turn.not_before - self._clocks.wall() > self._lead_seconds
+
+
+def _disturbed(life: Life) -> bool:
+    """Tell whether an event of this VM keeps it from its work: from the first prepare hook on, or from its approval or
+    start where there is none, until all is recovered.
+    """
+    return (
+        life.state in (states.APPROVED, states.STARTED, states.RECOVERING)
+        or life.event.event_status == "Started"
+        or _touched(life)
+    )
+
+
+def _touched(life: Life) -> bool:
+    """Tell whether something was done for an event, which counts though the event may name this VM no longer."""
+    return life.plan.begun() or life.approvals > 0  # the service may go by an approval whatever became of the event
