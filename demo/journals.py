@@ -27,24 +27,24 @@ def check_journals(
     """Compare what is kept of an event: its end, what was run for it and when, and what was approved."""
     found = []
     for vm, history in histories.items():
-        kept = [life for life in history["events"] if life["event_id"] == expected.event_id]
+        kept = [record for record in history["events"] if record["event_id"] == expected.event_id]
         affected = vm in expected.resources
         if len(kept) != 1 and affected:
             found.append(f"the journal of {vm} has the event {len(kept)} times")
-        for life in kept:
+        for record in kept:
             sent = sum(entry["vm"] == vm and expected.event_id in entry["event_ids"] for entry in requests)
             facts = {
                 # Who is not affected may see that it is gone a moment later.
-                "the end": (life["outcome"], expected.status.lower() if affected else life["outcome"]),
-                "the hooks": (steps(life), list(expected.hooks.get(vm, ()))),
-                "the approvals": (len(_of_kind(life, "approved")), sent),
+                "the end": (record["outcome"], expected.status.lower() if affected else record["outcome"]),
+                "the hooks": (steps(record), list(expected.hooks.get(vm, ()))),
+                "the approvals": (len(_of_kind(record, "approved")), sent),
             }
             found += [
                 f"in the journal of {vm} {what}: {was}, not {should_be}"
                 for what, (was, should_be) in facts.items()
                 if was != should_be
             ]
-            found += _check_order(vm, life, event)
+            found += _check_order(vm, record, event)
     return found
 
 
@@ -53,16 +53,16 @@ def check_kills(kills: Mapping[str, int], histories: Mapping[str, Mapping[str, A
     found = []
     for vm, history in histories.items():
         kinds = [entry["kind"] for entry in history["runner"]]
-        lives = [kind for kind in kinds if kind in ("runner-started", "runner-stopped")]
-        if lives != ["runner-started"] * (1 + kills.get(vm, 0)):
-            found.append(f"the journal of {vm} has {', '.join(lives)}, but it was killed {kills.get(vm, 0)} times")
+        records = [kind for kind in kinds if kind in ("runner-started", "runner-stopped")]
+        if records != ["runner-started"] * (1 + kills.get(vm, 0)):
+            found.append(f"the journal of {vm} has {', '.join(records)}, but it was killed {kills.get(vm, 0)} times")
     return found
 
 
-def steps(life: Mapping[str, Any]) -> list[Step]:
+def steps(record: Mapping[str, Any]) -> list[Step]:
     """Return the hooks of an event in the order of their starts; of attempts that failed in a row, the first."""
     found: list[Step] = []
-    for entry in life["entries"]:
+    for entry in record["entries"]:
         if entry["kind"] not in ("hook-started", "hook-ended"):
             continue
         fields = entry["fields"]
@@ -80,31 +80,31 @@ def steps(life: Mapping[str, Any]) -> list[Step]:
 def prepared(expected: Expectation, histories: Mapping[str, Mapping[str, Any]]) -> str:
     """Return in a word what the journals say of the preparation."""
     for history in histories.values():
-        for life in history["events"]:
-            ended = [entry["fields"] for entry in _of_kind(life, "hook-ended", "prepare")]
-            if life["event_id"] == expected.event_id and ended:
+        for record in history["events"]:
+            ended = [entry["fields"] for entry in _of_kind(record, "hook-ended", "prepare")]
+            if record["event_id"] == expected.event_id and ended:
                 if ended[-1]["result"] != "succeeded":
                     return str(ended[-1]["result"])
                 return _ATTEMPTS.get(ended[-1]["attempt"], f"{ended[-1]['attempt']} attempts")
     return "-"
 
 
-def _check_order(vm: str, life: Mapping[str, Any], event: Mapping[str, Any]) -> list[str]:
+def _check_order(vm: str, record: Mapping[str, Any], event: Mapping[str, Any]) -> list[str]:
     """See that the preparation was over before the emulator had the approval, and nothing undone before the end."""
     found = []
     approvals = [approval["at"]["wall"] for approval in event["approvals"] if approval["vm"] == vm]
-    ends = [_wall(entry) for entry in _of_kind(life, "hook-ended", "prepare")]
+    ends = [_wall(entry) for entry in _of_kind(record, "hook-ended", "prepare")]
     if approvals and ends and max(ends) > min(approvals) + _TICK:
         found.append(f"{vm} approved before it was prepared")
-    undone = [_wall(entry) for entry in _of_kind(life, "hook-started", "recover")]
+    undone = [_wall(entry) for entry in _of_kind(record, "hook-started", "recover")]
     if undone and event["ended"] is not None and min(undone) < event["ended"]["wall"] - _TICK:
         found.append(f"{vm} undid what it had prepared before the event had ended")
     return found
 
 
-def _of_kind(life: Mapping[str, Any], kind: str, phase: str | None = None) -> list[Mapping[str, Any]]:
+def _of_kind(record: Mapping[str, Any], kind: str, phase: str | None = None) -> list[Mapping[str, Any]]:
     return [
-        entry for entry in life["entries"] if entry["kind"] == kind and phase in (None, entry["fields"].get("phase"))
+        entry for entry in record["entries"] if entry["kind"] == kind and phase in (None, entry["fields"].get("phase"))
     ]
 
 

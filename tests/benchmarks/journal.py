@@ -16,7 +16,7 @@ from benchmarks.rules import POLICY
 from benchmarks.startup import first_request
 from forewarn.events import Event
 from forewarn.runner.clocks import Clocks
-from forewarn.runner.event_record import FINISH, FINISHED, START, Life
+from forewarn.runner.event_record import FINISH, FINISHED, START, EventRecord
 from forewarn.runner.journal.writer import Journal
 
 RUNS = 20
@@ -57,13 +57,13 @@ def fill(state: Path, events: int) -> None:
     journal = Journal(str(state), clocks, max_bytes=2**40)
     journal.open()
     for number in range(events):
-        life = Life(number + 1, Event(f"{number:08X}", "Freeze", resources=("web_0",)), clocks.stamp())
+        record = EventRecord(number + 1, Event(f"{number:08X}", "Freeze", resources=("web_0",)), clocks.stamp())
         for line in ("decision", "approval-sending", "approved", "event-gone"):
-            journal.note(line, life.identifier, event_id=life.event.event_id, reason="as the policy says")
-        life.outcome = FINISHED
-        life.step(START)
-        life.step(FINISH)
-        journal.save(life.as_row())
+            journal.note(line, record.identifier, event_id=record.event.event_id, reason="as the policy says")
+        record.outcome = FINISHED
+        record.step(START)
+        record.step(FINISH)
+        journal.save(record.as_row())
         if number % 1000 == 0:
             journal.commit()
     journal.note("runner-stopped")

@@ -58,8 +58,8 @@ def posts(server: EmulatorServer) -> list[Entry]:
 def change(server: EmulatorServer, event_id: str, **fields: object) -> None:
     """Let the service list an event with another content under the same id."""
     with server.emulation.lock:
-        life = server.emulation.model.find(event_id)
-        life.spec = replace(life.spec, **fields)  # type: ignore[arg-type]  # whichever a test names
+        record = server.emulation.model.find(event_id)
+        record.spec = replace(record.spec, **fields)  # type: ignore[arg-type]
         server.emulation.model._refresh()
 
 

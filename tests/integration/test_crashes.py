@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 from forewarn.runner.approvals import Approvals
-from forewarn.runner.event_record import Life
+from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.plan import RECOVER, SKIPPED, Plan, Run
-from forewarn.runner.hooks.scheduler import Conductor
-from forewarn.runner.reconciler import Docket
+from forewarn.runner.hooks.scheduler import HookScheduler
+from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.tracker import Tracker
 from tools.crash_scripts import make_script
 from tools.crashes import EACH, Kill, Played, play, some_kills
@@ -96,11 +96,11 @@ def test_an_approved_event_that_becomes_another_is_prepared_before_it_is_approve
 
 
 def see_no_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Life, "changed_to", lambda *_: False)
+    patch.setattr(EventRecord, "changed_to", lambda *_: False)
 
 
 def keep_what_was_prepared_for_another_content(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Docket, "_blocked", lambda *_: None)
+    patch.setattr(Reconciler, "_blocked", lambda *_: None)
 
 
 @pytest.mark.parametrize("break_it", [see_no_change, keep_what_was_prepared_for_another_content])
@@ -113,13 +113,13 @@ def test_an_approval_for_another_content_is_noticed(
 
 
 def commit_nothing_of_a_start(patch: pytest.MonkeyPatch) -> None:
-    record = Conductor._record
+    record = HookScheduler._record
 
-    def forgetful(self: Conductor, line: str, *arguments: Any, **options: Any) -> None:
+    def forgetful(self: HookScheduler, line: str, *arguments: Any, **options: Any) -> None:
         if line != "hook-started":
             record(self, line, *arguments, **options)
 
-    patch.setattr(Conductor, "_record", forgetful)
+    patch.setattr(HookScheduler, "_record", forgetful)
 
 
 def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:
@@ -136,16 +136,16 @@ def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:
 
 
 def recover_nothing_after_a_restart(patch: pytest.MonkeyPatch) -> None:
-    take_up = Conductor.take_up
+    take_up = HookScheduler.take_up
 
-    def hasty(self: Conductor, *late: Any) -> list[Life]:
-        lives = take_up(self, *late)
-        for life in lives:
-            for run in life.plan.of_phase(RECOVER):
+    def hasty(self: HookScheduler, rows: Any) -> list[EventRecord]:
+        records = take_up(self, rows)
+        for record in records:
+            for run in record.plan.of_phase(RECOVER):
                 run.end(SKIPPED, "the runner was restarted")
-        return lives
+        return records
 
-    patch.setattr(Conductor, "take_up", hasty)
+    patch.setattr(HookScheduler, "take_up", hasty)
 
 
 def forget_what_was_listed(patch: pytest.MonkeyPatch) -> None:
@@ -153,18 +153,18 @@ def forget_what_was_listed(patch: pytest.MonkeyPatch) -> None:
 
 
 def resume_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Conductor, "resume", lambda self: self._journal.open() and None)
+    patch.setattr(HookScheduler, "resume", lambda self: self._journal.open() and None)
 
 
 def forget_approvals(patch: pytest.MonkeyPatch) -> None:
-    of = Life.of
+    of = EventRecord.of
 
-    def forgetful(row: Any) -> Life:
-        life = of(row)
-        life.approvals, life.approved_at, life.state = 0, None, "prepared"
-        return life
+    def forgetful(row: Any) -> EventRecord:
+        record = of(row)
+        record.approvals, record.approved_at, record.state = 0, None, "prepared"
+        return record
 
-    patch.setattr(Life, "of", forgetful)
+    patch.setattr(EventRecord, "of", forgetful)
 
 
 def send_unannounced(patch: pytest.MonkeyPatch) -> None:
@@ -172,25 +172,25 @@ def send_unannounced(patch: pytest.MonkeyPatch) -> None:
 
 
 def let_leftovers_run(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(World, "end_leftovers", lambda *_: set())
+    patch.setattr(World, "end_leftover", lambda *_: False)
 
 
 def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Docket, "_blocked", lambda *_: None)
+    patch.setattr(Reconciler, "_blocked", lambda *_: None)
 
 
 def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
-    take_up = Conductor.take_up
+    take_up = HookScheduler.take_up
 
-    def eager(self: Conductor, *late: Any) -> list[Life]:
-        lives = take_up(self, *late)
-        for life in lives:
-            if life.listed and life.plan.begun():
-                life.plan.stop_preparing("the runner was restarted")
-                life.step("leave")
-        return lives
+    def eager(self: HookScheduler, rows: Any) -> list[EventRecord]:
+        records = take_up(self, rows)
+        for record in records:
+            if record.listed and record.plan.begun():
+                record.plan.stop_preparing("the runner was restarted")
+                record.step("leave")
+        return records
 
-    patch.setattr(Conductor, "take_up", eager)
+    patch.setattr(HookScheduler, "take_up", eager)
 
 
 def never_approve(patch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.errors import InputError
-from forewarn.runner.event_record import Life
+from forewarn.runner.event_record import EventRecord
 from forewarn.runner.journal.reader import JournalReader
 from tools.runner_process import Process, Start, runners
 from tools.waiting import wait_until
@@ -84,19 +84,19 @@ class Vm:
     def gets(self) -> int:
         return sum(entry["method"] == "GET" for entry in self.emulator.requests())
 
-    def lives(self) -> list[Life]:
+    def records(self) -> list[EventRecord]:
         """Return what the journal has on the disk now."""
         try:
-            return [Life.of(row) for row in JournalReader(str(self.state)).lives()]
+            return [EventRecord.of(row) for row in JournalReader(str(self.state)).records()]
         except InputError:  # none is there yet
             return []
 
     def runs(self, phase: str) -> bool:
         """Tell whether a hook's process is in the journal, so that the next runner can end it."""
-        return any(run.pid is not None for life in self.lives() for run in life.plan.of_phase(phase))
+        return any(run.pid is not None for record in self.records() for run in record.plan.of_phase(phase))
 
     def is_over(self) -> bool:
-        return [life.state in ("done", "cancelled") for life in self.lives()] == [True]
+        return [record.state in ("done", "cancelled") for record in self.records()] == [True]
 
     def history(self) -> dict[str, Any]:
         """Return what ``forewarn history`` tells of the event."""
@@ -170,12 +170,12 @@ def test_right_after_the_approval(vm: Vm, moment: str) -> None:
     else:
         wait_until(lambda: vm.posts() == 1, pause=0.001)
     kill(first)
-    (life,) = vm.lives()
+    (record,) = vm.records()
 
-    vm.run().wait_for("resumed", state="approved" if life.approvals else "prepared")
+    vm.run().wait_for("resumed", state="approved" if record.approvals else "prepared")
     seen = vm.gets()
     wait_until(lambda: vm.gets() >= seen + 3)
-    assert vm.posts() == (1 if life.approvals else 2), "only what is not known to be taken is sent again"
+    assert vm.posts() == (1 if record.approvals else 2), "only what is not known to be taken is sent again"
     vm.emulator.start(event)
     wait_until(vm.is_over)
     assert vm.said() == ["prepare 1 begins", "prepare 1 succeeds", "recover 1 begins", "recover 1 succeeds"]

@@ -94,7 +94,7 @@ class World:
         assert result is not None
         return str(json.loads(result.stdout)["id"])
 
-    def lives(self) -> dict[str, dict[str, Any]]:
+    def records(self) -> dict[str, dict[str, Any]]:
         """Return what history says of each event, by its id."""
         result = self.forewarn("history", "--json")
         if result.returncode:
@@ -102,8 +102,8 @@ class World:
         return {event["event"]["EventId"]: event for event in json.loads(result.stdout)["events"]}
 
     def wait_for(self, event_id: str, state: str) -> dict[str, Any]:
-        wait_until(lambda: self.lives().get(event_id, {}).get("state") == state)
-        return self.lives()[event_id]
+        wait_until(lambda: self.records().get(event_id, {}).get("state") == state)
+        return self.records()[event_id]
 
     def ran(self) -> list[str]:
         return self.calls.read_text().splitlines() if self.calls.exists() else []
@@ -125,11 +125,11 @@ def world(tmp_path: Path) -> Iterator[World]:
 def test_a_drill_is_prepared_pretended_started_ended_and_recovered(world: World) -> None:
     world.start()
     event_id = world.drill("--type", "Reboot", "--notice", "5m", "--duration", "2s")
-    life = world.wait_for(event_id, "done")
+    record = world.wait_for(event_id, "done")
     assert world.ran() == [f"prepare 1 {event_id}", f"recover 1 {event_id}"]
-    assert life["drill"] is True
-    assert life["approvals"] == 1
-    assert life["outcome"] == "finished"
+    assert record["drill"] is True
+    assert record["approvals"] == 1
+    assert record["outcome"] == "finished"
     assert world.posts() == []
     assert list((world.state / "drills").iterdir()) == []
 
@@ -137,8 +137,8 @@ def test_a_drill_is_prepared_pretended_started_ended_and_recovered(world: World)
 def test_a_drill_that_is_held_starts_when_its_notice_is_over(world: World) -> None:
     world.start()
     event_id = world.drill("--type", "Freeze", "--notice", "2s", "--duration", "1s")
-    life = world.wait_for(event_id, "done")
-    assert (life["approvals"], life["outcome"]) == (0, "finished")
+    record = world.wait_for(event_id, "done")
+    assert (record["approvals"], record["outcome"]) == (0, "finished")
     assert world.ran() == []
     assert world.posts() == []
 
@@ -162,8 +162,8 @@ def test_a_real_event_ends_it_and_is_approved(world: World) -> None:
     event_id = world.drill("--type", "Freeze", "--notice", "5m")
     world.wait_for(event_id, "held")
     real = world.emulator.schedule("Reboot", ["web_0"], notice_seconds=300, gone_after_seconds=60)
-    life = world.wait_for(event_id, "cancelled")
-    assert life["outcome"] == "cancelled"
+    record = world.wait_for(event_id, "cancelled")
+    assert record["outcome"] == "cancelled"
     wait_until(lambda: [entry["event_ids"] for entry in world.posts()] == [[real]])
     refusal = world.forewarn("drill", "--type", "Reboot")
     assert refusal.returncode == 2

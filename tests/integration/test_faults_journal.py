@@ -123,7 +123,7 @@ def remove(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [overwrite, replace, remove])
 def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) -> None:
-    """The runner has the open lives, so nothing is lost but history. The next one can work, too."""
+    """The runner has the open records, so nothing is lost but history. The next one can work, too."""
 
     def story() -> Story:
         yield from world.long_hook(event_id)
@@ -143,13 +143,13 @@ def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) 
         assert world.posts() == 1
         world.play(another())
         assert (world.hooks().total(), world.posts()) == (4, 2)
-        assert JournalReader(str(world.state)).lives(open_only=True) == []
+        assert JournalReader(str(world.state)).records(open_only=True) == []
         # Overwritten pages are noticed when they are read, which may be at the next start; or all of them are written
         # again before that, and nothing is lost.
         aside = [path for path in world.state.glob("journal.db.corrupt-*") if path.suffix not in ("-wal", "-shm")]
         assert len(aside) <= (damage is overwrite)
         if damage is overwrite and not aside:
-            assert next(row.key for row in JournalReader(str(world.state)).lives()) == event_id.lower()
+            assert next(row.key for row in JournalReader(str(world.state)).records()) == event_id.lower()
         for path in aside:
             (told,) = world.lines("journal-trouble")
             assert str(path) in told["reason"]
@@ -180,4 +180,4 @@ def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
         (kept,) = state.glob("damaged/*.json")
         kept.unlink()
         assert runner.wait_for("approved", count=2)["event_ids"] == [event_id]
-    assert {life.key for life in JournalReader(str(state)).lives()} == {event_id.lower(), later.lower()}
+    assert {record.key for record in JournalReader(str(state)).records()} == {event_id.lower(), later.lower()}

@@ -167,8 +167,8 @@ def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not
     if "events" in name and "empty" not in name:
         assert approved == {event(number)["EventId"] for number in range(100 if "names" in name else 1000)}
         # What was not looked at had not gone either: all that is over are those that were looked at.
-        lives = JournalReader(str(tmp_path / "state")).lives()
-        assert len(lives) == 1001
+        records = JournalReader(str(tmp_path / "state")).records()
+        assert len(records) == 1001
     else:
         assert not approved
 

@@ -94,14 +94,14 @@ class World:
         data: dict[str, Any] = json.loads(self.forewarn("status", "--json").stdout)
         return data
 
-    def life(self, event_id: str) -> dict[str, Any]:
+    def record(self, event_id: str) -> dict[str, Any]:
         result = self.forewarn("history", "--event", event_id, "--json")
         (found,) = json.loads(result.stdout)["events"]
         return dict(found)
 
     def wait_for(self, event_id: str, state: str) -> dict[str, Any]:
-        wait_until(lambda: self.life(event_id)["state"] == state)
-        return self.life(event_id)
+        wait_until(lambda: self.record(event_id)["state"] == state)
+        return self.record(event_id)
 
     def ran(self) -> list[str]:
         return self._calls.read_text().splitlines() if self._calls.exists() else []
@@ -138,9 +138,9 @@ def test_what_was_repaired_runs_again_and_recovers(world: World) -> None:
     result = world.forewarn("recover", event_id[:8].lower(), "--again", "--json")
     assert (result.returncode, result.stderr) == (0, "")
     assert json.loads(result.stdout)["result"] == "again"
-    life = world.wait_for(event_id, "done")
+    record = world.wait_for(event_id, "done")
     assert world.ran() == ["prepare 1", "recover 1", "recover 2"]
-    assert [entry["kind"] for entry in life["entries"]].count("recovery-again") == 1
+    assert [entry["kind"] for entry in record["entries"]].count("recovery-again") == 1
     assert world.forewarn("status").returncode == 0
     refusal = world.forewarn("recover", event_id, "--again")
     assert refusal.returncode == 2
@@ -185,9 +185,9 @@ def test_killed_between_the_request_and_the_end_of_the_hook_it_is_done_by_the_ne
     world.kill()
     assert len(world.requests()) == 1
     world.start()
-    life = world.wait_for(event_id, "done")
+    record = world.wait_for(event_id, "done")
     assert world.ran() == ["prepare 1", "recover 1", "recover 2"], "and nothing was undone twice"
-    kinds = [entry["kind"] for entry in life["entries"]]
+    kinds = [entry["kind"] for entry in record["entries"]]
     assert (kinds.count("recovery-again"), kinds.count("recovery-dealt-with")) == (1, 1)
     assert world.requests() == []
 

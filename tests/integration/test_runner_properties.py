@@ -22,7 +22,7 @@ from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EventLife
 from forewarn.emulator.spec import START_ON, EventSpec, Settings
 from forewarn.errors import InputError
 from forewarn.runner import event_record as states
-from forewarn.runner.drills.store import ID_PREFIX, Record, Request, Spool
+from forewarn.runner.drills.store import ID_PREFIX, DrillStore, Record, Request
 from forewarn.runner.hooks.executor import FAILED, SUCCEEDED
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
 from forewarn.runner.telemetry import log_writer
@@ -396,9 +396,9 @@ class RunnerMachine(RuleBasedStateMachine):
     def rehearse(self, description: str, notice: float, resources: tuple[str, ...]) -> None:
         request = Request("Reboot", notice, 30.0, "Platform", resources, self.described(description))
         clocks = self.instance.parts.clocks
-        spool = Spool(self.directory)
-        Path(spool.path).mkdir(mode=0o700, exist_ok=True)
-        spool.write(f"{ID_PREFIX}{next(self.numbers):012x}", Record(request, clocks.stamp()))
+        store = DrillStore(self.directory)
+        Path(store.path).mkdir(mode=0o700, exist_ok=True)
+        store.write(f"{ID_PREFIX}{next(self.numbers):012x}", Record(request, clocks.stamp()))
 
     # The promises
 
@@ -409,7 +409,7 @@ class RunnerMachine(RuleBasedStateMachine):
 
     @invariant()
     def states_tell_the_truth(self) -> None:
-        for life in self.instance.parts.conductor.lives:
+        for life in self.instance.parts.scheduler.records:
             if life.state == states.RECOVERING:
                 assert life.outcome
                 assert life.gone_at
@@ -445,19 +445,19 @@ class RunnerMachine(RuleBasedStateMachine):
             self.world.model.cancel(life.event_id)
         for life in self.events(STARTED):
             self.world.model.finish(life.event_id)
-        spool = Spool(self.directory)
-        names = spool.names()
+        store = DrillStore(self.directory)
+        names = store.names()
         for drill in names.drills if names else ():
-            spool.cancel(drill)
+            store.cancel(drill)
         self.pass_busy_time(150)
         for _ in range(6):  # a recovery that has failed is tried again an hour later
-            if self.instance.parts.conductor.lives:
+            if self.instance.parts.scheduler.records:
                 self.world.clock.advance(3600.0)
                 self.pass_busy_time(5)
         self.judge.read(self.world.ledger).over()
-        assert not self.instance.parts.conductor.lives
-        assert self.instance.parts.conductor.idle()
-        assert not [row for row in self.kept.lives() if row.open]
+        assert not self.instance.parts.scheduler.records
+        assert self.instance.parts.scheduler.idle()
+        assert not [row for row in self.kept.records() if row.open]
 
 
 TestRunner = RunnerMachine.TestCase

@@ -56,7 +56,7 @@ def app_state(service: Service) -> str:
 
 
 def test_a_reboot_is_drained_approved_and_survived(lab: Lab, service: Service) -> None:
-    """The whole life of an event: program and unit, approval, the reboot itself, recovery, and what is told of it."""
+    """The whole record of an event: program and unit, approval, the reboot itself, recovery, and what is told of it."""
     host, emulator = service.host, lab.emulator
     shown = host.properties("forewarn", "ActiveState", "SubState", "Type", "StatusText", "WatchdogUSec")
     assert (shown["ActiveState"], shown["SubState"], shown["WatchdogUSec"]) == ("active", "running", "4min")

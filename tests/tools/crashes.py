@@ -36,7 +36,7 @@ import forewarn.runner.drills.drill  # noqa: F401 - imported once, not by each c
 import pytest
 from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.retry import LONGEST_DELAY_SECONDS
-from forewarn.runner.drills.store import Record, Spool
+from forewarn.runner.drills.store import DrillStore, Record
 from forewarn.runner.journal.reader import JournalReader
 from tools.crash_scripts import Script, make_script, world_of
 from tools.promises import BrokenPromise, Judge
@@ -156,9 +156,9 @@ class Scene:
             told = any(entry.kind == "rehearse" for entry in world.ledger)
             if world.now >= drill.at and not told:
                 world.note("rehearse", event=drill.event_id)
-                spool = Spool(str(self.state))
-                Path(spool.path).mkdir(mode=0o700, exist_ok=True)
-                _hand_over(spool, drill.event_id, Record(drill.request, instance.parts.clocks.stamp()))
+                store = DrillStore(str(self.state))
+                Path(store.path).mkdir(mode=0o700, exist_ok=True)
+                _hand_over(store, drill.event_id, Record(drill.request, instance.parts.clocks.stamp()))
         wanted = max((reload for reload in self.script.reloads if world.now >= reload[0]), default=(0.0, 0))[1]
         if world.generation != wanted:
             world.generation = wanted
@@ -166,7 +166,7 @@ class Scene:
         return _at_rest(world, instance, self.script) or world.now > LONGEST_SECONDS
 
 
-_hand_over = Spool.write  # as it is without points
+_hand_over = DrillStore.write  # as it is without points
 
 
 @contextmanager
@@ -182,8 +182,8 @@ def _points_of_drills(world: World) -> Iterator[None]:
         return watched
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Spool, "write", around(Spool.write))
-        patch.setattr(Spool, "remove", around(Spool.remove))
+        patch.setattr(DrillStore, "write", around(DrillStore.write))
+        patch.setattr(DrillStore, "remove", around(DrillStore.remove))
         yield
 
 
@@ -192,15 +192,15 @@ def _append(file: int, entry: Entry) -> None:
 
 
 def _at_rest(world: World, instance: Instance, script: Script) -> bool:
-    conductor = instance.parts.conductor
+    scheduler = instance.parts.scheduler
     pending = [planned.at for planned in script.events] + [drill.at + 2.0 for drill in script.drills]
     longest = LONGEST_DELAY_SECONDS + READ_TIMEOUT_SECONDS
     pending += [silence.at + silence.seconds + longest for silence in script.silences]
     return (
         world.now > max(pending) + 2.0
-        and not any(life.listed for life in world.model.events.values())
-        and not conductor.lives
-        and conductor.idle()
+        and not any(record.listed for record in world.model.events.values())
+        and not scheduler.records
+        and scheduler.idle()
         and world.now > max((reload[0] for reload in script.reloads), default=0.0)
     )
 
@@ -235,7 +235,7 @@ def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
             judge.over()
             if script.answers:
                 act_promptly(judge)
-            left = JournalReader(str(scene.state)).lives(open_only=True)
+            left = JournalReader(str(scene.state)).records(open_only=True)
             if left:
                 raise BrokenPromise(f"the journal has open lives in the end: {left}")
         except (BrokenPromise, AssertionError) as error:

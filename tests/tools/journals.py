@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Journals for tests: clocks that stand still until told, lives, and disks that are full or read-only."""
+"""Journals for tests: clocks that stand still until told, records, and disks that are full or read-only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from forewarn.runner.clocks import Clocks
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
-from forewarn.runner.journal.writer import Journal, LifeRow
+from forewarn.runner.journal.writer import EventRow, Journal
 
 DAY = 86400.0
 
@@ -38,9 +38,9 @@ class StillClocks(Clocks):
         return self.now + self.wall_offset
 
 
-def life(number: int, is_open: bool = True, state: str = "seen", **data: Any) -> LifeRow:
-    """Return a life whose key tells its number."""
-    return LifeRow(number, f"{number:08x}-afdc-4513", state, is_open, {"id": number, **data})
+def record(number: int, is_open: bool = True, state: str = "seen", **data: Any) -> EventRow:
+    """Return a record whose key tells its number."""
+    return EventRow(number, f"{number:08x}-afdc-4513", state, is_open, {"id": number, **data})
 
 
 def opened(directory: Path, clocks: Clocks | None = None, **options: Any) -> Journal:

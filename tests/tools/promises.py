@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the runner promises, checked on the ledger of a world: on documents shown, hooks and requests, nothing else.
 
-docs/runner-states.md has the promises in words. This knows nothing of lives, plans or states.
+docs/runner-states.md has the promises in words. This knows nothing of records, plans or states.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.runner.clocks import Clocks
-from forewarn.runner.journal.writer import Journal, LifeRow
+from forewarn.runner.journal.writer import EventRow, Journal
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 
 START = datetime(2026, 11, 21, 14, 5, 11, tzinfo=timezone.utc)
@@ -61,10 +61,10 @@ class Recorded:
         self.journal.open()
         self._heartbeat = Heartbeat(self.directory, self.clocks)
         self._started = self.clocks.stamp()
-        self._born = 0
+        self._newest_id = 0
 
     def beat(self, **fields: Any) -> None:
-        """Say that the runner lives, and polls well."""
+        """Say that the runner records, and polls well."""
         kept = {
             "pid": os.getpid(),
             "version": "0.1.0",
@@ -81,15 +81,15 @@ class Recorded:
         }
         self._heartbeat.beat({**kept, **fields}, False)
 
-    def note(self, kind: str, life: LifeRow | None = None, /, **fields: Any) -> None:
+    def note(self, kind: str, record: EventRow | None = None, /, **fields: Any) -> None:
         """Write an entry."""
-        self.journal.note(kind, None if life is None else life.id, **fields)
+        self.journal.note(kind, None if record is None else record.id, **fields)
         assert self.journal.commit()
 
-    def life(self, event_id: str = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", **fields: Any) -> LifeRow:
-        """Write the life of an event that is seen now; ``fields`` are those of the life, ``event`` some of its own."""
+    def record(self, event_id: str = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", **fields: Any) -> EventRow:
+        """Write the record of an event that is seen now; ``fields`` are the record's, ``event`` some of the event's."""
         now = self.clocks.stamp()
-        self._born = max(self._born + 1, int(now.wall * 1e6))
+        self._newest_id = max(self._newest_id + 1, int(now.wall * 1e6))
         event = {
             "EventId": event_id,
             "EventType": "Reboot",
@@ -103,7 +103,7 @@ class Recorded:
             **fields.pop("event", {}),
         }
         data = {
-            "id": self._born,
+            "id": self._newest_id,
             "event": event,
             "drill": False,
             "state": "seen",
@@ -119,12 +119,12 @@ class Recorded:
             "decision": None,
             "impact": {"paused_seconds": 0.0, "down_seconds": 0.0},
         }
-        return self.save(LifeRow(self._born, event_id.lower(), "seen", True, data), **fields)
+        return self.save(EventRow(self._newest_id, event_id.lower(), "seen", True, data), **fields)
 
-    def save(self, life: LifeRow, **fields: Any) -> LifeRow:
-        """Write a life with other fields."""
-        data = {**life.data, **fields}
-        row = LifeRow(life.id, life.key, data["state"], data["state"] not in ("done", "cancelled"), data)
+    def save(self, record: EventRow, **fields: Any) -> EventRow:
+        """Write a record with other fields."""
+        data = {**record.data, **fields}
+        row = EventRow(record.id, record.key, data["state"], data["state"] not in ("done", "cancelled"), data)
         self.journal.save(row)
         assert self.journal.commit()
         return row
@@ -156,7 +156,7 @@ def planned(phase: str, hook: Mapping[str, Any], status: str = "waiting", **fiel
 
 
 def decided(standing: str, reason: str = "a reboot waits for the drain", **fields: Any) -> dict[str, Any]:
-    """Return what is decided for an event, as its life keeps it."""
+    """Return what is decided for an event, as its record keeps it."""
     return {
         "output": "hold" if standing == "refused-by-policy" else "approve",
         "policy": "web-tier",

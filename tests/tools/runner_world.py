@@ -39,7 +39,7 @@ from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.loop import Parts, Reloaded, Runner
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
-from forewarn.runner.reconciler import Docket
+from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.requester import APPROVAL, INSTANCE, Answer
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from forewarn.runner.telemetry.heartbeat import vm_name as earlier_vm_name
@@ -622,27 +622,27 @@ def new_runner(
         parts = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
         down = downtime(beat, clocks) if beat else None
         runner = Runner(parts, stop, reload=reload, last_poll=last_poll, down_seconds=down)
-    watchers.append(_show_drills(world, parts.drill_docket))
+    watchers.append(_show_drills(world, parts.drill_reconciler))
     return Instance(runner, parts, stop, executor, log)
 
 
-def _show_drills(world: World, docket: Docket) -> Any:
+def _show_drills(world: World, reconciler: Reconciler) -> Any:
     class Watcher:
         _shown: object = None
 
-    watcher, process = Watcher(), docket.process
+    watcher, process = Watcher(), reconciler.process
 
     def shown(document: Document, vm: Vm, age_seconds: float = 0.0) -> list[list[Event]]:
         show(world, document, "drills", watcher)
         return process(document, vm, age_seconds)
 
-    docket.process = shown  # type: ignore[method-assign]  # to see what the runner is given
+    reconciler.process = shown  # type: ignore[method-assign]  # to see what the runner is given
     return watcher
 
 
 @contextmanager
 def leftovers_in(world: World) -> Iterator[None]:
-    """Let the conductor look for the hooks of an earlier runner in the world."""
+    """Let the scheduler look for the hooks of an earlier runner in the world."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduler, "ask_leftover", lambda *_: False)
         patch.setattr(scheduler, "end_leftover", world.end_leftover)

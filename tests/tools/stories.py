@@ -90,7 +90,7 @@ class Story:
 
     def drill(self, name: str) -> None:
         """Ask for a drill of ten minutes' notice."""
-        drills = store.Spool(str(self.directory))
+        drills = store.DrillStore(str(self.directory))
         drills.make()
         request = store.Request("Reboot", NOTICE_SECONDS, 30.0, "Platform", VMS[:1])
         drills.write(name, store.Record(request, self.instance.parts.clocks.stamp()))
@@ -132,9 +132,9 @@ class Story:
         """Return what /readyz says."""
         parts = self.instance.parts
         found = Readiness(parts.clocks, 60.0, VMS[0])
-        parts.housekeeping._readiness = found  # as if it were asked for by --probe-listen
-        parts.conductor.vm_name = VMS[0]
-        parts.housekeeping.turning(1.0)
+        parts.health._readiness = found  # as if it were asked for by --probe-listen
+        parts.scheduler.vm_name = VMS[0]
+        parts.health.turning(1.0)
         return found.ready()
 
     def outcomes(self) -> list[str]:

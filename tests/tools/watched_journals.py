@@ -10,7 +10,7 @@ from typing import Any
 
 from forewarn.runner.clocks import Clocks
 from forewarn.runner.journal.null import NoJournal
-from forewarn.runner.journal.writer import Journal, LifeRow
+from forewarn.runner.journal.writer import EventRow, Journal
 from tools.runner_world import World
 
 
@@ -24,14 +24,14 @@ class _Watch:
         self._changed = False
         self._trouble = False
 
-    def saved(self, row: LifeRow) -> None:
+    def saved(self, row: EventRow) -> None:
         self._events[row.id] = row.data["event"]["EventId"], row.data["drill"]
         self._changed = True
 
-    def noted(self, kind: str, life_id: int | None, fields: dict[str, Any]) -> None:
+    def noted(self, kind: str, record_id: int | None, fields: dict[str, Any]) -> None:
         self._changed = True
-        if kind in ("hook-started", "approval-sending") and life_id is not None:
-            self._noted.append((kind, life_id, fields))
+        if kind in ("hook-started", "approval-sending") and record_id is not None:
+            self._noted.append((kind, record_id, fields))
 
     def before_commit(self) -> None:
         if self._changed:
@@ -48,8 +48,8 @@ class _Watch:
             return
         if not (self._changed or self._trouble):
             return
-        for kind, life_id, fields in self._noted:
-            event, drill = self._events[life_id]
+        for kind, record_id, fields in self._noted:
+            event, drill = self._events[record_id]
             if kind == "approval-sending":
                 world.note("sending", event=event)
             else:
@@ -70,18 +70,18 @@ class WatchedJournal(Journal):
         super().__init__(directory, clocks)
         self._watch = _Watch(world)
 
-    def open(self) -> list[LifeRow]:
+    def open(self) -> list[EventRow]:
         rows = super().open()
         for row in rows:
             self._watch.saved(row)
         self._watch._changed = False
         return rows
 
-    def note(self, kind: str, life_id: int | None = None, /, **fields: Any) -> None:
-        super().note(kind, life_id, **fields)
-        self._watch.noted(kind, life_id, fields)
+    def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
+        super().note(kind, record_id, **fields)
+        self._watch.noted(kind, record_id, fields)
 
-    def save(self, row: LifeRow) -> None:
+    def save(self, row: EventRow) -> None:
         super().save(row)
         self._watch.saved(row)
 
@@ -100,9 +100,9 @@ class Kept:
         self.broken = False
         self.hidden = False
 
-    def lives(self) -> list[LifeRow]:
-        """Return all lives, oldest first."""
-        rows = [LifeRow(**json.loads(text)) for text in self.rows.values()]
+    def records(self) -> list[EventRow]:
+        """Return all records, oldest first."""
+        rows = [EventRow(**json.loads(text)) for text in self.rows.values()]
         return sorted(rows, key=lambda row: row.id)
 
 
@@ -123,22 +123,22 @@ class MemoryJournal(NoJournal):
     def kept(self) -> bool:
         return bool(self._kept.rows)
 
-    def open(self) -> list[LifeRow]:
+    def open(self) -> list[EventRow]:
         self._unread = self._kept.hidden
         if self._unread:
             self.trouble = "the disk is away"
             return []
-        rows = [row for row in self._kept.lives() if row.open]
+        rows = [row for row in self._kept.records() if row.open]
         for row in rows:
             self._watch.saved(row)
         self._watch._changed = False
         return rows
 
-    def note(self, kind: str, life_id: int | None = None, /, **fields: Any) -> None:
+    def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
         json.dumps(fields)
-        self._watch.noted(kind, life_id, fields)
+        self._watch.noted(kind, record_id, fields)
 
-    def save(self, row: LifeRow) -> None:
+    def save(self, row: EventRow) -> None:
         self._rows[row.id] = json.dumps(row._asdict())
         self._watch.saved(row)
 
@@ -149,7 +149,7 @@ class MemoryJournal(NoJournal):
             self.trouble = None
             if self._unread:
                 self._unread = False
-                self.late = [row for row in self._kept.lives() if row.open]
+                self.late = [row for row in self._kept.records() if row.open]
                 for row in self.late:
                     self._watch.saved(row)
             self._kept.rows.update(self._rows)

@@ -19,7 +19,7 @@ from forewarn.cli.timeline import generic, tell
 from forewarn.events import parse_time
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.journal.reader import JournalEntry
-from forewarn.runner.journal.writer import LifeRow
+from forewarn.runner.journal.writer import EventRow
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Terminal, decided, planned
@@ -50,35 +50,35 @@ def history(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> History:
     return run
 
 
-def decide(recorded: Recorded, life: LifeRow, standing: str = "approve", **fields: Any) -> None:
+def decide(recorded: Recorded, record: EventRow, standing: str = "approve", **fields: Any) -> None:
     """Write what a decision writes."""
-    event = life.data["event"]
+    event = record.data["event"]
     about = {"event_id": event["EventId"], "type": event["EventType"], "status": event["EventStatus"]}
     values = {'event.EventType in ["Reboot"]': "true"}
     recorded.note(
-        "decision", life, **about, **{"seconds_to_not_before": 889.0, "values": values, **decided(standing, **fields)}
+        "decision", record, **about, **{"seconds_to_not_before": 889.0, "values": values, **decided(standing, **fields)}
     )
 
 
-def move(recorded: Recorded, life: LifeRow, before: str, after: str, why: str) -> None:
-    """Write that a life moved on."""
-    recorded.note("state", life, **{"from": before, "to": after, "why": why})
+def move(recorded: Recorded, record: EventRow, before: str, after: str, why: str) -> None:
+    """Write that a record moved on."""
+    recorded.note("state", record, **{"from": before, "to": after, "why": why})
 
 
-def test_the_life_of_an_event(recorded: Recorded, history: History) -> None:
+def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0", policy="sha256:" + "3f6a1c2b" * 8, dry_run=False)
     recorded.clocks.passes(60)
-    life = recorded.life("A1", event={"Resources": ["web_0", "web_1", "web_2", "web_3"]})
-    decide(recorded, life, "preparing", standing_reason=f"waits for {HOOK}")
-    move(recorded, life, "seen", "preparing", f"{HOOK} is started")
-    recorded.note("hook-started", life, phase="prepare", hook=HOOK, attempt=1, timeout_seconds=300.0)
+    record = recorded.record("A1", event={"Resources": ["web_0", "web_1", "web_2", "web_3"]})
+    decide(recorded, record, "preparing", standing_reason=f"waits for {HOOK}")
+    move(recorded, record, "seen", "preparing", f"{HOOK} is started")
+    recorded.note("hook-started", record, phase="prepare", hook=HOOK, attempt=1, timeout_seconds=300.0)
     recorded.clocks.passes(4.2)
     recorded.note("runner-started", version="0.1.0", policy="sha256:" + "3f6a1c2b" * 8)
-    recorded.note("hook-started", life, phase="prepare", hook=HOOK, attempt=2, timeout_seconds=295.8)
+    recorded.note("hook-started", record, phase="prepare", hook=HOOK, attempt=2, timeout_seconds=295.8)
     recorded.clocks.passes(12.34)
     recorded.note(
         "hook-ended",
-        life,
+        record,
         phase="prepare",
         hook=HOOK,
         attempt=2,
@@ -87,24 +87,24 @@ def test_the_life_of_an_event(recorded: Recorded, history: History) -> None:
         seconds=12.341,
         output="draining\n\n  3 left\x1b[2J\r\ndone\n",
     )
-    move(recorded, life, "preparing", "prepared", "every prepare hook succeeded")
-    decide(recorded, life, seconds_to_not_before=872.4)
-    recorded.note("approval-sending", life, event_ids=["A1"])
-    recorded.note("approval-failed", life, event_ids=["A1"], kind="status", status=503, lasting=False, reason="busy")
-    recorded.note("approval-sending", life, event_ids=["A1"])
+    move(recorded, record, "preparing", "prepared", "every prepare hook succeeded")
+    decide(recorded, record, seconds_to_not_before=872.4)
+    recorded.note("approval-sending", record, event_ids=["A1"])
+    recorded.note("approval-failed", record, event_ids=["A1"], kind="status", status=503, lasting=False, reason="busy")
+    recorded.note("approval-sending", record, event_ids=["A1"])
     recorded.clocks.passes(0.06)
-    recorded.note("approved", life, event_ids=["A1"])
-    move(recorded, life, "prepared", "approved", "this VM approved it")
+    recorded.note("approved", record, event_ids=["A1"])
+    move(recorded, record, "prepared", "approved", "this VM approved it")
     recorded.clocks.passes(7)
-    move(recorded, life, "approved", "started", "the service lists it as Started")
-    recorded.note("impact", life, kind="pause", seconds=4.812, announced_seconds=30)
+    move(recorded, record, "approved", "started", "the service lists it as Started")
+    recorded.note("impact", record, kind="pause", seconds=4.812, announced_seconds=30)
     recorded.clocks.passes(700)
-    recorded.note("event-gone", life, outcome="finished", listed_seconds=723.6)
-    move(recorded, life, "started", "recovering", "no longer listed: finished")
-    recorded.note("hook-left", life, hook="run /usr/local/bin/undrain", reason="left to event B2")
-    move(recorded, life, "recovering", "done", "recovered")
-    recorded.note("notified", life, hook="http https://x", occasion="ended", result="succeeded", seconds=0.2)
-    recorded.save(life, state="done", outcome="finished", impact={"paused_seconds": 4.812, "down_seconds": 0.0})
+    recorded.note("event-gone", record, outcome="finished", listed_seconds=723.6)
+    move(recorded, record, "started", "recovering", "no longer listed: finished")
+    recorded.note("hook-left", record, hook="run /usr/local/bin/undrain", reason="left to event B2")
+    move(recorded, record, "recovering", "done", "recovered")
+    recorded.note("notified", record, hook="http https://x", occasion="ended", result="succeeded", seconds=0.2)
+    recorded.save(record, state="done", outcome="finished", impact={"paused_seconds": 4.812, "down_seconds": 0.0})
     margin = " " * 35
     assert history() == [
         "  2026-11-21T14:05:11Z             the runner started, forewarn 0.1.0, policy sha256:3f6a1c2b3f6a",
@@ -141,11 +141,11 @@ def test_the_life_of_an_event(recorded: Recorded, history: History) -> None:
 def test_one_event_is_told_in_full(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     recorded.clocks.passes(60)
-    recorded.life("B2")
-    life = recorded.life("C7061BAC-1", event={"Resources": list("abcdef")})
-    decide(recorded, life, reason="r" * 700, standing_reason="r" * 700)
+    recorded.record("B2")
+    record = recorded.record("C7061BAC-1", event={"Resources": list("abcdef")})
+    decide(recorded, record, reason="r" * 700, standing_reason="r" * 700)
     output = "".join(f"line {number}\n" for number in range(30))
-    recorded.note("hook-ended", life, phase="prepare", hook=HOOK, result="failed", reason="it failed", output=output)
+    recorded.note("hook-ended", record, phase="prepare", hook=HOOK, result="failed", reason="it failed", output=output)
     recorded.note("runner-stopped", signal="SIGTERM")
     short, whole = history(), history("--event", "c7061bac")
     assert any("more characters)" in line for line in short)
@@ -164,15 +164,15 @@ def test_one_event_is_told_in_full(recorded: Recorded, history: History) -> None
 
 
 def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History) -> None:
-    life = recorded.life("A1")
-    decide(recorded, life)
+    record = recorded.record("A1")
+    decide(recorded, record)
     recorded.clocks.passes(10)
     recorded.clocks.set_wall(-3600)
-    recorded.note("approved", life, event_ids=["A1"], times=2)
+    recorded.note("approved", record, event_ids=["A1"], times=2)
     recorded.clocks.reboot(92)
     recorded.note("runner-started", version="0.1.0")
-    recorded.note("impact", life, kind="reboot", seconds=92.4, announced_seconds=-1)
-    recorded.save(life, impact={"paused_seconds": 0.5, "down_seconds": 92.4})
+    recorded.note("impact", record, kind="reboot", seconds=92.4, announced_seconds=-1)
+    recorded.save(record, impact={"paused_seconds": 0.5, "down_seconds": 92.4})
     assert history()[3:-1] == [
         "  the machine stood still for 0.5 s and was down for 1 min 32 s",
         "  2026-11-21T14:05:11Z     +0.0 s  decided: approve, by web-tier, rule drain: a reboot waits for the drain "
@@ -187,10 +187,10 @@ def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History)
 
 def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
-    first = recorded.life("A1")
+    first = recorded.record("A1")
     decide(recorded, first)
     recorded.clocks.passes(5)
-    second = recorded.life("B2")
+    second = recorded.record("B2")
     decide(recorded, second)
     recorded.note("poll-failed", kind="status", status=410, reason="the service answered 410 Gone")
     recorded.note("event-gone", second, outcome="cancelled", listed_seconds=3)
@@ -201,7 +201,7 @@ def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, h
     recorded.clocks.passes(50)
     recorded.note("reloaded", policy="sha256:" + "b" * 64, before="sha256:" + "a" * 64)
     recorded.clocks.passes(50)
-    third = recorded.life("C3")
+    third = recorded.record("C3")
     decide(recorded, third)
     recorded.note("runner-stopped", signal="SIGTERM")
     outline = []
@@ -228,20 +228,20 @@ def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, h
 
 
 def test_an_approval_whose_end_is_not_known_is_told(recorded: Recorded, history: History) -> None:
-    life = recorded.life("A1")
-    recorded.note("approval-sending", life, event_ids=["A1"])
+    record = recorded.record("A1")
+    recorded.note("approval-sending", record, event_ids=["A1"])
     recorded.note("runner-started", version="0.1.0")
-    recorded.note("approval-sending", life, event_ids=["A1"])
-    recorded.note("approved", life, event_ids=["A1"])
+    recorded.note("approval-sending", record, event_ids=["A1"])
+    recorded.note("approved", record, event_ids=["A1"])
     assert sum("the approval is sent" in line for line in history()) == 1
 
 
 def test_marks(recorded: Recorded, history: History) -> None:
-    drill = recorded.life("drill-1", drill=True)
+    drill = recorded.record("drill-1", drill=True)
     recorded.note("would-approve", drill, event_ids=["drill-1"])
     plan = [planned("prepare", DRAIN, "succeeded"), planned("recover", UNDRAIN, "failed", reason="x")]
-    recorded.life("A1", state="done", outcome="finished", plan=plan)
-    recorded.life("B2", state="started", event={"Description": "", "EventSource": None, "DurationInSeconds": None})
+    recorded.record("A1", state="done", outcome="finished", plan=plan)
+    recorded.record("B2", state="started", event={"Description": "", "EventSource": None, "DurationInSeconds": None})
     recorded.note("drill", event_id="drill-1", result="rehearsed", reason="")
     lines = history()
     assert "Reboot  drill-1  DRILL  seen" in lines
@@ -254,9 +254,9 @@ def test_marks(recorded: Recorded, history: History) -> None:
 
 def test_how_a_drill_ended_is_told_with_that_drill(recorded: Recorded, history: History) -> None:
     for drill in ("drill-1", "drill-2"):
-        life = recorded.life(drill, drill=True)
-        recorded.note("would-approve", life, event_ids=[drill])
-    event = recorded.life("REAL")
+        record = recorded.record(drill, drill=True)
+        recorded.note("would-approve", record, event_ids=[drill])
+    event = recorded.record("REAL")
     recorded.note("event-gone", event, outcome="cancelled", listed_seconds=3.0)
     for drill in ("drill-1", "drill-2", "drill-unseen"):
         recorded.note("drill", event_id=drill, result="overtaken", reason="")
@@ -288,9 +288,9 @@ def test_documents_are_shown_if_asked_for(recorded: Recorded, history: History) 
 
 
 def test_the_last_seven_days_unless_asked_otherwise(recorded: Recorded, history: History) -> None:
-    recorded.life("OLD", state="done")
+    recorded.record("OLD", state="done")
     recorded.clocks.passes(8 * 86400)
-    recorded.life("NEW", state="done")
+    recorded.record("NEW", state="done")
 
     def shown(*arguments: str) -> list[str]:
         return [line.split()[1] for line in history(*arguments) if line.startswith("Reboot")]
@@ -341,7 +341,7 @@ def test_bad_usage(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str
 
 
 def test_an_event_that_is_not_there(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
-    recorded.life("A1")
+    recorded.record("A1")
     assert cli.main(["history", "--state", recorded.directory, "--event", "B\x1b"]) == 2
     assert capsys.readouterr().err.startswith(r"error: no event's id begins with 'B\x1b'")
 
@@ -360,10 +360,10 @@ def test_json(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     secret = {"http": "https://hooks.example.com/x?token=hunter2"}
     recorded.clocks.passes(1)
-    first = recorded.life("A1", plan=[planned("prepare", secret)], notify=[secret])
+    first = recorded.record("A1", plan=[planned("prepare", secret)], notify=[secret])
     recorded.clocks.passes(2.5)
     recorded.note("quorum-asked", first, peers=["a", "b"])
-    recorded.life("B2", state="done", outcome="finished")
+    recorded.record("B2", state="done", outcome="finished")
     text = "\n".join(history("--json"))
     assert "hunter2" not in text
     data = json.loads(text)
@@ -538,10 +538,10 @@ def test_fields_may_be_anything(kind: str, fields: dict[str, Any]) -> None:
 def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     evil = "a\x1b[31m\nReboot  FORGED  finished " + "x" * 300 + "\u00a0Reboot\u202e " + "日本" * 60
     event = {"EventType": "T\n" * 40, "Resources": [evil], "EventSource": evil, "Description": evil}
-    life = recorded.life("E\x07" * 60, event=event, drill=True)
-    decide(recorded, life, "not-ours", reason=evil, standing_reason=evil, error=evil)
-    recorded.note("hook-ended", life, phase=evil, hook=evil, result="failed", reason=evil, output=f"{evil}\n{evil}")
-    recorded.note("ev\x1bil\n", life, **{evil: evil})
+    record = recorded.record("E\x07" * 60, event=event, drill=True)
+    decide(recorded, record, "not-ours", reason=evil, standing_reason=evil, error=evil)
+    recorded.note("hook-ended", record, phase=evil, hook=evil, result="failed", reason=evil, output=f"{evil}\n{evil}")
+    recorded.note("ev\x1bil\n", record, **{evil: evil})
     recorded.note("poll-failed", reason=evil)
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -561,8 +561,8 @@ def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: py
 def test_a_narrow_terminal_has_output_at_the_left(
     recorded: Recorded, history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life = recorded.life("A1")
-    recorded.note("hook-ended", life, phase="prepare", hook="run x", result="succeeded", output="done")
+    record = recorded.record("A1")
+    recorded.note("hook-ended", record, phase="prepare", hook="run x", result="succeeded", output="done")
     assert " " * 35 + "| done" in history()
     for columns, margin in ((80, 4), (120, 35)):
         monkeypatch.setenv("COLUMNS", str(columns))

@@ -18,7 +18,7 @@ import pytest
 from forewarn.cli import main as cli
 from forewarn.cli import recover as command
 from forewarn.runner.hooks import recovery_requests
-from forewarn.runner.journal.writer import LifeRow
+from forewarn.runner.journal.writer import EventRow
 from forewarn.runner.state.inbox import Inbox
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
 
@@ -60,14 +60,14 @@ def recover(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> Recover:
     return run
 
 
-def failing(recorded: Recorded, event_id: str = "A1B2", **fields: Any) -> LifeRow:
+def failing(recorded: Recorded, event_id: str = "A1B2", **fields: Any) -> EventRow:
     fields = {
         "state": "recovering",
         "outcome": "finished",
         "plan": [planned("prepare", DRAIN, "succeeded"), FAILED],
         **fields,
     }
-    return recorded.life(event_id, **fields)
+    return recorded.record(event_id, **fields)
 
 
 def requests(recorded: Recorded) -> list[dict[str, Any]]:
@@ -92,8 +92,8 @@ def runner_that(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, answer: Cal
 
 
 def test_without_an_event_it_lists_what_fails(recorded: Recorded, recover: Recover) -> None:
-    life = failing(recorded)
-    recorded.note("hook-ended", life, phase="recover", hook=HOOK, result="failed", retry_seconds=3600.0)
+    record = failing(recorded)
+    recorded.note("hook-ended", record, phase="recover", hook=HOOK, result="failed", retry_seconds=3600.0)
     recorded.clocks.passes(600)
     recorded.beat()
     shown = recover()
@@ -112,7 +112,7 @@ def test_without_an_event_it_lists_what_fails(recorded: Recorded, recover: Recov
 
 
 def test_nothing_fails(recorded: Recorded, recover: Recover) -> None:
-    recorded.life(state="recovering", plan=[planned("recover", UNDRAIN)])
+    recorded.record(state="recovering", plan=[planned("recover", UNDRAIN)])
     recorded.beat()
     assert recover().lines == ["No recovery fails."]
 
@@ -130,10 +130,10 @@ def test_nothing_fails(recorded: Recorded, recover: Recover) -> None:
 def test_when_it_is_tried_next(
     recorded: Recorded, recover: Recover, run: dict[str, Any], note: str | None, text: str
 ) -> None:
-    life = failing(recorded, plan=[{**FAILED, **run}])
+    record = failing(recorded, plan=[{**FAILED, **run}])
     if note is not None:
-        recorded.note("hook-ended", life, phase="recover", hook=HOOK, result="failed", retry_seconds=3600.0)
-        recorded.note(note, life if note == "recovery-again" else None)
+        recorded.note("hook-ended", record, phase="recover", hook=HOOK, result="failed", retry_seconds=3600.0)
+        recorded.note(note, record if note == "recovery-again" else None)
     recorded.beat()
     assert f"  next attempt  {text}" in recover().lines
 
@@ -168,14 +168,14 @@ def test_a_command_to_copy_does_what_it_says_whatever_the_id(
 
 
 def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: Recover) -> None:
-    life = failing(recorded)
+    record = failing(recorded)
     failing(recorded, "B2C3")
     recorded.beat()
     shown = recover("a1", "--again")
     assert (shown.code, shown.err) == (0, "")
     (request,) = requests(recorded)
     assert {key: request[key] for key in ("life_id", "event_id", "action", "note", "by")} == {
-        "life_id": life.id,
+        "life_id": record.id,
         "event_id": "A1B2",
         "action": "again",
         "note": None,
@@ -185,12 +185,12 @@ def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: 
 
 
 def test_what_the_runner_did_is_told(recorded: Recorded, recover: Recover, monkeypatch: pytest.MonkeyPatch) -> None:
-    life = failing(recorded)
+    record = failing(recorded)
     recorded.beat()
 
     def again(request_id: str) -> None:
-        recorded.note("recovery-again", life, request="recover-of-before", hooks=["run /bin/other"])
-        recorded.note("recovery-again", life, request=request_id, hooks=[HOOK])
+        recorded.note("recovery-again", record, request="recover-of-before", hooks=["run /bin/other"])
+        recorded.note("recovery-again", record, request=request_id, hooks=[HOOK])
 
     with runner_that(recorded, monkeypatch, again):
         shown = recover("A1B2", "--again")
@@ -202,10 +202,10 @@ def test_what_the_runner_did_is_told(recorded: Recorded, recover: Recover, monke
 
 
 def test_what_was_dealt_with_is_told(recorded: Recorded, recover: Recover, monkeypatch: pytest.MonkeyPatch) -> None:
-    life = failing(recorded)
+    record = failing(recorded)
     recorded.beat()
     with runner_that(
-        recorded, monkeypatch, lambda name: recorded.note("recovery-dealt-with", life, request=name, hooks=[HOOK])
+        recorded, monkeypatch, lambda name: recorded.note("recovery-dealt-with", record, request=name, hooks=[HOOK])
     ):
         shown = recover("A1B2", "--dealt-with", " put back by hand ", "--json")
     assert shown.code == 0
@@ -253,7 +253,7 @@ def test_it_waits_until_the_runner_has_taken_it(
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(command, "Clocks", lambda: recorded.clocks)
-    life = failing(recorded)
+    record = failing(recorded)
     recorded.beat()
     inbox = Inbox(recorded.directory, recovery_requests.DIRECTORY, "request")
     recorded.journal.close()  # of this thread
@@ -262,7 +262,7 @@ def test_it_waits_until_the_runner_has_taken_it(
         while not (names := inbox.names()):
             pass
         with_note = Recorded(Path(recorded.directory))
-        with_note.note("recovery-again", life, request=names[0][: -len(".json")], hooks=[HOOK])
+        with_note.note("recovery-again", record, request=names[0][: -len(".json")], hooks=[HOOK])
         with_note.journal.close()
         inbox.remove(names[0])
 
@@ -296,9 +296,9 @@ def test_it_waits_until_the_runner_has_taken_it(
 def test_bad_usage_is_refused(recorded: Recorded, recover: Recover, arguments: list[str], reason: str) -> None:
     failing(recorded)
     failing(recorded, "A1B3")
-    recorded.life("B1", state="recovering", plan=[planned("recover", UNDRAIN)])
-    recorded.life("C1", state="done", plan=[planned("recover", UNDRAIN, "succeeded")])
-    recorded.life("D1", state="started", plan=[planned("recover", UNDRAIN)])
+    recorded.record("B1", state="recovering", plan=[planned("recover", UNDRAIN)])
+    recorded.record("C1", state="done", plan=[planned("recover", UNDRAIN, "succeeded")])
+    recorded.record("D1", state="started", plan=[planned("recover", UNDRAIN)])
     recorded.beat()
     shown = recover(*arguments)
     assert (shown.code, shown.out) == (2, "")

@@ -22,9 +22,9 @@ from forewarn.cli.console import Console
 from forewarn.cli.state import Page, State, duration_text, exact_text, wrap
 from forewarn.cli.status import examine, show
 from forewarn.events import Event, parse_time
-from forewarn.runner.event_record import TRANSITIONS, Life
+from forewarn.runner.event_record import TRANSITIONS, EventRecord
 from forewarn.runner.hooks.plan import Run
-from forewarn.runner.journal.writer import LifeRow
+from forewarn.runner.journal.writer import EventRow
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.recorded_state import DRAIN, UNDRAIN, HandClocks, Recorded, Terminal, decided, planned
@@ -88,7 +88,7 @@ def test_all_is_well(recorded: Recorded, status: Status) -> None:
 
 def test_a_dry_run_says_so(recorded: Recorded, status: Status) -> None:
     recorded.beat(dry_run=True)
-    recorded.life(decision=decided("approve"))
+    recorded.record(decision=decided("approve"))
     shown = status()
     assert shown.code == 0
     assert "         a dry run: it approves nothing and runs no hook" in shown.lines
@@ -128,7 +128,7 @@ def test_a_runner_that_was_killed(recorded: Recorded, status: Status) -> None:
     pid = dead_pid()
     recorded.note("runner-started", version="0.1.0")
     recorded.beat(pid=pid)
-    recorded.life()
+    recorded.record()
     recorded.clocks.passes(5)
     shown = status()
     assert shown.code == 1
@@ -188,7 +188,7 @@ def test_setting_the_clock_makes_no_runner_late(recorded: Recorded, status: Stat
     assert status().code == 0
 
 
-def test_a_journal_without_a_sign_of_life(recorded: Recorded, status: Status) -> None:
+def test_a_journal_without_a_sign_of_record(recorded: Recorded, status: Status) -> None:
     shown = status()
     assert shown.code == 1
     assert shown.lines[:2] == [
@@ -227,7 +227,7 @@ def test_without_a_journal_the_runner_is_shown_all_the_same(recorded: Recorded, 
 
 @pytest.mark.parametrize("damage", ["the file", "a row"])
 def test_a_damaged_journal(recorded: Recorded, status: Status, damage: str) -> None:
-    recorded.life()
+    recorded.record()
     path = Path(recorded.directory) / "journal.db"
     recorded.journal.close()
     if damage == "the file":
@@ -323,26 +323,26 @@ WAITING: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("fields", "text"), WAITING)
 def test_what_an_event_waits_for(recorded: Recorded, status: Status, fields: dict[str, Any], text: str) -> None:
     recorded.beat()
-    recorded.life(**fields)
+    recorded.record(**fields)
     shown = status()
     assert shown.code == 0
     assert f"waits for  {text}" in [line.strip() for line in shown.lines]
 
 
-def test_every_state_of_a_life_is_known(recorded: Recorded, status: Status) -> None:
+def test_every_state_of_a_record_is_known(recorded: Recorded, status: Status) -> None:
     recorded.beat()
     for number, state in enumerate(TRANSITIONS):
-        recorded.life(f"E{number}", state=state, plan=[planned("prepare", DRAIN), planned("recover", UNDRAIN)])
+        recorded.record(f"E{number}", state=state, plan=[planned("prepare", DRAIN), planned("recover", UNDRAIN)])
     assert "does not know" not in status().out
 
 
 def test_a_hook_that_runs_tells_for_how_long(recorded: Recorded, status: Status) -> None:
     hook = "run /usr/local/bin/drain --wait"
     plan = [planned("prepare", DRAIN, "running", attempts=2), planned("prepare", UNDRAIN, "running", attempts=1)]
-    life = recorded.life(state="preparing", plan=plan)
-    recorded.note("hook-started", life, phase="prepare", hook=hook, attempt=1, timeout_seconds=300.0)
+    record = recorded.record(state="preparing", plan=plan)
+    recorded.note("hook-started", record, phase="prepare", hook=hook, attempt=1, timeout_seconds=300.0)
     recorded.clocks.passes(100)
-    recorded.note("hook-started", life, phase="prepare", hook=hook, attempt=2, timeout_seconds=200.0)
+    recorded.note("hook-started", record, phase="prepare", hook=hook, attempt=2, timeout_seconds=200.0)
     recorded.clocks.passes(12)
     recorded.clocks.set_wall(-3600)
     recorded.beat()
@@ -353,8 +353,8 @@ def test_a_hook_that_runs_tells_for_how_long(recorded: Recorded, status: Status)
 
 
 def test_the_leader_and_when_this_vm_takes_over(recorded: Recorded, status: Status) -> None:
-    life = recorded.life(decision=decided("not-the-leader", wait_seconds=30.0))
-    recorded.note("decision", life, **decided("not-the-leader"))
+    record = recorded.record(decision=decided("not-the-leader", wait_seconds=30.0))
+    recorded.note("decision", record, **decided("not-the-leader"))
     recorded.clocks.passes(16.5)
     recorded.beat()
     assert "waits for  the leader web_0; this VM takes over in 14 s\n" in status().out
@@ -362,20 +362,22 @@ def test_the_leader_and_when_this_vm_takes_over(recorded: Recorded, status: Stat
 
 def test_an_approval_that_fails(recorded: Recorded, status: Status) -> None:
     recorded.beat()
-    life = recorded.life(decision=decided("approve"))
-    recorded.note("approval-failed", life, event_ids=["x"], reason="the service answered 503")
+    record = recorded.record(decision=decided("approve"))
+    recorded.note("approval-failed", record, event_ids=["x"], reason="the service answered 503")
     recorded.clocks.passes(3)
     assert "waits for  its approval, which failed 3 s ago: the service answered 503\n" in status().out
 
 
 def test_the_columns_of_an_event(recorded: Recorded, status: Status) -> None:
     approved = recorded.clocks.stamp()
-    recorded.life("A1", state="approved", approved_at=approved, event={"EventType": "Freeze", "DurationInSeconds": 5})
+    recorded.record("A1", state="approved", approved_at=approved, event={"EventType": "Freeze", "DurationInSeconds": 5})
     started = {"EventStatus": "Started", "NotBefore": None, "DurationInSeconds": -1, "Resources": list("abcde")}
-    recorded.life("B2", state="started", started_at=approved, event=started)
-    recorded.life("C3", drill=True, event={"EventSource": None, "DurationInSeconds": None, "NotBefore": recorded.at(5)})
+    recorded.record("B2", state="started", started_at=approved, event=started)
+    recorded.record(
+        "C3", drill=True, event={"EventSource": None, "DurationInSeconds": None, "NotBefore": recorded.at(5)}
+    )
     recorded.clocks.passes(12)
-    recorded.life("D4", state="recovering", started_at=approved, gone_at=recorded.clocks.stamp())
+    recorded.record("D4", state="recovering", started_at=approved, gone_at=recorded.clocks.stamp())
     recorded.beat()
     assert status().lines[5:] == [
         "TYPE    STATE       STARTS            LASTS    SOURCE",
@@ -405,14 +407,14 @@ def test_the_columns_of_an_event(recorded: Recorded, status: Status) -> None:
 def test_a_failed_preparation(recorded: Recorded, status: Status) -> None:
     recorded.beat()
     failed = planned("prepare", DRAIN, "failed", reason="it took longer than 300 s")
-    life = recorded.life(state="failed", plan=[failed])
+    record = recorded.record(state="failed", plan=[failed])
     shown = status()
     assert shown.code == 1
     text = "prepare hook run /usr/local/bin/drain --wait failed: it took longer than 300 s"
     assert f"waits for  nothing: it is not approved, as {text}\n" in shown.out
-    recorded.save(life, state="seen", plan=[{**failed, "on_failure": "approve"}])
+    recorded.save(record, state="seen", plan=[{**failed, "on_failure": "approve"}])
     assert status().code == 0, "the policy says that it does not matter"
-    recorded.save(life, state="done", outcome="finished", plan=[failed])
+    recorded.save(record, state="done", outcome="finished", plan=[failed])
     assert status().code == 0, "it is over"
 
 
@@ -422,10 +424,10 @@ def fails(**fields: Any) -> dict[str, Any]:
 
 
 def test_a_recovery_that_fails_stands_out_for_as_long_as_it_does(recorded: Recorded, status: Status) -> None:
-    life = recorded.life("A1", state="recovering", plan=[planned("prepare", DRAIN, "succeeded"), fails()])
+    record = recorded.record("A1", state="recovering", plan=[planned("prepare", DRAIN, "succeeded"), fails()])
     recorded.clocks.passes(30 * 86400)
     hook = "run /usr/local/bin/undrain"
-    recorded.note("hook-ended", life, phase="recover", hook=hook, result="failed", retry_seconds=3600.0)
+    recorded.note("hook-ended", record, phase="recover", hook=hook, result="failed", retry_seconds=3600.0)
     recorded.clocks.passes(600)
     recorded.beat()
     shown = status()
@@ -444,7 +446,7 @@ def test_a_recovery_that_fails_stands_out_for_as_long_as_it_does(recorded: Recor
     data = json.loads(status("--json").out)
     (failing,) = data["failing_recoveries"]
     assert {key: failing[key] for key in ("life_id", "event_id", "hook", "state", "failures", "attempts", "drill")} == {
-        "life_id": life.id,
+        "life_id": record.id,
         "event_id": "A1",
         "hook": hook,
         "state": "failed",
@@ -460,7 +462,7 @@ def test_a_recovery_that_fails_stands_out_for_as_long_as_it_does(recorded: Recor
 def test_it_is_red_on_a_terminal(
     recorded: Recorded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorded.life("A1", state="recovering", plan=[fails()])
+    recorded.record("A1", state="recovering", plan=[fails()])
     recorded.beat()
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert cli.main(["status", "--state", recorded.directory]) == 1
@@ -469,7 +471,7 @@ def test_it_is_red_on_a_terminal(
 
 def test_what_is_not_tried_again_waits_for_a_person(recorded: Recorded, status: Status) -> None:
     once = {**UNDRAIN, "retry": {"attempts": 1}}
-    recorded.life("A1", state="recovering", plan=[fails(hook=once, attempts=1, failures=1, reason="it timed out")])
+    recorded.record("A1", state="recovering", plan=[fails(hook=once, attempts=1, failures=1, reason="it timed out")])
     recorded.beat()
     shown = status()
     assert shown.code == 1
@@ -479,20 +481,20 @@ def test_what_is_not_tried_again_waits_for_a_person(recorded: Recorded, status: 
 
 
 def test_it_fails_also_while_it_is_tried_again(recorded: Recorded, status: Status) -> None:
-    life = recorded.life("A1", state="recovering", plan=[fails(status="running", attempts=6)])
+    record = recorded.record("A1", state="recovering", plan=[fails(status="running", attempts=6)])
     recorded.beat()
     assert status().code == 1
-    recorded.save(life, plan=[fails(status="waiting", failures=2)])
+    recorded.save(record, plan=[fails(status="waiting", failures=2)])
     assert status().code == 0, "it may yet succeed by itself"
-    recorded.save(life, state="done", outcome="finished", plan=[fails(status="succeeded")])
+    recorded.save(record, state="done", outcome="finished", plan=[fails(status="succeeded")])
     assert status().code == 0
-    recorded.save(life, state="done", outcome="finished", plan=[fails(status="skipped", reason="dealt with")])
+    recorded.save(record, state="done", outcome="finished", plan=[fails(status="skipped", reason="dealt with")])
     assert status().code == 0
 
 
 def test_a_recovery_that_failed_is_remembered(recorded: Recorded, status: Status) -> None:
     failed = planned("recover", UNDRAIN, "failed", reason="it ended with exit code 1")
-    recorded.life("A1", state="done", outcome="finished", plan=[planned("prepare", DRAIN, "succeeded"), failed])
+    recorded.record("A1", state="done", outcome="finished", plan=[planned("prepare", DRAIN, "succeeded"), failed])
     recorded.clocks.passes(3600)
     recorded.beat()
     shown = status()
@@ -501,14 +503,14 @@ def test_a_recovery_that_failed_is_remembered(recorded: Recorded, status: Status
     assert shown.lines[-2:] == ["Not recovered, in the last 24 hours:", f"  Reboot A1: {text}"]
     (problem,) = json.loads(status("--json").out)["problems"]
     assert problem == f"Reboot A1: {text}"
-    other = recorded.life("B2", state="done", plan=[planned("recover", DRAIN, "succeeded")])
+    other = recorded.record("B2", state="done", plan=[planned("recover", DRAIN, "succeeded")])
     assert status().code == 1, "that was another hook"
     recorded.save(other, plan=[planned("recover", UNDRAIN, "succeeded")])
     assert status().code == 0, "a later event has run the hook"
 
 
 def test_a_recovery_that_failed_is_forgotten_after_a_day(recorded: Recorded, status: Status) -> None:
-    recorded.life(state="done", plan=[planned("recover", UNDRAIN, "failed", reason="x")])
+    recorded.record(state="done", plan=[planned("recover", UNDRAIN, "failed", reason="x")])
     recorded.clocks.passes(86390)
     recorded.beat()
     assert status().code == 1
@@ -522,7 +524,9 @@ def test_a_recovery_that_failed_is_forgotten_after_a_day(recorded: Recorded, sta
 
 def test_json(recorded: Recorded, status: Status) -> None:
     secret = {"http": "https://user:pass@hooks.example.com/x?token=hunter2", "timeout_seconds": 10}
-    recorded.life("A1", state="preparing", plan=[planned("prepare", secret, "running")], decision=decided("preparing"))
+    recorded.record(
+        "A1", state="preparing", plan=[planned("prepare", secret, "running")], decision=decided("preparing")
+    )
     recorded.clocks.passes(2)
     recorded.beat()
     shown = status("--json")
@@ -553,12 +557,12 @@ def test_json(recorded: Recorded, status: Status) -> None:
 
 def test_what_the_runner_keeps_is_understood(recorded: Recorded, status: Status) -> None:
     event = Event("A1", "Redeploy", "VirtualMachine", ("web_0",), "Scheduled", parse_time("2026-11-21T14:15:11Z"))
-    life = Life(7, event, recorded.clocks.stamp(), drill=True)
+    record = EventRecord(7, event, recorded.clocks.stamp(), drill=True)
     run = Run("prepare", "web-tier", "drain", DRAIN)
     run.status, run.attempts = "running", 1
-    life.plan.runs.append(run)
-    life.step("begin")
-    recorded.journal.save(life.as_row())
+    record.plan.runs.append(run)
+    record.step("begin")
+    recorded.journal.save(record.as_row())
     assert recorded.journal.commit()
     recorded.beat()
     assert status().lines[5:] == [
@@ -601,11 +605,11 @@ def _replace(data: Any, path: list[int], value: Any) -> Any:
 class OneLife:
     """Stands in for a JournalReader."""
 
-    def __init__(self, life: LifeRow) -> None:
-        self.life = life
+    def __init__(self, record: EventRow) -> None:
+        self.record = record
 
-    def lives(self, **_options: Any) -> list[LifeRow]:
-        return [self.life]
+    def records(self, **_options: Any) -> list[EventRow]:
+        return [self.record]
 
     def entries(self, **_options: Any) -> Any:
         return iter(())
@@ -616,8 +620,8 @@ def test_no_record_however_damaged_keeps_the_rest_from_being_shown(
     state: str, is_open: bool, path: list[int], value: Any
 ) -> None:
     data = _replace(FULL, path, value)
-    life = LifeRow(1, "a", state, is_open, data if isinstance(data, dict) else {})
-    report = examine(State("STATE", None, OneLife(life)), HandClocks())  # type: ignore[arg-type]  # stands in for it
+    record = EventRow(1, "a", state, is_open, data if isinstance(data, dict) else {})
+    report = examine(State("STATE", None, OneLife(record)), HandClocks())  # type: ignore[arg-type]  # stands in for it
     json.dumps(report)
     stream = Terminal()
     show(Page(Console(stream, {"NO_COLOR": "1"})), report)
@@ -633,8 +637,8 @@ def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: py
     reason = "late\x1b[31m\nrunner   running " + "x" * 500 + "\u00a0runner\u202e " + "日本" * 40
     resources = ["web\t0", "y" * 100, "c", "d"]
     event = {"EventType": "Fr\neeze" * 9, "EventSource": "z" * 99, "Resources": resources, "DurationInSeconds": 2**62}
-    recorded.life("E\x07" * 60, state="held", decision=decided("refused-by-policy", reason), event=event, drill=True)
-    recorded.life("B", state="done", plan=[planned("recover", UNDRAIN, "failed", reason=reason)])
+    recorded.record("E\x07" * 60, state="held", decision=decided("refused-by-policy", reason), event=event, drill=True)
+    recorded.record("B", state="done", plan=[planned("recover", UNDRAIN, "failed", reason=reason)])
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from forewarn.runner.drills.drill import Drills
-from forewarn.runner.drills.store import Spool
+from forewarn.runner.drills.store import DrillStore
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from tools.drill_bench import FakeClocks
 from tools.hook_bench import Hooks, open_files
@@ -50,7 +50,7 @@ def state(tmp_path: Path, clocks: FakeClocks) -> Iterator[Path]:
 
 @pytest.fixture
 def drills(state: Path, clocks: FakeClocks) -> Drills:
-    Spool(str(state)).make()
+    DrillStore(str(state)).make()
     found = Drills(str(state), clocks)
     assert found.poll("web_0") is None
     return found

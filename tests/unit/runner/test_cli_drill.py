@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn drill``, beside a runner that is no more than its sign of life and its spool."""
+"""``forewarn drill``, beside a runner that is no more than its sign of life and its store."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from forewarn.errors import InputError
 from forewarn.events import Document, Event
 from forewarn.runner.clocks import Clocks, Stamp
 from forewarn.runner.drills.drill import Drills
-from forewarn.runner.drills.store import Spool
-from forewarn.runner.event_record import Life
+from forewarn.runner.drills.store import DrillStore
+from forewarn.runner.event_record import EventRecord
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 
@@ -42,7 +42,7 @@ class FakeRunner:
         self.drills = Drills(str(directory), CLOCKS)
         self.heart = Heartbeat(str(directory), CLOCKS)
         self.beat()
-        Spool(str(directory)).make()
+        DrillStore(str(directory)).make()
         assert self.drills.poll("web_0") is None
 
     def beat(self, **fields: Any) -> None:
@@ -58,12 +58,12 @@ class FakeRunner:
         return document.events[0]
 
     def lists(self, event: Event, state: str = "seen", drill: bool = False) -> None:
-        """Write down an open life, as if the service listed the event."""
+        """Write down an open record, as if the service listed the event."""
         journal = Journal(str(self.directory), CLOCKS)
         journal.open()
-        life = Life(1, event, CLOCKS.stamp(), drill)
-        life.state = state
-        journal.save(life.as_row())
+        record = EventRecord(1, event, CLOCKS.stamp(), drill)
+        record.state = state
+        journal.save(record.as_row())
         assert journal.commit()
         journal.close()
 

@@ -34,7 +34,7 @@ def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [ALWAYS])])
     told.schedule(event_id=event_id, notice=30.0)
     told.go(3)
-    assert [life.event.key for life in told.instance.parts.conductor.lives] == [event_id.lower()]
+    assert [record.event.key for record in told.instance.parts.scheduler.records] == [event_id.lower()]
     told.go(30)
     told.world.model.finish(event_id)
     told.go(5)

@@ -29,7 +29,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tools.drill_bench import REBOOT, FakeClocks, files, hand_over, only_event
 
-# A drill's life
+# A drill's record
 
 
 def test_nothing_is_there_at_first(state: Path, clocks: FakeClocks) -> None:

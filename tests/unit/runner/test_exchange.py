@@ -140,7 +140,6 @@ def test_an_approval_is_the_first_request_after_a_document(story: Story, name: s
 def test_hooks_do_not_wait_for_who_this_vm_is(story: Story) -> None:
     story.world.stuck = frozenset({INSTANCE})
     story.instance.parts.identity.vm = Vm(name=VM)  # as given by --vm-name
-    story.world.note("known")
     story.schedule("drain", notice=600.0)
     story.run(0.3)
     assert story.begun()["prepare drain"] <= 0.1
@@ -205,17 +204,17 @@ def test_polls_keep_to_their_ticks_while_answers_take_a_while(story: Story) -> N
     assert [b - a for a, b in zip(late, late[1:])] == pytest.approx([1.0] * (len(late) - 1), abs=1e-4)
 
 
-def test_signs_of_life_go_on_while_the_service_is_silent(story: Story) -> None:
+def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None:
     story.run(3)
     kept: list[float] = []
-    housekeeping = story.instance.parts.housekeeping
-    keep = housekeeping.keep
+    health = story.instance.parts.health
+    keep = health.keep
 
     def watched() -> None:
         kept.append(story.world.now)
         keep()
 
-    housekeeping.keep = watched  # type: ignore[method-assign]  # to see when
+    health.keep = watched  # type: ignore[method-assign]
     story.world.stuck = frozenset({DOCUMENT})
     begin = story.world.now
     story.run(9)
@@ -258,5 +257,5 @@ def test_an_approval_whose_answer_nobody_waited_for_may_have_had_an_effect(story
     assert "not known" in interrupted["reason"]
     (failed,) = story.lines("approval-failed")
     assert (failed["event_ids"], failed["kind"]) == ([event], "timeout")
-    (tracked,) = story.instance.parts.docket.tracker._tracked.values()
-    assert tracked.life.unanswered
+    (tracked,) = story.instance.parts.reconciler.tracker._tracked.values()
+    assert tracked.record.unanswered

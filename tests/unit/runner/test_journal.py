@@ -15,16 +15,16 @@ import pytest
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
 from forewarn.runner.journal.schema import APPLICATION_ID, OPEN_LIVES, DamageError, dump, load
-from forewarn.runner.journal.writer import Journal, LifeRow
+from forewarn.runner.journal.writer import EventRow, Journal
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.journals import StillClocks, commit, entries, kinds, life, opened
+from tools.journals import StillClocks, commit, entries, kinds, opened, record
 
 
 def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
     clocks = StillClocks()
     journal = opened(tmp_path, clocks)
-    journal.save(life(7, state="held", event={"EventId": "C7061BAC"}))
+    journal.save(record(7, state="held", event={"EventId": "C7061BAC"}))
     journal.note("decision", 7, output="hold", rule=None, values={"a": 1})
     clocks.now += 5
     journal.note("runner-started", version="1.0")
@@ -32,7 +32,7 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
     journal.close()
 
     again = Journal(str(tmp_path), clocks)
-    assert again.open() == [life(7, state="held", event={"EventId": "C7061BAC"})]
+    assert again.open() == [record(7, state="held", event={"EventId": "C7061BAC"})]
     assert entries(tmp_path) == [
         JournalEntry(
             1, "decision", 7, Stamp(1_780_001_000.0, 1000.5, "boot-1"), {"output": "hold", "values": {"a": 1}}
@@ -44,44 +44,44 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
 
 def test_nothing_is_in_the_file_before_the_commit(tmp_path: Path) -> None:
     journal = opened(tmp_path)
-    journal.save(life(1))
+    journal.save(record(1))
     journal.note("state", 1)
-    assert JournalReader(str(tmp_path)).lives() == []
+    assert JournalReader(str(tmp_path)).records() == []
     assert entries(tmp_path) == []
     commit(journal)
-    assert JournalReader(str(tmp_path)).lives() == [life(1)]
+    assert JournalReader(str(tmp_path)).records() == [record(1)]
     journal.close()
 
 
-def test_the_latest_of_a_life_counts_and_only_open_ones_are_taken_up_again(tmp_path: Path) -> None:
+def test_the_latest_of_a_record_counts_and_only_open_ones_are_taken_up_again(tmp_path: Path) -> None:
     journal = opened(tmp_path)
-    for row in (life(3), life(1), life(2), life(3, state="held")):
+    for row in (record(3), record(1), record(2), record(3, state="held")):
         journal.save(row)
     commit(journal)
-    journal.save(life(2, is_open=False, state="done"))
-    journal.save(life(1, state="preparing"))
+    journal.save(record(2, is_open=False, state="done"))
+    journal.save(record(1, state="preparing"))
     commit(journal)
     journal.close()
     again = Journal(str(tmp_path), StillClocks())
-    assert again.open() == [life(1, state="preparing"), life(3, state="held")]
+    assert again.open() == [record(1, state="preparing"), record(3, state="held")]
     again.close()
 
 
 def test_what_is_done_with_a_value_after_it_was_given_changes_nothing(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     plan: list[Any] = []
-    journal.save(life(1, plan=plan))
+    journal.save(record(1, plan=plan))
     journal.note("document", None, events=plan)
     plan.append("later")
     commit(journal)
-    assert JournalReader(str(tmp_path)).lives()[0].data["plan"] == []
+    assert JournalReader(str(tmp_path)).records()[0].data["plan"] == []
     assert entries(tmp_path)[0].fields == {"events": []}
     journal.close()
 
 
 def test_fields_may_be_called_as_the_parameters_are(tmp_path: Path) -> None:
     journal = opened(tmp_path)
-    journal.note("approval-failed", None, kind="timeout", life_id=3, self="x")
+    journal.note("approval-failed", None, kind="timeout", record_id=3, self="x")
     commit(journal)
     assert entries(tmp_path)[0].fields == {"kind": "timeout", "life_id": 3, "self": "x"}
     journal.close()
@@ -123,11 +123,11 @@ def test_the_file_is_for_its_owner_alone_and_says_what_it_is(tmp_path: Path) -> 
     journal.close()
 
 
-def test_a_start_looks_at_open_lives_alone(tmp_path: Path) -> None:
+def test_a_start_looks_at_open_records_alone(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     for number in range(1, 3001):
-        journal.save(life(number, is_open=False, text="x" * 100))
-    journal.save(life(5000))
+        journal.save(record(number, is_open=False, text="x" * 100))
+    journal.save(record(5000))
     commit(journal)
     journal.close()
 
@@ -196,10 +196,10 @@ def test_what_dump_did_not_write_is_damage(text: object) -> None:
 def test_nul_and_half_characters_do_not_break_the_journal(tmp_path: Path) -> None:
     nasty = "a\0b\ud800c\U0001f600"
     journal = opened(tmp_path)
-    journal.save(LifeRow(1, nasty, nasty, True, {nasty: [nasty, float("nan"), float("inf")]}))
+    journal.save(EventRow(1, nasty, nasty, True, {nasty: [nasty, float("nan"), float("inf")]}))
     journal.note(nasty, 1, **{nasty: nasty})
     commit(journal)
-    (row,) = JournalReader(str(tmp_path)).lives(event="A\0B")
+    (row,) = JournalReader(str(tmp_path)).records(event="A\0B")
     assert row.key == row.state == "a\0b\\ud800c\U0001f600"
     assert row.data == {nasty: [nasty, "nan", "inf"]}
     (entry,) = entries(tmp_path, kinds=[nasty])

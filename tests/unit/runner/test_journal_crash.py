@@ -17,9 +17,9 @@ import pytest
 from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import Journal
-from tools.journals import StillClocks, commit, entries, life, opened
+from tools.journals import StillClocks, commit, entries, opened, record
 
-# Counts up from the life's number, and says each number once it is promised.
+# Counts up from the record's number, and says each number once it is promised.
 _WRITER = """
 import os, sys
 from tools.journals import StillClocks, life
@@ -95,9 +95,9 @@ def test_it_may_be_killed_at_any_moment_of_its_beginning(tmp_path: Path, package
         assert errors == b""
         count = max(count, said(output))
         journal = Journal(str(tmp_path), StillClocks())
-        lives = journal.open()
+        records = journal.open()
         assert (journal.trouble, journal.moved_aside) == (None, None)
-        kept = lives[0].data["turn"] if lives else 0
+        kept = records[0].data["turn"] if records else 0
         assert kept in (count, count + 1)
         count = kept
         assert len(entries(tmp_path)) == kept
@@ -112,7 +112,7 @@ def test_what_was_left_behind_is_read_without_being_touched(tmp_path: Path, pack
 
     before = content()
     assert before["journal.db-wal"]
-    (row,) = JournalReader(str(tmp_path)).lives()
+    (row,) = JournalReader(str(tmp_path)).records()
     assert row.data["turn"] >= promised
     assert len(entries(tmp_path)) == row.data["turn"]
     assert content() == before
@@ -128,7 +128,7 @@ def test_reading_while_it_is_written(tmp_path: Path, package: Path) -> None:
         looks += 1
         numbers = [entry.fields["number"] for entry in entries(tmp_path)]
         assert numbers == list(range(1, len(numbers) + 1)), "whole transactions, and no gap"
-        (row,) = JournalReader(str(tmp_path)).lives()
+        (row,) = JournalReader(str(tmp_path)).records()
         assert row.data["turn"] >= len(numbers) >= seen
         seen = len(numbers)
         if select.select([writer.stdout], [], [], 0)[0]:
@@ -170,7 +170,7 @@ def test_the_writer_waits_for_no_reader(tmp_path: Path, monkeypatch: pytest.Monk
     assert reader.execute("SELECT count(*) FROM entries").fetchone() == (300,)
     clocks.now += 200
     begun = time.monotonic()
-    journal.save(life(1))
+    journal.save(record(1))
     commit(journal)
     journal.prune()
     commit(journal)

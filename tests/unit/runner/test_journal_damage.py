@@ -19,7 +19,7 @@ from forewarn.runner.journal.schema import MOST_MOVED_ASIDE, move_aside
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.journals import StillClocks, commit, entries, kinds, life, opened
+from tools.journals import StillClocks, commit, entries, kinds, opened, record
 
 PAGE = 4096
 
@@ -30,10 +30,10 @@ def clocks() -> StillClocks:
 
 
 def fill(directory: Path, clocks: StillClocks) -> Path:
-    """Leave a closed journal of some 60 pages with two open lives; return its file."""
+    """Leave a closed journal of some 60 pages with two open records; return its file."""
     journal = opened(directory, clocks)
     for number in range(1, 101):
-        journal.save(life(number, is_open=number in (40, 41), text="x" * 1000))
+        journal.save(record(number, is_open=number in (40, 41), text="x" * 1000))
         journal.note("state", number, text="y" * 1000)
         journal.note("document", None, text="z" * 100)
     commit(journal)
@@ -86,7 +86,7 @@ def _short(file: Path) -> None:
     file.write_bytes(b"SQLite")
 
 
-def _garbage_in_the_lives(file: Path) -> None:
+def _garbage_in_the_records(file: Path) -> None:
     for page in pages_of(file, "lives"):
         write(file, page * PAGE, b"\xa5" * PAGE)
 
@@ -118,7 +118,7 @@ AT_ONCE = [
     _truncated,
     _truncated_within_a_page,
     _short,
-    _garbage_in_the_lives,
+    _garbage_in_the_records,
     _garbage_in_every_page_but_the_first,
     _other_text_in_a_row,
     _no_text_in_a_row,
@@ -135,26 +135,26 @@ def test_a_damaged_file_is_moved_aside_at_the_start(
     damage(file)
     damaged = file.read_bytes()
     if damage in ONE_RECORD:  # the others can be read
-        assert [row.state for row in JournalReader(str(tmp_path)).lives(open_only=True)].count("damaged") == 1
+        assert [row.state for row in JournalReader(str(tmp_path)).records(open_only=True)].count("damaged") == 1
     else:
         with pytest.raises(InputError, match="cannot be read") as raised:
-            JournalReader(str(tmp_path)).lives()
+            JournalReader(str(tmp_path)).records()
         assert "is damaged" in raised.value.hint
 
     journal = Journal(str(tmp_path), clocks)
     intact = [row.id for row in journal.open()]
     readable = [40] if damage is _another_kind_of_row else [41]
     assert intact == (readable if damage in ONE_RECORD else [])
-    assert journal.damaged_keys == {life(number).key for number in (40, 41) if number not in intact}
+    assert journal.damaged_keys == {record(number).key for number in (40, 41) if number not in intact}
     assert not journal.damaged_unknown
     assert journal.trouble is None
     aside = tmp_path / "journal.db.corrupt-20260528T204320Z"
     assert journal.moved_aside == str(aside)
     assert aside.read_bytes() == damaged
-    journal.save(life(1))
+    journal.save(record(1))
     journal.note("state", 1)
     commit(journal)
-    assert [row.id for row in JournalReader(str(tmp_path)).lives()] == [1, *intact]
+    assert [row.id for row in JournalReader(str(tmp_path)).records()] == [1, *intact]
     *lost, state, recovered = entries(tmp_path)
     assert {entry.kind for entry in lost} == {"record-damaged"}
     assert (state.kind, recovered.kind) == ("state", "journal-recovered")
@@ -163,24 +163,24 @@ def test_a_damaged_file_is_moved_aside_at_the_start(
     journal.close()
 
 
-def test_damage_found_while_it_runs_costs_no_open_life(tmp_path: Path, clocks: StillClocks) -> None:
+def test_damage_found_while_it_runs_costs_no_open_record(tmp_path: Path, clocks: StillClocks) -> None:
     file = fill(tmp_path, clocks)
     for page in pages_of(file, "entries"):
         write(file, page * PAGE, b"\xa5" * PAGE)
     journal = Journal(str(tmp_path), clocks)
     assert [row.id for row in journal.open()] == [40, 41]
     assert journal.moved_aside is None
-    journal.save(life(41, is_open=False))
-    journal.save(life(200))
+    journal.save(record(41, is_open=False))
+    journal.save(record(200))
     journal.note("state", 41)
     commit(journal)
     assert journal.moved_aside is not None
-    assert [row.id for row in JournalReader(str(tmp_path)).lives(open_only=True)] == [40, 200]
+    assert [row.id for row in JournalReader(str(tmp_path)).records(open_only=True)] == [40, 200]
     assert kinds(tmp_path) == ["state", "journal-recovered"]
     journal.close()
 
 
-def test_damage_found_when_it_is_pruned_costs_no_open_life(tmp_path: Path, clocks: StillClocks) -> None:
+def test_damage_found_when_it_is_pruned_costs_no_open_record(tmp_path: Path, clocks: StillClocks) -> None:
     file = fill(tmp_path, clocks)
     for page in pages_of(file, "entries"):
         write(file, page * PAGE, b"\xa5" * PAGE)
@@ -190,7 +190,7 @@ def test_damage_found_when_it_is_pruned_costs_no_open_life(tmp_path: Path, clock
     assert journal.moved_aside is not None
     assert journal.trouble is None
     commit(journal)
-    assert [row.id for row in JournalReader(str(tmp_path)).lives()] == [40, 41]
+    assert [row.id for row in JournalReader(str(tmp_path)).records()] == [40, 41]
     journal.close()
 
 
@@ -206,7 +206,7 @@ def test_what_belongs_to_the_file_goes_with_it(tmp_path: Path) -> None:
 
 def test_a_wal_beside_a_missing_file_is_not_taken_for_ours(tmp_path: Path, clocks: StillClocks) -> None:
     journal = opened(tmp_path, clocks)
-    journal.save(life(1))
+    journal.save(record(1))
     commit(journal)
     wal = (tmp_path / "journal.db-wal").read_bytes()
     journal.close()
@@ -221,7 +221,7 @@ def test_a_wal_beside_a_missing_file_is_not_taken_for_ours(tmp_path: Path, clock
 def test_a_damaged_wal_costs_what_was_in_it_and_no_more(tmp_path: Path, clocks: StillClocks) -> None:
     fill(tmp_path, clocks)
     journal = opened(tmp_path, clocks)
-    journal.save(life(300))
+    journal.save(record(300))
     commit(journal)
     copy = tmp_path / "copy"
     copy.mkdir()
@@ -298,7 +298,7 @@ def test_bytes_that_are_no_text_in_what_sqlite_says(tmp_path: Path, clocks: Stil
     file = fill(tmp_path, clocks)
     file.write_bytes(file.read_bytes().replace(b"TABLE lives (id", b"TABLE lives \xed\xff\xfe"))
     with pytest.raises(InputError, match="cannot be read"):
-        JournalReader(str(tmp_path)).lives()
+        JournalReader(str(tmp_path)).records()
     journal = Journal(str(tmp_path), clocks)
     assert journal.open() == []
     assert journal.moved_aside is not None
@@ -325,7 +325,7 @@ def test_whatever_the_damage_it_goes_on(
         journal = Journal(name, clocks)
         journal.open()
         for number in range(500, 520):
-            journal.save(life(number, text="w" * 1000))
+            journal.save(record(number, text="w" * 1000))
             journal.note("state", number)
             clocks.now += RETRY_SECONDS
             journal.commit()
@@ -340,5 +340,5 @@ def test_whatever_the_damage_it_goes_on(
         journal.close()
         again = opened(directory, clocks)
         again.close()
-        found = {row.id for row in JournalReader(name).lives(open_only=True)}
+        found = {row.id for row in JournalReader(name).records(open_only=True)}
         assert found >= set(range(500, 520))

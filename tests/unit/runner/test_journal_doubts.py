@@ -14,7 +14,7 @@ import pytest
 from forewarn.runner.journal.doubts import DIRECTORY, read
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
-from tools.journals import StillClocks, commit, entries, kinds, life, opened
+from tools.journals import StillClocks, commit, entries, kinds, opened, record
 
 FILES = ("journal.db", "journal.db-wal", "journal.mark")
 
@@ -41,13 +41,13 @@ def reopened(directory: Path, clocks: StillClocks) -> tuple[Journal, list[int]]:
 
 
 def working(directory: Path, clocks: StillClocks) -> Journal:
-    """Return a journal that was once closed with life 1 open and life 2 over, and has had commits since."""
+    """Return a journal that was once closed with record 1 open and record 2 over, and has had commits since."""
     directory.mkdir()
     journal = opened(directory, clocks)
-    journal.save(life(1))
-    journal.save(life(2))
+    journal.save(record(1))
+    journal.save(record(2))
     commit(journal)
-    journal.save(life(2, is_open=False))
+    journal.save(record(2, is_open=False))
     commit(journal)
     journal.close()
     return opened(directory, clocks)
@@ -56,7 +56,7 @@ def working(directory: Path, clocks: StillClocks) -> Journal:
 def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: StillClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     for number in range(3, 200):
-        journal.save(life(number))
+        journal.save(record(number))
         commit(journal)
         if number % 40 == 0:
             again, found = reopened(killed(tmp_path / "a", tmp_path / f"b{number}"), clocks)
@@ -70,18 +70,18 @@ def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
     tmp_path: Path, clocks: StillClocks
 ) -> None:
     journal = working(tmp_path / "a", clocks)
-    journal.save(life(3))
+    journal.save(record(3))
     journal.note("decision", 3)
     commit(journal)
     left = killed(tmp_path / "a", tmp_path / "b", "journal.db-wal")
     journal.close()
     again, found = reopened(left, clocks)
     assert found == [1]
-    assert again.damaged_keys == {life(3).key}
+    assert again.damaged_keys == {record(3).key}
     assert not again.damaged_unknown
-    assert again.doubt(life(1).key) is None
-    reason = str(again.doubt(life(3).key))
-    assert life(3).key in reason
+    assert again.doubt(record(1).key) is None
+    reason = str(again.doubt(record(3).key))
+    assert record(3).key in reason
     (doubt,) = read(str(left))
     assert doubt.file in reason
     commit(again)
@@ -89,43 +89,43 @@ def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
     again.close()
     again, found = reopened(left, clocks)  # it is in doubt still
     assert found == [1]
-    assert again.damaged_keys == {life(3).key}
+    assert again.damaged_keys == {record(3).key}
     Path(doubt.file).unlink()
     again.prune()
     assert again.cleared == [doubt.file]
-    assert again.doubt(life(3).key) is None
+    assert again.doubt(record(3).key) is None
     commit(again)
     assert kinds(left)[-1] == "damage-cleared"
     again.close()
 
 
-def test_an_older_life_is_not_gone_on_with_and_one_that_was_over_not_begun_again(
+def test_an_older_record_is_not_gone_on_with_and_one_that_was_over_not_begun_again(
     tmp_path: Path, clocks: StillClocks
 ) -> None:
     journal = working(tmp_path / "a", clocks)
-    journal.save(life(3))
-    journal.save(life(4))
+    journal.save(record(3))
+    journal.save(record(4))
     commit(journal)
     older = killed(tmp_path / "a", tmp_path / "b")
-    journal.save(life(1, is_open=False))
-    journal.save(life(3, state="prepared"))
+    journal.save(record(1, is_open=False))
+    journal.save(record(3, state="prepared"))
     commit(journal)
     journal.close()
     shutil.copy(tmp_path / "a" / "journal.mark", older)
     again, found = reopened(older, clocks)
     assert found == [4]
-    assert again.damaged_keys == {life(3).key}
+    assert again.damaged_keys == {record(3).key}
     (doubt,) = read(str(older))
     assert json.loads(doubt.record)["id"] == 3  # what is left is kept aside
     commit(again)
     again.close()
-    assert [row.id for row in JournalReader(str(older)).lives(open_only=True)] == [4]
+    assert [row.id for row in JournalReader(str(older)).records(open_only=True)] == [4]
 
 
-def test_more_open_lives_than_the_mark_has_room_for(tmp_path: Path, clocks: StillClocks) -> None:
+def test_more_open_records_than_the_mark_has_room_for(tmp_path: Path, clocks: StillClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     for number in range(3, 300):
-        journal.save(life(number))
+        journal.save(record(number))
     commit(journal)
     intact = killed(tmp_path / "a", tmp_path / "b")
     again, found = reopened(intact, clocks)
@@ -137,10 +137,10 @@ def test_more_open_lives_than_the_mark_has_room_for(tmp_path: Path, clocks: Stil
     again, found = reopened(left, clocks)
     assert again.damaged_unknown
     assert again.doubt("any") is not None
-    again.listed([life(number).key for number in range(200, 250)])
+    again.listed([record(number).key for number in range(200, 250)])
     assert not again.damaged_unknown
     assert again.doubt("any") is None, "it is listed for the first time"
-    assert again.doubt(life(210).key) is not None
+    assert again.doubt(record(210).key) is not None
     again.close()
 
 
@@ -151,7 +151,7 @@ def test_a_changed_record_is_kept_aside_and_held(
 ) -> None:
     journal = opened(tmp_path, clocks)
     for number in (1, 2):
-        journal.save(life(number, event={"EventId": life(number).key.upper()}))
+        journal.save(record(number, event={"EventId": record(number).key.upper()}))
     commit(journal)
     journal.close()
     connection = sqlite3.connect(tmp_path / "journal.db")
@@ -163,16 +163,16 @@ def test_a_changed_record_is_kept_aside_and_held(
         (tmp_path / "journal.mark").unlink()
     journal, found = reopened(tmp_path, clocks)
     assert found == [1]
-    assert journal.doubt(life(1).key) is None
-    assert journal.doubt(life(2).key) is not None
+    assert journal.doubt(record(1).key) is None
+    assert journal.doubt(record(2).key) is not None
     if marked or column in ("state", "saved"):
-        assert journal.damaged_keys == {life(2).key}
+        assert journal.damaged_keys == {record(2).key}
         assert journal.doubt("another") is None
     else:
         assert journal.damaged_unknown
     commit(journal)
     journal.close()
-    assert [row.id for row in JournalReader(str(tmp_path)).lives(open_only=True)] == [1]
+    assert [row.id for row in JournalReader(str(tmp_path)).records(open_only=True)] == [1]
 
 
 def test_a_changed_entry_is_told_among_the_others(tmp_path: Path, clocks: StillClocks) -> None:
@@ -207,14 +207,14 @@ def test_a_file_that_is_damaged_itself_may_mean_any_event(tmp_path: Path, clocks
 
 def test_what_cannot_be_kept_aside_is_held_all_the_same(tmp_path: Path, clocks: StillClocks) -> None:
     journal = working(tmp_path / "a", clocks)
-    journal.save(life(3))
+    journal.save(record(3))
     commit(journal)
     left = killed(tmp_path / "a", tmp_path / "b", "journal.db-wal")
     journal.close()
     (left / DIRECTORY).write_text("in the way")
     mark = (left / "journal.mark").read_bytes()
     again, _found = reopened(left, clocks)
-    assert again.doubt(life(3).key) is not None
+    assert again.doubt(record(3).key) is not None
     again.note("state")
     commit(again)
     assert (left / "journal.mark").read_bytes() == mark, "what it tells is written down nowhere else"

@@ -157,12 +157,12 @@ def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tm
     story.stop()
     story.start()
     story.go(4)
-    assert len(story.instance.parts.conductor.lives) == 1
+    assert len(story.instance.parts.scheduler.records) == 1
     assert (story.count("start", name="drain"), story.count("post")) == (1, 1)
     story.world.model.cancel(event)
     story.go(4)
     assert story.count("start", name="undrain") == 1
-    assert story.instance.parts.conductor.lives == []
+    assert story.instance.parts.scheduler.records == []
 
 
 @pytest.mark.parametrize("policies", [DRAIN, AFTER])
@@ -250,7 +250,7 @@ def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path) -> 
     heal()
     told.go(40)
     assert told.count("start", name="start-again") == 1
-    assert told.instance.parts.conductor.lives == []
+    assert told.instance.parts.scheduler.records == []
 
 
 def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path) -> None:
@@ -456,4 +456,4 @@ def test_the_same_id_later_is_another_event(tmp_path: Path, before: bool, early:
     told.go(40)
     assert told.count("start", name="undrain") == (not early), "what the next event has prepared too is left to it"
     assert told.count("start", name="drain") == 2
-    assert [life.listed for life in told.instance.parts.conductor.lives] == [True]
+    assert [record.listed for record in told.instance.parts.scheduler.records] == [True]

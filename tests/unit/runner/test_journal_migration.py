@@ -16,7 +16,7 @@ from forewarn.errors import InputError
 from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
-from tools.journals import StillClocks, commit, entries, kinds, life, opened
+from tools.journals import StillClocks, commit, entries, kinds, opened, record
 
 NEXT = (
     "ALTER TABLE lives ADD COLUMN vm TEXT",
@@ -30,8 +30,8 @@ COLUMNS = {"id", "key", "state", "open", "saved", "data", "seq", "sum"}
 def older(tmp_path: Path) -> Path:
     """Return the directory of a journal of format 2."""
     journal = opened(tmp_path)
-    journal.save(life(1))
-    journal.save(life(2, is_open=False))
+    journal.save(record(1))
+    journal.save(record(2, is_open=False))
     journal.note("state", 1)
     commit(journal)
     journal.close()
@@ -59,15 +59,15 @@ def test_the_format_is_the_number_of_migrations(older: Path) -> None:
 def test_an_older_file_is_converted(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(monkeypatch, *NEXT)
     journal = Journal(str(older), StillClocks())
-    assert journal.open() == [life(1)]
-    journal.save(life(3))
+    assert journal.open() == [record(1)]
+    journal.save(record(3))
     journal.note("decision", 3)
     commit(journal)
     journal.close()
     version, columns = version_and_columns(older)
     assert version == 3
     assert "vm" in columns
-    assert JournalReader(str(older)).lives() == [life(1), life(2, is_open=False), life(3)]
+    assert JournalReader(str(older)).records() == [record(1), record(2, is_open=False), record(3)]
     assert kinds(older) == ["state", "decision"]
     opened(older).close()
     assert version_and_columns(older)[0] == 3, "once is enough"
@@ -102,11 +102,11 @@ def test_a_crash_in_the_middle_leaves_the_older_file(older: Path, monkeypatch: p
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     assert version_and_columns(older) == (2, COLUMNS)
     journal = Journal(str(older), StillClocks())
-    assert journal.open() == [life(1)]
+    assert journal.open() == [record(1)]
     journal.close()
     add(monkeypatch, *NEXT)
     journal = Journal(str(older), StillClocks())
-    assert journal.open() == [life(1)]
+    assert journal.open() == [record(1)]
     assert journal.trouble is None
     journal.close()
     assert version_and_columns(older)[0] == 3
@@ -123,7 +123,7 @@ def test_a_conversion_that_fails_leaves_the_older_file(older: Path, monkeypatch:
         assert version_and_columns(older)[0] == 2
     clocks.now += RETRY_SECONDS
     commit(journal)
-    assert journal.late == [life(1)]
+    assert journal.late == [record(1)]
     journal.close()
 
 

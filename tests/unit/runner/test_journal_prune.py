@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is too much goes, what was written first before all else; an open life and what was written about it stays."""
+"""What is too much goes, what was written first before all else; an open record and what was written about it stays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import PRUNE_SECONDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.journals import DAY, StillClocks, commit, entries, life, opened
+from tools.journals import DAY, StillClocks, commit, entries, opened, record
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def clocks() -> StillClocks:
 
 
 def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:
-    """Return the ids of the lives, and kind and life of each entry."""
-    lives = [row.id for row in JournalReader(str(directory)).lives()]
-    return lives, [(entry.kind, entry.life_id) for entry in entries(directory)]
+    """Return the ids of the records, and kind and record of each entry."""
+    records = [row.id for row in JournalReader(str(directory)).records()]
+    return records, [(entry.kind, entry.record_id) for entry in entries(directory)]
 
 
 @pytest.mark.parametrize("days", [100, 40_000, -100, -20_000])
@@ -33,7 +33,7 @@ def test_a_clock_that_is_far_off_erases_nothing(tmp_path: Path, clocks: StillClo
     journal = opened(tmp_path, clocks)
     for number in range(1, 21):
         journal.note("document")
-        journal.save(life(number, is_open=number > 18))
+        journal.save(record(number, is_open=number > 18))
         journal.note("decision", number)
     commit(journal)
     journal.close()
@@ -47,8 +47,8 @@ def test_a_clock_that_is_far_off_erases_nothing(tmp_path: Path, clocks: StillClo
         journal.prune()
         assert journal.trouble is None
         journal.close()
-    lives, kept = left(tmp_path)
-    assert (lives, kept[:-2]) == before
+    records, kept = left(tmp_path)
+    assert (records, kept[:-2]) == before
     assert kept[-2:] == [("runner-started", None)] * 2
 
 
@@ -56,37 +56,37 @@ def test_what_was_written_first_goes_first_whatever_the_clock_said(tmp_path: Pat
     journal = opened(tmp_path, clocks, max_bytes=300_000)
     for number in range(1, 101):
         clocks.wall_offset += -3 * DAY if number % 2 else 2.9 * DAY
-        journal.save(life(number, is_open=False, text="x" * 4000))
+        journal.save(record(number, is_open=False, text="x" * 4000))
         journal.note("decision", number, text="y" * 1000)
         commit(journal)
     journal.prune()
-    lives, kept = left(tmp_path)
-    assert 20 < len(lives) < 80
-    assert lives == list(range(101 - len(lives), 101))
-    assert kept == [("decision", number) for number in lives]
+    records, kept = left(tmp_path)
+    assert 20 < len(records) < 80
+    assert records == list(range(101 - len(records), 101))
+    assert kept == [("decision", number) for number in records]
     journal.close()
 
 
-def test_a_life_goes_with_all_of_it(tmp_path: Path, clocks: StillClocks) -> None:
+def test_a_record_goes_with_all_of_it(tmp_path: Path, clocks: StillClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=100_000)
-    journal.save(life(1))
+    journal.save(record(1))
     journal.note("decision", 1)
     for number in range(40):
         journal.note("document", None, number=number, text="x" * 5000)
-    journal.save(life(1, is_open=False))
+    journal.save(record(1, is_open=False))
     journal.note("document", None, number=40)
     commit(journal)
     journal.prune()
-    lives, kept = left(tmp_path)  # it was written last but for one entry: what is older goes before it
-    assert (lives, kept[0]) == ([1], ("decision", 1))
+    records, kept = left(tmp_path)  # it was written last but for one entry: what is older goes before it
+    assert (records, kept[0]) == ([1], ("decision", 1))
     for number in range(41, 81):
         journal.note("document", None, number=number, text="x" * 5000)
     commit(journal)
     clocks.now += PRUNE_SECONDS
     journal.prune()
-    lives, kept = left(tmp_path)
-    assert lives == []
-    assert {life_id for _kind, life_id in kept} == {None}
+    records, kept = left(tmp_path)
+    assert records == []
+    assert {record_id for _kind, record_id in kept} == {None}
     journal.close()
 
 
@@ -133,11 +133,11 @@ def test_or_when_much_was_written(tmp_path: Path, clocks: StillClocks) -> None:
 def test_a_file_that_is_too_large_shrinks(tmp_path: Path, clocks: StillClocks, small: int) -> None:
     limit = 600_000
     journal = opened(tmp_path, clocks, max_bytes=limit)
-    journal.save(life(1))
+    journal.save(record(1))
     journal.note("decision", 1, text="kept")
     for number in range(2, 2 + 2_000_000 // small):
         clocks.now += 1
-        journal.save(life(number, is_open=False, text="x" * (small // 2)))
+        journal.save(record(number, is_open=False, text="x" * (small // 2)))
         journal.note("state", number)
         journal.note("document", None, number=number, text="x" * (small // 2))
     commit(journal)
@@ -149,13 +149,13 @@ def test_a_file_that_is_too_large_shrinks(tmp_path: Path, clocks: StillClocks, s
     assert journal.trouble is None
     size = (tmp_path / "journal.db").stat().st_size
     assert 0.5 * limit < size <= limit
-    lives, kept = left(tmp_path)
-    assert lives[0] == 1
-    assert lives[1:] == list(range(number - len(lives) + 2, number + 1))
+    records, kept = left(tmp_path)
+    assert records[0] == 1
+    assert records[1:] == list(range(number - len(records) + 2, number + 1))
     assert kept[0] == ("decision", 1)
-    assert [entry for entry in kept if entry[0] == "state"] == [("state", other) for other in lives[1:]]
-    # Lives and entries of none go together by age, up to one.
-    assert abs(sum(kind == "document" for kind, _ in kept) - len(lives[1:])) <= 1
+    assert [entry for entry in kept if entry[0] == "state"] == [("state", other) for other in records[1:]]
+    # Records and entries of none go together by age, up to one.
+    assert abs(sum(kind == "document" for kind, _ in kept) - len(records[1:])) <= 1
     again = len(kept)
     clocks.now += PRUNE_SECONDS
     journal.prune()
@@ -163,12 +163,12 @@ def test_a_file_that_is_too_large_shrinks(tmp_path: Path, clocks: StillClocks, s
     journal.close()
 
 
-def test_open_lives_stay_even_if_they_are_too_much(tmp_path: Path, clocks: StillClocks) -> None:
+def test_open_records_stay_even_if_they_are_too_much(tmp_path: Path, clocks: StillClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=100_000)
     for number in range(1, 41):
-        journal.save(life(number, text="x" * 5000))
+        journal.save(record(number, text="x" * 5000))
         journal.note("state", number)
-    journal.save(life(41, is_open=False))
+    journal.save(record(41, is_open=False))
     journal.note("document")
     commit(journal)
     journal.prune()
@@ -177,11 +177,11 @@ def test_open_lives_stay_even_if_they_are_too_much(tmp_path: Path, clocks: Still
     journal.close()
 
 
-def test_an_open_life_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_path: Path, clocks: StillClocks) -> None:
+def test_an_open_record_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_path: Path, clocks: StillClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=1)
-    journal.save(life(1))
+    journal.save(record(1))
     commit(journal)
-    journal.save(life(1, is_open=False))
+    journal.save(record(1, is_open=False))
     commit(journal)
     clocks.now += PRUNE_SECONDS
     journal.prune()
@@ -196,7 +196,7 @@ def test_an_open_life_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_path
 
 _STEPS = st.lists(
     st.tuples(
-        st.integers(0, 8),  # of which life; 0: of none
+        st.integers(0, 8),  # of which record; 0: of none
         st.booleans(),  # whether that is open from then on
         st.integers(0, 12_000),  # how much is written
         st.floats(-100_000, 200_000),  # what passes by the wall clock, which may be set
@@ -208,7 +208,7 @@ _STEPS = st.lists(
 
 @settings(max_examples=25)
 @given(_STEPS, st.integers(50_000, 300_000))
-def test_whatever_was_written_open_lives_stay_and_the_rest_fits(
+def test_whatever_was_written_open_records_stay_and_the_rest_fits(
     steps: list[tuple[int, bool, int, float]], limit: int
 ) -> None:
     clocks = StillClocks()
@@ -220,19 +220,19 @@ def test_whatever_was_written_open_lives_stay_and_the_rest_fits(
             clocks.wall_offset += passed
             if number:
                 state[number] = is_open
-                journal.save(life(number, is_open=is_open, text="x" * size))
+                journal.save(record(number, is_open=is_open, text="x" * size))
             journal.note("state", number or None, text="y" * size)
             commit(journal)
         before = left(directory)
         journal.prune()
         assert journal.trouble is None
-        lives, kept = left(directory)
+        records, kept = left(directory)
         alive = {number for number, is_open in state.items() if is_open}
-        assert alive <= set(lives) <= set(before[0])
-        for number in lives:  # all or nothing of a life
+        assert alive <= set(records) <= set(before[0])
+        for number in records:  # all or nothing of a record
             assert kept.count(("state", number)) == before[1].count(("state", number))
-        assert all(number is None or number in lives for _, number in kept), "nor anything of one that is gone"
-        if set(lives) > alive or ("state", None) in kept:
+        assert all(number is None or number in records for _, number in kept), "nor anything of one that is gone"
+        if set(records) > alive or ("state", None) in kept:
             journal.close()
             assert (directory / "journal.db").stat().st_size <= limit
         journal.close()

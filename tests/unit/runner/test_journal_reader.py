@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from forewarn.errors import InputError
 from forewarn.runner.journal.reader import JournalReader
-from forewarn.runner.journal.writer import LifeRow
+from forewarn.runner.journal.writer import EventRow
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.journals import StillClocks, commit, life, opened
+from tools.journals import StillClocks, commit, opened, record
 
 BASE = 1_780_001_000.0  # the wall clock at the beginning
 MANY = 450  # more than are read at once
@@ -23,17 +23,17 @@ MANY = 450  # more than are read at once
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return that of a journal: an entry a second, by turns of life 1, of life 2 and of none; life 2 ends."""
+    """Return that of a journal: an entry a second, by turns of record 1, of record 2 and of none; record 2 ends."""
     path = tmp_path_factory.mktemp("state")
     clocks = StillClocks()
     journal = opened(path, clocks)
-    journal.save(LifeRow(1, "c7061bac-afdc", "seen", True, {"n": 1}))
-    journal.save(LifeRow(2, "c7061bbb-afdc", "seen", True, {"n": 2}))
-    journal.save(LifeRow(3, "aaaa", "done", False, {"n": 3}))
+    journal.save(EventRow(1, "c7061bac-afdc", "seen", True, {"n": 1}))
+    journal.save(EventRow(2, "c7061bbb-afdc", "seen", True, {"n": 2}))
+    journal.save(EventRow(3, "aaaa", "done", False, {"n": 3}))
     for number in range(MANY):
         journal.note("state" if number % 2 else "decision", (1, 2, None)[number % 3], number=number)
         clocks.now += 1
-    journal.save(LifeRow(2, "c7061bbb-afdc", "done", False, {"n": 2}))
+    journal.save(EventRow(2, "c7061bbb-afdc", "done", False, {"n": 2}))
     commit(journal)
     journal.close()
     return path
@@ -67,17 +67,17 @@ def reader(directory: Path) -> JournalReader:
         ({"event": "c", "open_only": True, "since_wall": BASE}, [1]),
     ],
 )
-def test_lives(reader: JournalReader, options: dict[str, Any], expected: list[int]) -> None:
-    assert [row.id for row in reader.lives(**options)] == expected
+def test_records(reader: JournalReader, options: dict[str, Any], expected: list[int]) -> None:
+    assert [row.id for row in reader.records(**options)] == expected
 
 
-def test_a_life_is_as_it_was_written(reader: JournalReader) -> None:
-    assert reader.lives(event="aaaa") == [LifeRow(3, "aaaa", "done", False, {"n": 3})]
+def test_a_record_is_as_it_was_written(reader: JournalReader) -> None:
+    assert reader.records(event="aaaa") == [EventRow(3, "aaaa", "done", False, {"n": 3})]
 
 
 @settings(max_examples=80)
 @given(
-    life_id=st.sampled_from([None, 1, 2, 3]),
+    record_id=st.sampled_from([None, 1, 2, 3]),
     kinds=st.none() | st.lists(st.sampled_from(["state", "decision", "impact", "'"]), max_size=3),
     since=st.none() | st.integers(-5, MANY + 5),
     until=st.none() | st.integers(-5, MANY + 5),
@@ -86,7 +86,7 @@ def test_a_life_is_as_it_was_written(reader: JournalReader) -> None:
 )
 def test_entries_are_those_that_are_asked_for(
     directory: Path,
-    life_id: int | None,
+    record_id: int | None,
     kinds: list[str] | None,
     since: int | None,
     until: int | None,
@@ -96,7 +96,7 @@ def test_entries_are_those_that_are_asked_for(
     expected = [
         number
         for number in range(MANY)
-        if (life_id is None or life_id == (1, 2, None)[number % 3])
+        if (record_id is None or record_id == (1, 2, None)[number % 3])
         and (kinds is None or ("state" if number % 2 else "decision") in kinds)
         and (since is None or number >= since)
         and (until is None or number <= until)
@@ -104,7 +104,7 @@ def test_entries_are_those_that_are_asked_for(
     if newest_first:
         expected.reverse()
     found = JournalReader(str(directory)).entries(
-        life_id=life_id,
+        record_id=record_id,
         kinds=kinds,
         since_wall=None if since is None else BASE + since,
         until_wall=None if until is None else BASE + until,
@@ -130,7 +130,7 @@ def test_times_are_right_though_the_clock_was_set(tmp_path: Path) -> None:
 def test_nothing_is_created_or_changed(directory: Path) -> None:
     before = {path.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in directory.iterdir()}
     reader = JournalReader(str(directory))
-    reader.lives()
+    reader.records()
     list(reader.entries())
     after = {path.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in directory.iterdir()}
     assert after == before
@@ -141,11 +141,11 @@ def test_a_directory_may_be_called_anything(tmp_path: Path) -> None:
     path = tmp_path / "a b?mode=rw&c#d%41'é\udcff"
     path.mkdir()
     journal = opened(path)
-    journal.save(life(1))
+    journal.save(record(1))
     commit(journal)
-    assert JournalReader(str(path)).lives() == [life(1)]
+    assert JournalReader(str(path)).records() == [record(1)]
     journal.close()
-    assert JournalReader(str(path)).lives() == [life(1)]
+    assert JournalReader(str(path)).records() == [record(1)]
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -15,7 +15,7 @@ from forewarn.runner.journal import schema
 from forewarn.runner.journal import writer as journal_module
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import MOST_WAITING_CHARACTERS, MOST_WAITING_LIVES, RETRY_SECONDS, Journal
-from tools.journals import StillClocks, commit, entries, kinds, life, opened, run_with_own_mounts
+from tools.journals import StillClocks, commit, entries, kinds, opened, record, run_with_own_mounts
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_it_says_why_and_heals_itself_ten_seconds_later(
     assert journal.trouble == f"{directory}{text}"
     assert journal.moved_aside is None
     assert not journal.commit()
-    journal.save(life(1))
+    journal.save(record(1))
     journal.note("decision", 1, output="hold")
     clocks.now += RETRY_SECONDS
     assert not journal.commit()
@@ -98,7 +98,7 @@ def test_it_says_why_and_heals_itself_ten_seconds_later(
     clocks.now += 0.1
     commit(journal)
     assert journal.trouble is None
-    assert JournalReader(str(directory)).lives() == [life(1)]
+    assert JournalReader(str(directory)).records() == [record(1)]
     decision, recovered = entries(directory)
     assert (decision.kind, decision.stamp.wall) == ("decision", clocks.wall() - 2 * RETRY_SECONDS)
     assert recovered.kind == "journal-recovered"
@@ -142,17 +142,17 @@ def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_told(tmp_path: Pat
     for number in range(3001, 3011):
         journal.note("document", None, number=number)
     for number in range(1, MOST_WAITING_LIVES + 6):
-        journal.save(life(number))
-        journal.save(life(number, is_open=False))
-    journal.save(life(9_999_999))
+        journal.save(record(number))
+        journal.save(record(number, is_open=False))
+    journal.save(record(9_999_999))
     heal()
     clocks.now += RETRY_SECONDS
     commit(journal)
     *documents, recovered = entries(tmp_path)
     assert [entry.fields["number"] for entry in documents] == list(range(3001, 3011))
     assert recovered.fields["lost"] == 3001 + 5
-    lives = JournalReader(str(tmp_path)).lives()
-    assert [row.id for row in lives] == [*range(6, MOST_WAITING_LIVES + 6), 9_999_999]
+    records = JournalReader(str(tmp_path)).records()
+    assert [row.id for row in records] == [*range(6, MOST_WAITING_LIVES + 6), 9_999_999]
     journal.note("state")
     commit(journal)
     assert len(entries(tmp_path)) == 12
@@ -202,21 +202,21 @@ def test_without_sqlite_nothing_is_kept(tmp_path: Path, clocks: StillClocks, mon
 @pytest.mark.parametrize(
     "removed", [("journal.db", "journal.db-wal", "journal.db-shm"), ("journal.db",), ("journal.db-wal",)]
 )
-def test_a_file_that_was_removed_is_begun_anew_with_every_open_life(
+def test_a_file_that_was_removed_is_begun_anew_with_every_open_record(
     tmp_path: Path, clocks: StillClocks, removed: tuple[str, ...]
 ) -> None:
     journal = opened(tmp_path, clocks)
-    journal.save(life(1))
-    journal.save(life(2))
-    journal.save(life(3, is_open=False))
+    journal.save(record(1))
+    journal.save(record(2))
+    journal.save(record(3, is_open=False))
     journal.note("state")
     commit(journal)
     for name in removed:
         (tmp_path / name).unlink()
-    journal.save(life(2, state="held"))
+    journal.save(record(2, state="held"))
     journal.note("decision", 2)
     commit(journal)
-    assert JournalReader(str(tmp_path)).lives(open_only=True) == [life(1), life(2, state="held")]
+    assert JournalReader(str(tmp_path)).records(open_only=True) == [record(1), record(2, state="held")]
     assert kinds(tmp_path)[-2:] == ["decision", "journal-recovered"]
     assert "was removed or replaced while it was in use" in entries(tmp_path)[-1].fields["reason"]
     journal.close()
@@ -227,44 +227,44 @@ def test_a_file_that_was_removed_is_begun_anew_with_every_open_life(
 
 def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path: Path, clocks: StillClocks) -> None:
     journal = opened(tmp_path, clocks)
-    journal.save(life(1))
+    journal.save(record(1))
     commit(journal)
     journal.close()
     yesterday = (tmp_path / "journal.db").read_bytes()
     journal = opened(tmp_path, clocks)
-    journal.save(life(1, state="prepared"))
-    journal.save(life(2))
+    journal.save(record(1, state="prepared"))
+    journal.save(record(2))
     commit(journal)
     (tmp_path / "journal.db").rename(tmp_path / "away")
     (tmp_path / "journal.db").write_bytes(yesterday)
     journal.note("state")
     commit(journal)
-    assert JournalReader(str(tmp_path)).lives() == [life(1, state="prepared"), life(2)]
+    assert JournalReader(str(tmp_path)).records() == [record(1, state="prepared"), record(2)]
     journal.close()
 
 
-def test_lives_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Path, clocks: StillClocks) -> None:
+def test_records_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Path, clocks: StillClocks) -> None:
     before = opened(tmp_path, clocks)
-    before.save(life(1, state="prepared"))
-    before.save(life(2, is_open=False))
+    before.save(record(1, state="prepared"))
+    before.save(record(2, is_open=False))
     commit(before)
     before.close()
     (tmp_path / "journal.db").rename(tmp_path / "away")
     heal = _a_directory_in_the_files_place(tmp_path)
     journal = Journal(str(tmp_path), clocks)
     assert journal.open() == []
-    journal.save(life(3))
+    journal.save(record(3))
     heal()
     (tmp_path / "away").rename(tmp_path / "journal.db")
     clocks.now += RETRY_SECONDS
     assert journal.late == []
     commit(journal)
-    assert journal.late == [life(1, state="prepared")]
-    assert JournalReader(str(tmp_path)).lives(open_only=True) == [life(1, state="prepared"), life(3)]
+    assert journal.late == [record(1, state="prepared")]
+    assert JournalReader(str(tmp_path)).records(open_only=True) == [record(1, state="prepared"), record(3)]
     (tmp_path / "journal.db").unlink()
     journal.note("state")
     commit(journal)
-    assert JournalReader(str(tmp_path)).lives() == [life(1, state="prepared"), life(3)]
+    assert JournalReader(str(tmp_path)).records() == [record(1, state="prepared"), record(3)]
     journal.close()
 
 
@@ -286,7 +286,7 @@ def test_a_file_that_cannot_grow(tmp_path: Path, clocks: StillClocks, monkeypatc
         number += 1
         assert number < 1000
         journal.note("document", None, number=number, text="x" * 2000)
-        journal.save(life(1, turn=number))
+        journal.save(record(1, turn=number))
         written = journal.commit()
         assert written == (journal.trouble is None)
     assert journal.trouble == f"{tmp_path}/journal.db cannot be used: the disk is full"
@@ -294,12 +294,12 @@ def test_a_file_that_cannot_grow(tmp_path: Path, clocks: StillClocks, monkeypatc
     clocks.now += RETRY_SECONDS
     assert not journal.commit()
     assert [entry.fields["number"] for entry in entries(tmp_path)] == list(range(1, number))
-    assert JournalReader(str(tmp_path)).lives() == [life(1, turn=number - 1)]
+    assert JournalReader(str(tmp_path)).records() == [record(1, turn=number - 1)]
     most = 1000
     clocks.now += RETRY_SECONDS
     commit(journal)
     assert [entry.fields.get("number") for entry in entries(tmp_path)] == [*range(1, number + 1), None]
-    assert JournalReader(str(tmp_path)).lives() == [life(1, turn=number)]
+    assert JournalReader(str(tmp_path)).records() == [record(1, turn=number)]
     journal.close()
 
 

@@ -72,8 +72,8 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path) -> None:
     told.schedule()
     told.go(3)
     processes = []
-    (life,) = told.instance.parts.conductor.lives
-    for run in life.plan.running():
+    (record,) = told.instance.parts.scheduler.records
+    for run in record.plan.running():
         process = subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, start_new_session=True)
         assert process.stdout
         process.stdout.readline()
@@ -82,12 +82,12 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path) -> None:
         run.pid, run.pid_started = process.pid, found.start
         processes.append(process)
     assert len(processes) == 3
-    told.instance.parts.journal.save(life.as_row())
+    told.instance.parts.journal.save(record.as_row())
     assert told.instance.parts.journal.commit()
     told.world.kill()
     told.instance.parts.journal._disconnect()
     instance = new_runner(told.world, str(tmp_path), VMS[0])
-    instance.parts.conductor._clocks.monotonic = time.monotonic  # type: ignore[method-assign]  # hooks are real here
+    instance.parts.scheduler._clocks.monotonic = time.monotonic  # type: ignore[method-assign]  # hooks are real here
     began = time.monotonic()
     instance.runner.resume()
     seconds = time.monotonic() - began
@@ -119,13 +119,13 @@ def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -
     told.slow = {"drain"}
     told.schedule()
     told.go(3)
-    (life,) = told.instance.parts.conductor.lives
-    (run,) = life.plan.running()
+    (record,) = told.instance.parts.scheduler.records
+    (run,) = record.plan.running()
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
     found = identity(process.pid)
     assert found
     run.pid, run.pid_started = process.pid, found.start
-    told.instance.parts.journal.save(life.as_row())
+    told.instance.parts.journal.save(record.as_row())
     assert told.instance.parts.journal.commit()
     told.world.kill()
     told.world.reboot(30.0)

@@ -51,7 +51,7 @@ def test_nothing_waits_for_a_name_that_there_is_not(tmp_path: Path, monkeypatch:
     told.go(10)
     told.world.model.finish(event)
     told.go(300)
-    assert told.instance.parts.conductor.lives == []
+    assert told.instance.parts.scheduler.records == []
 
 
 def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path, monke
         told.world.read_fault = None
         told.go(5)
     told.go(90)
-    assert told.instance.parts.conductor.vm_name
+    assert told.instance.parts.scheduler.vm_name
     assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
 
@@ -81,7 +81,7 @@ def test_a_witness_rule_makes_no_difference(tmp_path: Path, monkeypatch: pytest.
         told.world.model.finish(event)
         told.go(3)
     told.go(90)
-    assert told.instance.parts.conductor.vm_name
+    assert told.instance.parts.scheduler.vm_name
     assert told.count("start", name="start-again") == 1
 
 
@@ -97,7 +97,7 @@ def test_the_same_id_may_be_listed_again_meanwhile(tmp_path: Path, monkeypatch: 
         told.schedule(event_id=event)
         told.go(3)
     told.go(90)
-    assert told.instance.parts.conductor.vm_name
+    assert told.instance.parts.scheduler.vm_name
     assert told.count("post", result="taken") >= 1
 
 
@@ -122,7 +122,7 @@ def test_what_was_prepared_is_recovered_before_the_name_is_known(
         patch.setattr(WorldClient, "instance", silent)
         told.start()
         told.go(3)
-        assert told.instance.parts.docket.tracker.lives[0].state == "started"
+        assert told.instance.parts.reconciler.tracker.records[0].state == "started"
         told.world.model.finish(event)
         told.go(3)
     told.go(90)
@@ -149,7 +149,7 @@ def test_without_a_rule_for_it_nothing_waits_for_the_name(tmp_path: Path, monkey
     told.go(5)
     told.world.model.finish(event)
     told.go(300)
-    assert told.instance.parts.conductor.vm_name is None
+    assert told.instance.parts.scheduler.vm_name is None
     assert told.ready(), "no policy has a hook, the event has left the list"
 
 
@@ -178,9 +178,9 @@ def test_a_recovery_after_a_restart_is_told_the_name(tmp_path: Path, monkeypatch
 def test_a_name_that_an_operator_gave_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = Story(tmp_path, [("web", [match("a")])])
     told.go(3)
-    told.instance.parts.conductor.vm_name = VMS[1]  # as with --vm-name web_1
-    told.instance.parts.housekeeping.facts["vm_given"] = True
-    told.instance.parts.housekeeping.keep()
+    told.instance.parts.scheduler.vm_name = VMS[1]  # as with --vm-name web_1
+    told.instance.parts.health.facts["vm_given"] = True
+    told.instance.parts.health.keep()
     told.stop()
     monkeypatch.setattr(WorldClient, "instance", silent)
     told.start()
@@ -219,12 +219,12 @@ def test_a_drill_that_is_over_before_the_name_is_known_is_closed(
 ) -> None:
     told = Story(tmp_path, AFTER)
     told.go(2)
-    found = store.Spool(str(tmp_path))
+    found = store.DrillStore(str(tmp_path))
     found.make()
     stamp = told.instance.parts.clocks.stamp()
     found.write("drill-0123456789ab", store.Record(store.Request("Reboot", 5.0, 60.0, "Platform", None), stamp))
     told.go(10)
-    assert [life.state for life in told.instance.parts.conductor.lives] == ["started"]
+    assert [record.state for record in told.instance.parts.scheduler.records] == ["started"]
     told.world.kill()
     told.world.reboot(30.0)
     with monkeypatch.context() as patch:
@@ -232,8 +232,8 @@ def test_a_drill_that_is_over_before_the_name_is_known_is_closed(
         told.start()
         told.go(40)
     told.go(600)
-    assert told.instance.parts.conductor.vm_name
-    assert told.instance.parts.conductor.lives == []
+    assert told.instance.parts.scheduler.vm_name
+    assert told.instance.parts.scheduler.records == []
     assert told.ready()
 
 
@@ -254,7 +254,7 @@ def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(
         told.world.model.finish(event)
         told.go(3)
     told.go(90)
-    assert told.instance.parts.conductor.vm_name
+    assert told.instance.parts.scheduler.vm_name
     assert told.count("start", name="undrain") == 1
 
 
@@ -268,12 +268,12 @@ def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path, monkeyp
         told.go(6)
         told.world.model.finish(event)
         told.go(3)
-        found = store.Spool(str(tmp_path))
+        found = store.DrillStore(str(tmp_path))
         found.make()
         stamp = told.instance.parts.clocks.stamp()
         found.write("drill-0123456789ab", store.Record(store.Request("Reboot", 5.0, 20.0, "Platform", None), stamp))
         told.go(3)
     told.go(60)
-    assert told.instance.parts.conductor.vm_name
+    assert told.instance.parts.scheduler.vm_name
     ended = [fields for _level, line, fields in told.instance.log.lines if line == "drill"]
     assert [fields["result"] for fields in ended] == ["finished"], ended

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner.drills.store import Record, Request, Spool, new_id
+from forewarn.runner.drills.store import DrillStore, Record, Request, new_id
 from tools.runner_world import VMS
 from tools.stories import Story, hook, match
 
@@ -96,7 +96,7 @@ def test_a_recovery_in_the_way_runs_in_the_end(tmp_path: Path, once: bool) -> No
     story.go(3)
     story.slow = set()
     story.go(30)
-    assert story.instance.parts.conductor.lives == []
+    assert story.instance.parts.scheduler.records == []
 
 
 def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
@@ -107,10 +107,10 @@ def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
     story.world.model.cancel(event)
     story.go(3)
     assert story.count("start", name="undrain", drill=False) == 1
-    spool = Spool(str(tmp_path))
-    Path(spool.path).mkdir(mode=0o700, exist_ok=True)
+    store = DrillStore(str(tmp_path))
+    Path(store.path).mkdir(mode=0o700, exist_ok=True)
     request = Request("Reboot", 120.0, 3000.0, "Platform", (VMS[0],), "x")
-    spool.write(new_id(), Record(request, story.instance.parts.clocks.stamp()))
+    store.write(new_id(), Record(request, story.instance.parts.clocks.stamp()))
     story.go(10)
     assert story.count("asked") == 0
     assert story.count("start", drill=True) == 0

@@ -119,7 +119,7 @@ def test_nothing_waits_for_what_is_not_asked_for_any_more(tmp_path: Path) -> Non
     story.slow = set()
     story.go(10)
     assert story.count("end", result="failed") == 1
-    assert story.instance.parts.conductor.next_in() is None
+    assert story.instance.parts.scheduler.next_in() is None
     assert story.turns(60.0) < 200
 
 
@@ -230,7 +230,7 @@ def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(
         story.go(1)
     later = story.schedule(start_on="any_approval")
     story.go(70)
-    assert story.instance.parts.conductor.vm_name
+    assert story.instance.parts.scheduler.vm_name
     told = {fields["event_id"]: fields["kind"] for _level, line, fields in story.instance.log.lines if line == "impact"}
     assert told == {event: "reboot"}, later
 
@@ -258,8 +258,8 @@ def test_why_a_hook_failed_is_not_forgotten_by_reloads(tmp_path: Path) -> None:
     told.go(3)
     told.reload(0)
     told.go(3)
-    (life,) = told.instance.parts.conductor.lives
-    assert "no longer ask" not in life.plan.runs[0].reason
+    (record,) = told.instance.parts.scheduler.records
+    assert "no longer ask" not in record.plan.runs[0].reason
 
 
 def test_what_is_not_asked_for_any_more_is_no_reason_of_a_failure(tmp_path: Path) -> None:
@@ -295,5 +295,5 @@ def test_a_notify_hook_that_comes_while_the_event_is_hidden_hears_of_its_end(tmp
     told.go(3)
     told.reload()
     told.go(70)
-    assert told.instance.parts.docket.tracker.lives == []
+    assert told.instance.parts.reconciler.tracker.records == []
     assert told.count("start", name="tell") > 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forewarn.events import Event
 from forewarn.runner import event_record as states
-from forewarn.runner.event_record import Life
+from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.plan import Plan, Run
 from forewarn.runner.telemetry.readiness import Readiness
 from tools.recorded_state import HandClocks
@@ -25,25 +25,25 @@ def clocks() -> HandClocks:
     return HandClocks()
 
 
-def life(clocks: HandClocks, state: str = states.SEEN, *, drill: bool = False, **event: Any) -> Life:
+def record(clocks: HandClocks, state: str = states.SEEN, *, drill: bool = False, **event: Any) -> EventRecord:
     """Return an event of web_0 in 12 minutes."""
     at = datetime.fromtimestamp(clocks.wall() + 720, timezone.utc)
     fields = {"event_type": "Reboot", "event_status": "Scheduled", "resources": ("WEB_0",), "not_before": at, **event}
-    made = Life(1, Event("A", **fields), clocks.stamp(), drill)
+    made = EventRecord(1, Event("A", **fields), clocks.stamp(), drill)
     made.state = state
     return made
 
 
-def prepared(made: Life, status: str) -> Life:
+def prepared(made: EventRecord, status: str) -> EventRecord:
     run = Run("prepare", "web-tier", "drain", DRAIN)
     run.status, run.attempts = status, 0 if status == "waiting" else 1
     made.plan = Plan([run])
     return made
 
 
-def ready(clocks: HandClocks, *lives: Life, vm_name: str | None = "web_0", **options: Any) -> bool:
+def ready(clocks: HandClocks, *records: EventRecord, vm_name: str | None = "web_0", **options: Any) -> bool:
     readiness = Readiness(clocks, LEAD, **options)
-    readiness.turning(lives, vm_name, 1.0)
+    readiness.turning(records, vm_name, 1.0)
     return readiness.ready()
 
 
@@ -53,35 +53,35 @@ def test_with_no_event_it_is_ready(clocks: HandClocks) -> None:
 
 @pytest.mark.parametrize("state", [states.SEEN, states.HELD])
 def test_an_event_that_is_far_away_changes_nothing(clocks: HandClocks, state: str) -> None:
-    assert ready(clocks, life(clocks, state))
-    assert ready(clocks, life(clocks, state, not_before=None))
+    assert ready(clocks, record(clocks, state))
+    assert ready(clocks, record(clocks, state, not_before=None))
 
 
 def test_a_preparation_counts_from_its_first_hook_on(clocks: HandClocks) -> None:
-    assert ready(clocks, prepared(life(clocks), "waiting"))
-    assert not ready(clocks, prepared(life(clocks, states.PREPARING), "running"))
-    assert not ready(clocks, prepared(life(clocks, states.PREPARED), "succeeded"))
-    assert not ready(clocks, prepared(life(clocks, states.FAILED), "failed"))
+    assert ready(clocks, prepared(record(clocks), "waiting"))
+    assert not ready(clocks, prepared(record(clocks, states.PREPARING), "running"))
+    assert not ready(clocks, prepared(record(clocks, states.PREPARED), "succeeded"))
+    assert not ready(clocks, prepared(record(clocks, states.FAILED), "failed"))
 
 
 @pytest.mark.parametrize("state", [states.APPROVED, states.STARTED])
 def test_without_hooks_the_approval_or_the_start_counts(clocks: HandClocks, state: str) -> None:
-    assert not ready(clocks, life(clocks, state))
+    assert not ready(clocks, record(clocks, state))
 
 
 def test_the_start_counts_before_anything_is_made_of_it(clocks: HandClocks) -> None:
-    assert not ready(clocks, life(clocks, event_status="Started", not_before=None))
+    assert not ready(clocks, record(clocks, event_status="Started", not_before=None))
 
 
 def test_until_the_recovery_has_finished(clocks: HandClocks) -> None:
-    assert not ready(clocks, prepared(life(clocks, states.RECOVERING), "succeeded"))
+    assert not ready(clocks, prepared(record(clocks, states.RECOVERING), "succeeded"))
     assert ready(clocks), "an event that is closed is no life of the runner any more"
 
 
 @pytest.mark.parametrize("state", [states.SEEN, states.HELD])
 def test_a_held_event_counts_a_lead_before_it_starts(clocks: HandClocks, state: str) -> None:
     """A policy without hooks or approvals drains by the probe alone."""
-    held = life(clocks, state)
+    held = record(clocks, state)
     readiness = Readiness(clocks, LEAD)
     readiness.turning([held], "web_0", 3600.0)
     clocks.passes(659)
@@ -94,12 +94,12 @@ def test_a_held_event_counts_a_lead_before_it_starts(clocks: HandClocks, state: 
 
 def test_a_preempt_is_within_the_lead_from_the_first_moment(clocks: HandClocks) -> None:
     soon = datetime.fromtimestamp(clocks.wall() + 30, timezone.utc)
-    assert not ready(clocks, life(clocks, event_type="Preempt", not_before=soon))
+    assert not ready(clocks, record(clocks, event_type="Preempt", not_before=soon))
 
 
 def test_without_a_lead_a_held_event_counts_from_not_before_on(clocks: HandClocks) -> None:
     readiness = Readiness(clocks, 0.0)
-    readiness.turning([life(clocks)], "web_0", 3600.0)
+    readiness.turning([record(clocks)], "web_0", 3600.0)
     clocks.passes(719)
     assert readiness.ready()
     clocks.passes(2)
@@ -109,16 +109,16 @@ def test_without_a_lead_a_held_event_counts_from_not_before_on(clocks: HandClock
 @pytest.mark.parametrize("state", [states.APPROVED, states.STARTED])
 def test_events_of_other_vms_do_not_count(clocks: HandClocks, state: str) -> None:
     soon = datetime.fromtimestamp(clocks.wall() + 5, timezone.utc)
-    assert ready(clocks, life(clocks, state, resources=("web_1",), not_before=soon))
-    assert ready(clocks, prepared(life(clocks, states.RECOVERING, resources=("web_1",)), "succeeded")), "a witness"
+    assert ready(clocks, record(clocks, state, resources=("web_1",), not_before=soon))
+    assert ready(clocks, prepared(record(clocks, states.RECOVERING, resources=("web_1",)), "succeeded")), "a witness"
 
 
 def test_the_one_event_that_counts_is_enough(clocks: HandClocks) -> None:
-    assert not ready(clocks, life(clocks, resources=("web_1",)), life(clocks, states.STARTED), life(clocks))
+    assert not ready(clocks, record(clocks, resources=("web_1",)), record(clocks, states.STARTED), record(clocks))
 
 
 def test_a_restart_does_not_forget_who_this_vm_is(clocks: HandClocks) -> None:
-    started = life(clocks, states.STARTED)
+    started = record(clocks, states.STARTED)
     readiness = Readiness(clocks, LEAD, "web_0")
     readiness.turning([started], None, 1.0)
     assert not readiness.ready()
@@ -129,7 +129,7 @@ def test_a_restart_does_not_forget_who_this_vm_is(clocks: HandClocks) -> None:
 
 
 def test_a_drill_counts_like_a_real_event_but_not_in_a_dry_run(clocks: HandClocks) -> None:
-    drill = prepared(life(clocks, states.PREPARING, drill=True), "running")
+    drill = prepared(record(clocks, states.PREPARING, drill=True), "running")
     assert not ready(clocks, drill)
     assert ready(clocks, drill, drills=False)
 

@@ -64,7 +64,7 @@ def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_pat
     """docs/drills.md: keep --cancel at hand; what had begun to prepare is recovered."""
     told = Story(tmp_path, [("web", [HOOKED])])
     told.go(3)
-    drills = store.Spool(str(tmp_path))
+    drills = store.DrillStore(str(tmp_path))
     drills.make()
     drills.write(
         "drill-0123456789ab",
@@ -156,7 +156,7 @@ def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_lat
         told.stop()
         told.start()
     told.go(70)
-    assert told.instance.parts.conductor.vm_name
+    assert told.instance.parts.scheduler.vm_name
     assert told.count("start", name="start-again") == 1
 
 

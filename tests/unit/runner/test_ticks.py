@@ -47,7 +47,7 @@ def test_missed_ticks_are_skipped_not_bunched(clock: Clock, late: float, followi
 
 
 def _poll(clock: Clock, ticks: Ticks, limiter: Limiter, requests: int = 1) -> None:
-    """Poll with ``requests`` requests, a millisecond after the tick, as in life."""
+    """Poll with ``requests`` requests, a millisecond after the tick, as in record."""
     clock.now = ticks.next_at + 0.001
     for _ in range(requests):
         assert limiter.take()

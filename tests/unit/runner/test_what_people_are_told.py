@@ -34,14 +34,14 @@ def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """docs/runner-states.md: "the same id later is another life"; both fail, and both are the person's."""
+    """docs/runner-states.md: "the same id later is another record"; both fail, and both are the person's."""
     told = Story(tmp_path, [("web", [HOOKED])], [("web", [match("both", prepare=["drain"], recover=["back"])])])
     told.fail = {"undrain", "back"}
     first = told.schedule()
     told.go(3)
     told.world.model.cancel(first)
     told.go(3)
-    (one,) = told.instance.parts.conductor.lives
+    (one,) = told.instance.parts.scheduler.records
     assert one.state == "recovering"
     # The service lists the same id again, and what recovers is another hook now.
     told.reload()
@@ -50,12 +50,12 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     told.go(3)
     told.world.model.cancel(first)
     told.go(90)
-    assert [life.event.key for life in told.instance.parts.conductor.lives] == [first.lower()] * 2
+    assert [record.event.key for record in told.instance.parts.scheduler.records] == [first.lower()] * 2
     monkeypatch.setattr(recover_command, "_wait", lambda *_: None)
     code, _out, err = say(capsys, "recover", "--state", str(tmp_path), first, "--dealt-with", "by hand")
     assert (code, err) == (0, "")
     told.go(2)
-    assert told.instance.parts.conductor.lives == []
+    assert told.instance.parts.scheduler.records == []
 
 
 @pytest.mark.parametrize("works", [True, False])
@@ -65,7 +65,7 @@ def test_nothing_is_pending_is_not_said_of_a_journal_that_cannot_be_read(
     tmp_path.chmod(0o700)
     state = Recorded(tmp_path)
     monkeypatch.setattr("forewarn.cli.status.Clocks", lambda: state.clocks)
-    state.life(
+    state.record(
         state="recovering",
         outcome="finished",
         plan=[planned("prepare", DRAIN, "succeeded"), planned("recover", UNDRAIN, "waiting")],
@@ -89,9 +89,9 @@ def test_status_ends_with_1_if_no_time_was_left_for_a_preparation(
     told.fail = {"drain"}
     told.schedule(notice=60.0)
     told.go(57)
-    (life,) = told.instance.parts.conductor.lives
-    assert life.state == "failed"
-    told.instance.parts.housekeeping.facts.update(interval_seconds=1.0, pid=os.getpid())
+    (record,) = told.instance.parts.scheduler.records
+    assert record.state == "failed"
+    told.instance.parts.health.facts.update(interval_seconds=1.0, pid=os.getpid())
     told.go(1)
     monkeypatch.setattr("forewarn.cli.status.Clocks", told.world.clocks)
     code, out, _err = say(capsys, "status", "--state", str(tmp_path))
@@ -147,7 +147,7 @@ def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(
     told.go(2)
     told.world.model.finish(event)
     told.go(3)
-    assert told.instance.parts.docket.tracker.lives == []
+    assert told.instance.parts.reconciler.tracker.records == []
     assert said(told) == [("recover", ["run /bin/true undrain"])]
 
 

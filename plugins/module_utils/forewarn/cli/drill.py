@@ -114,19 +114,19 @@ def _cancel(args: argparse.Namespace, clocks: Clocks) -> int:
 def _refuse_if_overtaken(state: State) -> None:
     """Raise InputError while a real event affects this VM, or is recovered from: it would end the drill at once."""
     vm = text_of(state.beat and state.beat.fields, "vm").lower()
-    for life in state.journal.lives(open_only=True) if state.journal is not None else ():
-        event = object_of(life.data, "event")
+    for record in state.journal.records(open_only=True) if state.journal is not None else ():
+        event = object_of(record.data, "event")
         affected = any(isinstance(name, str) and name.lower() == vm for name in list_of(event, "Resources"))
-        if life.data.get("drill"):
+        if record.data.get("drill"):
             continue
         about = f"a real {text_of(event, 'EventType') or 'event'}"
-        if life.state == RECOVERING:
+        if record.state == RECOVERING:
             raise InputError(
                 f"what was prepared for {about} is being recovered, and that would end the drill at once: "
                 f"{text_of(event, 'EventId')}.",
                 "Wait until 'forewarn status' no longer shows it, or end a recovery that fails: forewarn recover.",
             )
-        if affected and life.state in LISTED:
+        if affected and record.state in LISTED:
             raise InputError(
                 f"{about} is scheduled for this VM, and would end the drill at once: {text_of(event, 'EventId')}.",
                 "Wait until 'forewarn status' no longer shows it.",

@@ -18,7 +18,7 @@ from .state import Page, duration_text, hook_text, iso, number_of, object_of, of
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
-    from ..runner.journal.schema import LifeRow
+    from ..runner.journal.schema import EventRow
 
 _ENTRIES = 100  # the newest: what ended last is among them
 
@@ -32,16 +32,16 @@ class Recoveries:
         self._works = works
         self._which = which
 
-    def failing(self, life: LifeRow) -> list[dict[str, Any]]:
+    def failing(self, record: EventRow) -> list[dict[str, Any]]:
         """Return the recover hooks of an event that a person should look at, as ``status --json`` has them."""
-        runs = [run for run in tried(life) if run.status == plans.FAILED or run.failing]
-        return [self._as_json(life, run) for run in runs]
+        runs = [run for run in tried(record) if run.status == plans.FAILED or run.failing]
+        return [self._as_json(record, run) for run in runs]
 
-    def tried(self, life: LifeRow) -> list[dict[str, Any]]:
+    def tried(self, record: EventRow) -> list[dict[str, Any]]:
         """Return the recover hooks of an event that were tried and have not succeeded yet."""
-        return [self._as_json(life, run) for run in tried(life)]
+        return [self._as_json(record, run) for run in tried(record)]
 
-    def next_attempt(self, life: LifeRow, run: Run) -> tuple[str, float | None]:
+    def next_attempt(self, record: EventRow, run: Run) -> tuple[str, float | None]:
         """Return in words when a recover hook is tried next, and in how many seconds, None if that is not known."""
         if run.status == plans.RUNNING:
             return "it runs now", None
@@ -49,40 +49,40 @@ class Recoveries:
             return "none: it is not tried again by itself", None
         if not self._works:
             return "as soon as a runner works", None
-        left = self._seconds_left(life, run)
+        left = self._seconds_left(record, run)
         if left is None:
             return "within an hour", None
         return (f"in {duration_text(math.ceil(left))}" if left > 0 else "now"), left
 
-    def _seconds_left(self, life: LifeRow, run: Run) -> float | None:
+    def _seconds_left(self, record: EventRow, run: Run) -> float | None:
         if not run.failures:  # asked for by a person, or interrupted
             return 0.0
         hook = hook_text({"hook": run.hook})
-        failed = self._failed(life.id, hook) or self._failed(None, hook)  # another event's run counts for both
+        failed = self._failed(record.id, hook) or self._failed(None, hook)  # another event's run counts for both
         if failed is None:
             return None
-        for kind, life_id in (("runner-started", None), (ANSWERS["again"], life.id)):
-            since = next(self._journal.entries(kinds=(kind,), life_id=life_id, limit=1, newest_first=True), None)
+        for kind, record_id in (("runner-started", None), (ANSWERS["again"], record.id)):
+            since = next(self._journal.entries(kinds=(kind,), record_id=record_id, limit=1, newest_first=True), None)
             if since is not None and since.id > failed.id:
                 return 0.0
-        told = number_of(failed.fields, "retry_seconds") if failed.life_id == life.id else None
+        told = number_of(failed.fields, "retry_seconds") if failed.record_id == record.id else None
         return max(0.0, (run.pause() if told is None else told) - self._clocks.since(failed.stamp))
 
-    def _failed(self, life_id: int | None, hook: str) -> JournalEntry | None:
+    def _failed(self, record_id: int | None, hook: str) -> JournalEntry | None:
         """Return the latest failure of a recover hook, of one event or of any."""
-        entries = self._journal.entries(life_id=life_id, kinds=("hook-ended",), limit=_ENTRIES, newest_first=True)
+        entries = self._journal.entries(record_id=record_id, kinds=("hook-ended",), limit=_ENTRIES, newest_first=True)
         found = (entry for entry in entries if entry.fields.get("phase") == plans.RECOVER)
         return next((entry for entry in found if text_of(entry.fields, "hook") == hook), None)
 
-    def _as_json(self, life: LifeRow, run: Run) -> dict[str, Any]:
-        event = object_of(life.data, "event")
-        event_id = text_of(event, "EventId") or life.key
-        text, seconds = self.next_attempt(life, run)
+    def _as_json(self, record: EventRow, run: Run) -> dict[str, Any]:
+        event = object_of(record.data, "event")
+        event_id = text_of(event, "EventId") or record.key
+        text, seconds = self.next_attempt(record, run)
         return {
-            "life_id": life.id,
+            "life_id": record.id,
             "event_id": event_id,
             "event_type": text_of(event, "EventType") or None,
-            "drill": life.data.get("drill") is True,
+            "drill": record.data.get("drill") is True,
             "hook": hook_text({"hook": run.hook}),
             "policy": run.policy,
             "rule": run.rule,
@@ -99,12 +99,12 @@ class Recoveries:
         }
 
 
-def tried(life: LifeRow) -> list[Run]:
+def tried(record: EventRow) -> list[Run]:
     """Return the recover hooks of an event that were tried, and are left to run. Of what cannot be read: none."""
-    if life.state != RECOVERING:
+    if record.state != RECOVERING:
         return []
     try:
-        return unfinished(Plan.of(life.data))
+        return unfinished(Plan.of(record.data))
     except (KeyError, TypeError, IndexError, ValueError, AttributeError):  # of a newer version, or damaged
         return []
 
@@ -138,6 +138,6 @@ def show(page: Page, recoveries: list[dict[str, Any]]) -> None:
                 page.hanging(f"  {lead:<14}", command)
 
 
-def all_of(journal: JournalReader) -> Iterator[LifeRow]:
+def all_of(journal: JournalReader) -> Iterator[EventRow]:
     """Yield the events that are being recovered."""
-    return (life for life in journal.lives(open_only=True) if life.state == RECOVERING)
+    return (record for record in journal.records(open_only=True) if record.state == RECOVERING)

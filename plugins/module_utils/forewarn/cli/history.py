@@ -27,10 +27,10 @@ from .state import (
     cut,
     exact_text,
     iso,
-    life_as_json,
     list_of,
     number_of,
     object_of,
+    record_as_json,
     resources_text,
     stamp_of,
     state_directory,
@@ -41,7 +41,7 @@ from .waiting import failure
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry
-    from ..runner.journal.schema import LifeRow
+    from ..runner.journal.schema import EventRow
 
 DEFAULT_SECONDS = 7 * 86400.0
 RUNS = ("runner-started", "runner-stopped")
@@ -103,18 +103,20 @@ def run(args: argparse.Namespace) -> int:
         since = (args.since or Span(DEFAULT_SECONDS, None)).start(Clocks().wall())
     if args.compare is not None:
         return _compare(args, directory, since)
-    lives = journal.lives(since_wall=since, event=args.event, limit=args.limit)
-    if args.event is not None and not lives:
+    records = journal.records(since_wall=since, event=args.event, limit=args.limit)
+    if args.event is not None and not records:
         raise InputError(
             f"no event's id begins with {args.event!r}.", "What there is: forewarn history, with --since if need be."
         )
     if args.event is not None or args.limit is not None:  # what was before concerns none of them
-        born = [stamp.wall for stamp in (stamp_of(life.data, "first_seen") for life in lives[:1]) if stamp is not None]
-        since = max([*born, *([] if since is None else [since])], default=None)
+        opened = [
+            stamp.wall for stamp in (stamp_of(record.data, "first_seen") for record in records[:1]) if stamp is not None
+        ]
+        since = max([*opened, *([] if since is None else [since])], default=None)
     kinds = (*OF_THE_RUNNER, DOCUMENT) if args.documents else OF_THE_RUNNER
-    others = [entry for entry in journal.entries(kinds=kinds, since_wall=since) if entry.life_id is None]
+    others = [entry for entry in journal.entries(kinds=kinds, since_wall=since) if entry.record_id is None]
     if args.json:
-        _write_json(journal, lives, others, since, dry_run)
+        _write_json(journal, records, others, since, dry_run)
         return 0
     before: list[JournalEntry] = []
     if since is not None:
@@ -123,11 +125,11 @@ def run(args: argparse.Namespace) -> int:
     if dry_run:
         page.line("A dry run: nothing was approved, and no hook ran.", "yellow")
         page.line()
-    story = _Story(page, lives, others, before=before, whole=args.event is not None)
-    for life in lives:
-        story.tell(life, list(journal.entries(life_id=life.id)))
+    story = _Story(page, records, others, before=before, whole=args.event is not None)
+    for record in records:
+        story.tell(record, list(journal.entries(record_id=record.id)))
     story.end()
-    if not lives:
+    if not records:
         story.page.line("No events." if since is None else f"No events since {iso(since)}.")
     return 0
 
@@ -172,7 +174,7 @@ def _limit(text: str) -> int:
 
 def _write_json(
     journal: JournalReader,
-    lives: Sequence[LifeRow],
+    records: Sequence[EventRow],
     others: Sequence[JournalEntry],
     since: float | None,
     dry_run: bool,
@@ -183,10 +185,10 @@ def _write_json(
     start = None if since is None else iso(since)
     write(f'{{"forewarn": {json.dumps(head)}, "dry_run": {json.dumps(dry_run)}, "since": {json.dumps(start)}, ')
     write('"events": [')
-    for number, life in enumerate(lives):
-        seen = stamp_of(life.data, "first_seen")
-        entries = [_entry_as_json(entry, seen) for entry in journal.entries(life_id=life.id)]
-        write(("," if number else "") + "\n" + json.dumps({**life_as_json(life), "entries": entries}))
+    for number, record in enumerate(records):
+        seen = stamp_of(record.data, "first_seen")
+        entries = [_entry_as_json(entry, seen) for entry in journal.entries(record_id=record.id)]
+        write(("," if number else "") + "\n" + json.dumps({**record_as_json(record), "entries": entries}))
     write('\n], "runner": [')
     for number, entry in enumerate(others):
         write(("," if number else "") + "\n" + json.dumps(_entry_as_json(entry, None)))
@@ -218,21 +220,21 @@ def _between(first: Stamp, second: Stamp) -> float:
 class _Story:
     """Tells events one after another, and between and within them what concerned the runner as a whole.
 
-    ``others`` are the entries of no event; how a drill ended is told with its event, if that is one of ``lives``.
+    ``others`` are the entries of no event; how a drill ended is told with its event, if that is one of ``records``.
     ``before`` has the last start or end of a runner before all of them. ``whole``: nothing is shortened.
     """
 
     def __init__(
         self,
         page: Page,
-        lives: Sequence[LifeRow],
+        records: Sequence[EventRow],
         others: Sequence[JournalEntry],
         *,
         before: Sequence[JournalEntry],
         whole: bool,
     ) -> None:
         self.page = page
-        self._drills: dict[str, list[JournalEntry]] = {_event_id(life): [] for life in lives}  # how each ended
+        self._drills: dict[str, list[JournalEntry]] = {_event_id(record): [] for record in records}  # how each ended
         self._others: list[JournalEntry] = []
         for entry in others:
             of_a_drill = entry.kind == DRILL and text_of(entry.fields, "event_id") in self._drills
@@ -245,16 +247,16 @@ class _Story:
         self._told = 0  # so many of the others, or left to events
         self._last_id = 0  # of the entries of events so far
 
-    def tell(self, life: LifeRow, entries: Sequence[JournalEntry]) -> None:
+    def tell(self, record: EventRow, entries: Sequence[JournalEntry]) -> None:
         """Tell one event."""
         if entries:
             self._aside(bisect_left(self._ids, entries[0].id))
-            last = sys.maxsize if life.open else entries[-1].id
+            last = sys.maxsize if record.open else entries[-1].id
             self._last_id = max(self._last_id, last)
             among = self._others[bisect_left(self._ids, entries[0].id) : bisect_right(self._ids, last)]
-            entries = sorted((*entries, *among, *self._drills[_event_id(life)]))
-        self._head(life)
-        seen = stamp_of(life.data, "first_seen")
+            entries = sorted((*entries, *among, *self._drills[_event_id(record)]))
+        self._head(record)
+        seen = stamp_of(record.data, "first_seen")
         before: Stamp | None = None
         decision: Mapping[str, Any] | None = None
         for entry, following in zip(entries, [*entries[1:], None]):
@@ -281,13 +283,13 @@ class _Story:
             self._entry(entry, None)
         self.page.line()
 
-    def _head(self, life: LifeRow) -> None:
-        event = object_of(life.data, "event")
+    def _head(self, record: EventRow) -> None:
+        event = object_of(record.data, "event")
         self.page.segments(
             (text_of(event, "EventType") or "event", ("bold",)),
-            (_event_id(life), ("bold",)),
-            *([("DRILL", ("bold", "yellow"))] if life.data.get("drill") is True else []),
-            _ending(life),
+            (_event_id(record), ("bold",)),
+            *([("DRILL", ("bold", "yellow"))] if record.data.get("drill") is True else []),
+            _ending(record),
         )
         names, source = list_of(event, "Resources"), text_of(event, "EventSource")
         about = [f"affects {', '.join(map(str, names)) if self._whole else resources_text(names)}"]
@@ -301,7 +303,7 @@ class _Story:
         cost = [
             f"{word} for {exact_text(seconds)}"
             for name, word in (("paused_seconds", "stood still"), ("down_seconds", "was down"))
-            for seconds in [number_of(object_of(life.data, "impact"), name)]
+            for seconds in [number_of(object_of(record.data, "impact"), name)]
             if seconds
         ]
         if cost:
@@ -345,16 +347,16 @@ class _Story:
         return [*lines[:_FIRST_LINES], f"... {surplus} more lines: see --event", *lines[-_LAST_LINES:]]
 
 
-def _event_id(life: LifeRow) -> str:
-    return text_of(object_of(life.data, "event"), "EventId") or life.key
+def _event_id(record: EventRow) -> str:
+    return text_of(object_of(record.data, "event"), "EventId") or record.key
 
 
-def _ending(life: LifeRow) -> tuple[str, tuple[str, ...]]:
+def _ending(record: EventRow) -> tuple[str, tuple[str, ...]]:
     """Return in a word how an event stands or ended."""
-    if life.open:
-        return life.state, ("bold", "cyan")
-    outcome = text_of(life.data, "outcome")
-    text = OUTCOMES.get(outcome, outcome or life.state)
-    if failure(life, "recover"):
+    if record.open:
+        return record.state, ("bold", "cyan")
+    outcome = text_of(record.data, "outcome")
+    text = OUTCOMES.get(outcome, outcome or record.state)
+    if failure(record, "recover"):
         return f"{text}; not recovered", ("bold", "red")
     return text, ("green",)

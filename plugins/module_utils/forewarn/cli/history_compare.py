@@ -21,7 +21,7 @@ from ..runner.state import dry_runs
 from .state import Page, hook_text, list_of, object_of, plan_of, reason_of, stamp_of, state_directory, text_of
 
 if TYPE_CHECKING:
-    from ..runner.journal.schema import LifeRow
+    from ..runner.journal.schema import EventRow
 
 SAME, DIFFERENT, ONE_ALONE = "same", "different", "one-alone"
 _KINDS = ("decision", "approved", "would-run", "would-approve")
@@ -44,13 +44,17 @@ def run(directory: str, other: str, since: float | None, event: str | None, limi
     ``since`` is in seconds since 1970. Raises InputError if one of them cannot be read.
     """
     sides = _sides(directory, state_directory(other or _counterpart(directory)))
-    found: list[dict[str, tuple[LifeRow, Side]]] = [
-        {life.key: (life, side) for life in side.journal.lives(since_wall=since, event=event) if not _is_drill(life)}
+    found: list[dict[str, tuple[EventRow, Side]]] = [
+        {
+            record.key: (record, side)
+            for record in side.journal.records(since_wall=since, event=event)
+            if not _is_drill(record)
+        }
         for side in sides
     ]
     rows = []
     for key in {**found[0], **found[1]}:
-        theirs = [lives.get(key) for lives in found]
+        theirs = [records.get(key) for records in found]
         rows.append(_compared([None if pair is None else (*pair, _did(*pair)) for pair in theirs], sides))
     rows.sort(key=lambda row: row.pop("seen"))
     return rows if limit is None else rows[-limit:]
@@ -97,15 +101,15 @@ def _sides(*directories: str) -> list[Side]:
     ]
 
 
-def _is_drill(life: LifeRow) -> bool:
-    return life.data.get("drill") is True
+def _is_drill(record: EventRow) -> bool:
+    return record.data.get("drill") is True
 
 
-def _did(life: LifeRow, side: Side) -> dict[str, Any]:
+def _did(record: EventRow, side: Side) -> dict[str, Any]:
     decision: Mapping[str, Any] = {}
-    prepared = [hook_text(run) for run in plan_of(life) if run.get("phase") == "prepare" and run.get("attempts")]
+    prepared = [hook_text(run) for run in plan_of(record) if run.get("phase") == "prepare" and run.get("attempts")]
     approved = False
-    for entry in side.journal.entries(life_id=life.id, kinds=_KINDS):
+    for entry in side.journal.entries(record_id=record.id, kinds=_KINDS):
         if entry.kind == "decision":
             if text_of(entry.fields, "status") != "Started":
                 decision = entry.fields
@@ -123,9 +127,11 @@ def _did(life: LifeRow, side: Side) -> dict[str, Any]:
     }
 
 
-def _compared(theirs: list[tuple[LifeRow, Side, dict[str, Any]] | None], sides: list[Side]) -> dict[str, Any]:
+def _compared(theirs: list[tuple[EventRow, Side, dict[str, Any]] | None], sides: list[Side]) -> dict[str, Any]:
     seen = [each for each in theirs if each is not None]
-    firsts = [stamp for stamp in (stamp_of(life.data, "first_seen") for life, _side, _did in seen) if stamp is not None]
+    firsts = [
+        stamp for stamp in (stamp_of(record.data, "first_seen") for record, _side, _did in seen) if stamp is not None
+    ]
     told = [
         {
             "name": side.name,
@@ -136,7 +142,7 @@ def _compared(theirs: list[tuple[LifeRow, Side, dict[str, Any]] | None], sides: 
         }
         for each, side in zip(theirs, sides)
     ]
-    decided = [_essence(did) for _life, _side, did in seen if did["output"] is not None]
+    decided = [_essence(did) for _record, _side, did in seen if did["output"] is not None]
     verdict = ONE_ALONE if len(decided) < 2 else SAME if decided[0] == decided[1] else DIFFERENT
     event = object_of(seen[0][0].data, "event")
     return {

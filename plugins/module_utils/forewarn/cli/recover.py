@@ -35,7 +35,7 @@ from .state import (
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
-    from ..runner.journal.schema import LifeRow
+    from ..runner.journal.schema import EventRow
 
 # For how long a runner that works is waited for. It looks once an interval, which is a second as a rule.
 PATIENCE_SECONDS = 5.0
@@ -83,23 +83,23 @@ def run(args: argparse.Namespace) -> int:
     silence = heartbeat.silence(state.beat, clocks)
     known = failing.Recoveries(state.journal, clocks, works=silence is None, which=which_state(args))
     if args.event_id is None:
-        _list([entry for life in failing.all_of(state.journal) for entry in known.tried(life)], state, args)
+        _list([entry for record in failing.all_of(state.journal) for entry in known.tried(record)], state, args)
         return 0
-    lives = _find(state.journal, args.event_id.strip())
+    records = _find(state.journal, args.event_id.strip())
     note = None if args.dealt_with is None else args.dealt_with.strip()
     action = AGAIN if args.again else DEALT_WITH
     asked = []
-    for life in lives:
-        event_id = text_of(object_of(life.data, "event"), "EventId") or life.key
-        request = Request(life.id, event_id, action, note, recovery_requests.asker(os.environ), clocks.stamp())
-        asked.append((life, recovery_requests.hand_over(state.directory, request)))
+    for record in records:
+        event_id = text_of(object_of(record.data, "event"), "EventId") or record.key
+        request = Request(record.id, event_id, action, note, recovery_requests.asker(os.environ), clocks.stamp())
+        asked.append((record, recovery_requests.hand_over(state.directory, request)))
     codes = []
-    for life, request_id in asked if not args.json else asked[-1:]:
+    for record, request_id in asked if not args.json else asked[-1:]:
         answer = None
         if silence is None:
             _wait(state.directory, request_id, clocks)
-            answer = _answer(state.journal, life, request_id)
-        codes.append(_report(args, state, life, request_id, action, answer, silence))
+            answer = _answer(state.journal, record, request_id)
+        codes.append(_report(args, state, record, request_id, action, answer, silence))
     return max(codes)
 
 
@@ -113,30 +113,30 @@ def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -
     failing.show(page, found)
 
 
-def _find(journal: JournalReader, prefix: str) -> list[LifeRow]:
+def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
     """Return the event whose recovery is meant: several times if it had left the list and came back.
 
     Raises InputError.
     """
-    lives = journal.lives(event=prefix) if prefix else []
-    if not lives:
+    records = journal.records(event=prefix) if prefix else []
+    if not records:
         raise InputError(f"no event's id begins with {prefix!r}.", "Whose recovery fails: forewarn recover.")
-    found = [life for life in lives if failing.tried(life)]
-    found = [life for life in found if life.key == prefix.lower()] or found
-    if len({life.key for life in found}) > 1:
-        ids = ", ".join(text_of(object_of(life.data, "event"), "EventId") or life.key for life in found)
+    found = [record for record in records if failing.tried(record)]
+    found = [record for record in found if record.key == prefix.lower()] or found
+    if len({record.key for record in found}) > 1:
+        ids = ", ".join(text_of(object_of(record.data, "event"), "EventId") or record.key for record in found)
         raise InputError(f"several events whose recovery fails begin with {prefix!r}: {ids}.", "Write more of the id.")
     if found:
         return found
-    life = lives[-1]
-    event_id = text_of(object_of(life.data, "event"), "EventId") or life.key
-    if life.state == "recovering":
+    record = records[-1]
+    event_id = text_of(object_of(record.data, "event"), "EventId") or record.key
+    if record.state == "recovering":
         raise InputError(
             f"event {event_id} is being recovered, and nothing of that has failed.",
             "What it waits for: forewarn status.",
         )
     raise InputError(
-        f"event {event_id} is not being recovered: it is {life.state}.",
+        f"event {event_id} is not being recovered: it is {record.state}.",
         "A recovery begins when the event is no longer listed, and ends when its hooks have succeeded.",
     )
 
@@ -147,10 +147,10 @@ def _wait(directory: str, request_id: str, clocks: Clocks) -> None:
         time.sleep(_PAUSE_SECONDS)
 
 
-def _answer(journal: JournalReader, life: LifeRow, request_id: str) -> JournalEntry | None:
+def _answer(journal: JournalReader, record: EventRow, request_id: str) -> JournalEntry | None:
     """Return what the runner wrote down about a request, None if nothing yet."""
-    for life_id, kinds in ((life.id, tuple(ANSWERS.values())), (None, (REFUSED,))):
-        for entry in journal.entries(life_id=life_id, kinds=kinds, limit=100, newest_first=True):
+    for record_id, kinds in ((record.id, tuple(ANSWERS.values())), (None, (REFUSED,))):
+        for entry in journal.entries(record_id=record_id, kinds=kinds, limit=100, newest_first=True):
             if entry.fields.get("request") == request_id:
                 return entry
     return None
@@ -159,15 +159,15 @@ def _answer(journal: JournalReader, life: LifeRow, request_id: str) -> JournalEn
 def _report(
     args: argparse.Namespace,
     state: State,
-    life: LifeRow,
+    record: EventRow,
     request_id: str,
     action: str,
     answer: JournalEntry | None,
     silence: str | None,
 ) -> int:
     """Say what came of a request; return the exit code."""
-    event = object_of(life.data, "event")
-    event_id = text_of(event, "EventId") or life.key
+    event = object_of(record.data, "event")
+    event_id = text_of(event, "EventId") or record.key
     names = [hook for hook in list_of(answer.fields, "hooks") if isinstance(hook, str)] if answer is not None else []
     reason = ""
     result = HANDED_OVER
@@ -176,12 +176,12 @@ def _report(
         reason = text_of(answer.fields, "reason")
     elif silence is not None:
         reason = f"no runner works on {state.directory}: {silence}. It is done when a runner starts"
-    elif any(run.status == plans.RUNNING for run in failing.tried(_now(state, life))):
+    elif any(run.status == plans.RUNNING for run in failing.tried(_now(state, record))):
         reason = "a recover hook runs now. It is done when that hook has ended"
     else:
         reason = "the runner has not taken it yet. It does so at its next turn"
     if args.json:
-        content = {"request": request_id, "event_id": event_id, "life_id": life.id, "action": action}
+        content = {"request": request_id, "event_id": event_id, "life_id": record.id, "action": action}
         _write({"state": state.directory, **content, "result": result, "reason": reason or None, "hooks": names})
         return 1 if result == "refused" else 0
     console = Console(sys.stdout)
@@ -201,10 +201,10 @@ def _report(
     return 0
 
 
-def _now(state: State, life: LifeRow) -> LifeRow:
+def _now(state: State, record: EventRow) -> EventRow:
     """Return the event as it is kept now."""
-    lives = state.journal.lives(event=life.key) if state.journal is not None else []
-    return next((found for found in lives if found.id == life.id), life)
+    records = state.journal.records(event=record.key) if state.journal is not None else []
+    return next((found for found in records if found.id == record.id), record)
 
 
 def _write(content: dict[str, Any]) -> None:

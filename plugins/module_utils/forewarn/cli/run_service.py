@@ -112,7 +112,7 @@ def _serve(
     )
     identity = Identity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
     parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
-    parts.docket.shadow = None if setup.shadow is None else Shadow(setup.shadow)
+    parts.reconciler.shadow = None if setup.shadow is None else Shadow(setup.shadow)
     runner = Runner(
         parts,
         stop,
@@ -155,7 +155,7 @@ def _listening(parts: Parts, readiness: Readiness | None, args: argparse.Namespa
     with ExitStack() as stack:
         servers: list[MetricsServer | ProbeServer] = []
         if args.metrics_listen is not None and not args.once:
-            servers.append(MetricsServer(args.metrics_listen, parts.metrics.render, parts.housekeeping.health))
+            servers.append(MetricsServer(args.metrics_listen, parts.metrics.render, parts.health.health))
         if readiness is not None:
             servers.append(ProbeServer(args.probe_listen, readiness.alive, readiness.ready))
         for server in servers:
@@ -182,9 +182,9 @@ def _introduce(parts: Parts, setup: Setup, endpoint: str, directory: str | None)
     digest = setup.policies.digest
     parts.log.info("started", **fields, digest=digest, once=args.once, interval_seconds=interval)
     parts.journal.note("runner-started", None, **fields, policy=digest)
-    parts.housekeeping.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
-    parts.housekeeping.facts.update(vm_given=args.vm_name is not None)
-    parts.housekeeping.decided_by(setup.policies)
+    parts.health.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
+    parts.health.facts.update(vm_given=args.vm_name is not None)
+    parts.health.decided_by(setup.policies)
     python = ".".join(str(part) for part in sys.version_info[:3])
     parts.metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
     parts.metrics.set("forewarn_start_timestamp_seconds", parts.clocks.wall())

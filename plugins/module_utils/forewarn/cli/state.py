@@ -26,7 +26,7 @@ from .console import Console, one_line
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalReader
-    from ..runner.journal.schema import LifeRow
+    from ..runner.journal.schema import EventRow
     from ..runner.telemetry.heartbeat import Beat
 
 _SERVICE_DIRECTORY = "/var/lib/forewarn"
@@ -154,7 +154,7 @@ def _is_only_a_dry_run(live: str) -> bool:
     if heartbeat.silence(beside, clocks) is not None or heartbeat.silence(beat, clocks) is None:
         return False
     try:
-        return not JournalReader(live).lives(open_only=True)
+        return not JournalReader(live).records(open_only=True)
     except InputError:  # then that is what has to be told
         return False
 
@@ -215,9 +215,9 @@ def hook_text(run: Mapping[str, Any]) -> str:
         return "a hook of an unknown kind"
 
 
-def plan_of(life: LifeRow) -> list[Mapping[str, Any]]:
+def plan_of(record: EventRow) -> list[Mapping[str, Any]]:
     """Return the hooks planned for an event, in order."""
-    return [run for run in list_of(life.data, "plan") if isinstance(run, Mapping)]
+    return [run for run in list_of(record.data, "plan") if isinstance(run, Mapping)]
 
 
 def reason_of(decision: Any) -> str:
@@ -226,16 +226,16 @@ def reason_of(decision: Any) -> str:
     return reason[len(rule) :].lstrip(": ") if reason.startswith(rule) else reason
 
 
-def life_as_json(life: LifeRow) -> dict[str, Any]:
+def record_as_json(record: EventRow) -> dict[str, Any]:
     """Return what the runner kept of an event, for programs: times in ISO 8601, hooks without secrets."""
-    data = life.data
+    data = record.data
     times = {name: stamp_of(data, name) for name in ("first_seen", "last_seen", "started_at", "approved_at", "gone_at")}
     kept = ("attempts", "status", "policy", "rule", "on_failure", "pid", "exit_code", "seconds", "reason")
     return {
-        "life_id": life.id,
-        "event_id": text_of(object_of(data, "event"), "EventId") or life.key,
-        "state": life.state,
-        "open": life.open,
+        "life_id": record.id,
+        "event_id": text_of(object_of(data, "event"), "EventId") or record.key,
+        "state": record.state,
+        "open": record.open,
         "outcome": data.get("outcome"),
         "drill": data.get("drill") is True,
         "event": object_of(data, "event"),
@@ -244,7 +244,7 @@ def life_as_json(life: LifeRow) -> dict[str, Any]:
         "decision": data.get("decision"),
         "hooks": [
             {"phase": run.get("phase"), "hook": hook_text(run), **{name: run.get(name) for name in kept}}
-            for run in plan_of(life)
+            for run in plan_of(record)
         ],
         "impact": object_of(data, "impact"),
     }

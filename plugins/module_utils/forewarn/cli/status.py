@@ -27,13 +27,13 @@ from .state import (
     duration_text,
     hook_text,
     iso,
-    life_as_json,
     list_of,
     not_before_of,
     number_of,
     object_of,
     open_state,
     plan_of,
+    record_as_json,
     resources_text,
     stamp_of,
     text_of,
@@ -43,7 +43,7 @@ from .waiting import Waiting, failure
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalReader
-    from ..runner.journal.schema import LifeRow
+    from ..runner.journal.schema import EventRow
 
 RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
 
@@ -104,9 +104,9 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         try:
             known = failing.Recoveries(state.journal, clocks, works=runner["condition"] != NOT_RUNNING, which=which)
             waiting = Waiting(state.journal, clocks, fields.get("dry_run") is True, known)
-            lives = state.journal.lives(open_only=True)
-            events = [_event(life, waiting, clocks) for life in lives]
-            fails = [recovery for life in lives for recovery in known.failing(life)]
+            records = state.journal.records(open_only=True)
+            events = [_event(record, waiting, clocks) for record in records]
+            fails = [recovery for record in records for recovery in known.failing(record)]
             failed = _failed_recoveries(state.journal, clocks)
         except InputError as error:
             if state.beat is None:
@@ -249,21 +249,21 @@ def _short(seconds: float) -> str:
 # The events
 
 
-def _event(life: LifeRow, waiting: Waiting, clocks: Clocks) -> dict[str, Any]:
-    not_before = not_before_of(object_of(life.data, "event"))
+def _event(record: EventRow, waiting: Waiting, clocks: Clocks) -> dict[str, Any]:
+    not_before = not_before_of(object_of(record.data, "event"))
     return {
-        **life_as_json(life),
+        **record_as_json(record),
         "seconds_to_not_before": None if not_before is None else round(not_before - clocks.wall(), 3),
-        "starts": _starts(life, not_before, clocks),
-        "waits_for": waiting.for_what(life),
-        "would": waiting.would(life),
-        "failure": failure(life) or waiting.why_failed(life) or None,
+        "starts": _starts(record, not_before, clocks),
+        "waits_for": waiting.for_what(record),
+        "would": waiting.would(record),
+        "failure": failure(record) or waiting.why_failed(record) or None,
     }
 
 
-def _starts(life: LifeRow, not_before: float | None, clocks: Clocks) -> str:
+def _starts(record: EventRow, not_before: float | None, clocks: Clocks) -> str:
     for name, word in (("gone_at", "gone"), ("started_at", "started")):
-        stamp = stamp_of(life.data, name)
+        stamp = stamp_of(record.data, name)
         if stamp is not None:
             return f"{word} {duration_text(clocks.since(stamp))} ago"
     if not_before is None:
@@ -279,12 +279,12 @@ def _failed_recoveries(journal: JournalReader, clocks: Clocks) -> list[dict[str,
     """
     recovered: list[object] = []
     found = []
-    for life in reversed(journal.lives(since_wall=clocks.wall() - _REMEMBERED_SECONDS)):
-        runs = [run for run in plan_of(life) if run.get("phase") == "recover"]
+    for record in reversed(journal.records(since_wall=clocks.wall() - _REMEMBERED_SECONDS)):
+        runs = [run for run in plan_of(record) if run.get("phase") == "recover"]
         failed = [run for run in runs if run.get("status") == "failed"]
-        if not life.open and any(run.get("hook") not in recovered for run in failed):
+        if not record.open and any(run.get("hook") not in recovered for run in failed):
             text = "; ".join(f"recover hook {hook_text(run)} failed: {text_of(run, 'reason')}" for run in failed)
-            found.append({**life_as_json(life), "failure": text})
+            found.append({**record_as_json(record), "failure": text})
         recovered += [run.get("hook") for run in runs if run.get("status") == "succeeded"]
     return found[::-1]
 

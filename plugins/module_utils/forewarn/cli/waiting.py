@@ -16,7 +16,7 @@ from .state import duration_text, hook_text, list_of, number_of, object_of, plan
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
-    from ..runner.journal.schema import LifeRow
+    from ..runner.journal.schema import EventRow
 
 WOULD = ("would-run", "would-approve")
 _ENTRIES = 100  # of an event, the newest: what is under way is among them
@@ -31,97 +31,97 @@ class Waiting:
         self._dry_run = dry_run
         self._recoveries = recoveries
 
-    def for_what(self, life: LifeRow) -> str:
+    def for_what(self, record: EventRow) -> str:
         """Return what an open event waits for."""
-        if life.state == "recovering":
-            running = self._hooks(life, "prepare", running_only=True)
-            if life.data.get("nameless") is True and not (running or self._hooks(life, "recover")):
+        if record.state == "recovering":
+            running = self._hooks(record, "prepare", running_only=True)
+            if record.data.get("nameless") is True and not (running or self._hooks(record, "recover")):
                 return "the name of this VM, which the instance metadata have not told: what is recovered depends on it"
-            return running or self._recovery(life)
-        if life.state == "started":
+            return running or self._recovery(record)
+        if record.state == "started":
             return "the event to end"
-        approved = stamp_of(life.data, "approved_at")
+        approved = stamp_of(record.data, "approved_at")
         since = "" if approved is None else f", approved {duration_text(self._clocks.since(approved))} ago"
-        if life.state == "approved":
+        if record.state == "approved":
             return f"its start{since}"
-        if life.state == "preparing":
-            return self._hooks(life, "prepare") or "the runner"
-        if life.state == "failed":
-            why = failure(life) or self.why_failed(life)
+        if record.state == "preparing":
+            return self._hooks(record, "prepare") or "the runner"
+        if record.state == "failed":
+            why = failure(record) or self.why_failed(record)
             why = why or "a prepare hook failed"
             return f"nothing: it is not approved, as {why}" if approved is None else f"its start{since}; but {why}"
-        if life.state in ("seen", "held", "prepared"):
-            return self._by_decision(life)
-        return f"what state {life.state!r} waits for, which this version does not know"
+        if record.state in ("seen", "held", "prepared"):
+            return self._by_decision(record)
+        return f"what state {record.state!r} waits for, which this version does not know"
 
-    def why_failed(self, life: LifeRow) -> str:
+    def why_failed(self, record: EventRow) -> str:
         """Return why a listed event is in state ``failed``, "" if it is in another state."""
-        if life.state != "failed":
+        if record.state != "failed":
             return ""
-        steps = self._journal.entries(life_id=life.id, kinds=("state",), limit=_ENTRIES, newest_first=True)
+        steps = self._journal.entries(record_id=record.id, kinds=("state",), limit=_ENTRIES, newest_first=True)
         latest = next((entry for entry in steps if text_of(entry.fields, "to") == "failed"), None)
         told = "" if latest is None else text_of(latest.fields, "why")
-        return told or text_of(object_of(life.data, "decision"), "standing_reason") or "its preparation failed"
+        return told or text_of(object_of(record.data, "decision"), "standing_reason") or "its preparation failed"
 
-    def would(self, life: LifeRow) -> list[str]:
+    def would(self, record: EventRow) -> list[str]:
         """Return what a dry run would have done for an event so far, in order."""
         if not self._dry_run:
             return []
-        entries = self._journal.entries(life_id=life.id, kinds=WOULD, limit=_ENTRIES, newest_first=True)
+        entries = self._journal.entries(record_id=record.id, kinds=WOULD, limit=_ENTRIES, newest_first=True)
         return list(dict.fromkeys(text for entry in reversed(list(entries)) for text in would_texts(entry)))
 
-    def _by_decision(self, life: LifeRow) -> str:
-        decision = object_of(life.data, "decision")
+    def _by_decision(self, record: EventRow) -> str:
+        decision = object_of(record.data, "decision")
         standing, why = text_of(decision, "standing"), text_of(decision, "standing_reason")
         if not decision:
             return "its decision"
         if standing == approval.STARTED:
             return "the event to end"
         if standing == approval.REFUSED:
-            prepared = "NotBefore: prepared, and" if life.state == "prepared" else "nothing:"
+            prepared = "NotBefore: prepared, and" if record.state == "prepared" else "nothing:"
             reason = reason_of(decision)
             return f"{prepared} held{_rule(decision)}{': ' if reason else ''}{reason}"
         if standing == approval.NOT_OURS:
             return f"nothing here: {why}"
         if standing == approval.NOT_LEADER:
-            return self._leader(life, decision)
+            return self._leader(record, decision)
         if standing in (approval.NO_TIME, approval.GROUP):
             return f"NotBefore: {why}"
         if standing == approval.SEND:
-            return self._approval(life)
+            return self._approval(record)
         if standing == "preparing":  # nothing is under way: too much else is, or what is undone is what this one does
-            following = "its approval, with the next document" if life.state == "prepared" else why
-            return self._hooks(life, "prepare") or following
+            following = "its approval, with the next document" if record.state == "prepared" else why
+            return self._hooks(record, "prepare") or following
         return f"{standing or 'the runner'}: {why}" if why else standing or "the runner"
 
-    def _leader(self, life: LifeRow, decision: Mapping[str, Any]) -> str:
+    def _leader(self, record: EventRow, decision: Mapping[str, Any]) -> str:
         """Say for whom this VM waits: the first in Resources, or, as a witness, other witnesses."""
-        before = f"the leader {next(iter(list_of(object_of(life.data, 'event'), 'Resources')), 'another VM')}"
+        before = f"the leader {next(iter(list_of(object_of(record.data, 'event'), 'Resources')), 'another VM')}"
         if "witness" in text_of(decision, "standing_reason"):
             before = "another witness"
         wait = number_of(decision, "wait_seconds")
-        told = self._newest(life, "decision")
+        told = self._newest(record, "decision")
         if wait is None or told is None:
             return f"{before}; this VM takes over should it be silent"
         left = max(0.0, wait - self._clocks.since(told.stamp))
         return f"{before}; this VM takes over in {duration_text(math.ceil(left))}"
 
-    def _approval(self, life: LifeRow) -> str:
+    def _approval(self, record: EventRow) -> str:
         if self._dry_run:
             return "NotBefore: a dry run approves nothing"
-        if life.data.get("drill") is True:
+        if record.data.get("drill") is True:
             return "its approval, which is only pretended"
-        latest = self._newest(life, "approval-sending", "approved", "approval-failed")
+        latest = self._newest(record, "approval-sending", "approved", "approval-failed")
         if latest is None or latest.kind != "approval-failed":
             return "its approval to be sent"
         return f"its approval, which failed {self._ago(latest)}: {text_of(latest.fields, 'reason')}"
 
-    def _hooks(self, life: LifeRow, phase: str, running_only: bool = False) -> str:
+    def _hooks(self, record: EventRow, phase: str, running_only: bool = False) -> str:
         """Say how the hooks of a phase are: those that run, else the next one."""
-        runs = [run for run in plan_of(life) if run.get("phase") == phase]
+        runs = [run for run in plan_of(record) if run.get("phase") == phase]
         running = [run for run in runs if run.get("status") == "running"]
         if running:
-            started = self._newest_starts(life)
+            started = self._newest_starts(record)
             return " and ".join(self._running(run, started) for run in running)
         following = next((run for run in runs if run.get("status") == "waiting"), None)
         if following is None or running_only:
@@ -133,16 +133,16 @@ class Waiting:
         why = text_of(following, "reason")  # none where the runner ended while it ran
         return f"{text} to be tried again; attempt {attempts} {f'failed: {why}' if why else 'was interrupted'}"
 
-    def _recovery(self, life: LifeRow) -> str:
+    def _recovery(self, record: EventRow) -> str:
         """Say how the recover hooks are: those that run, else those that failed, else the next one."""
-        running = self._hooks(life, "recover", running_only=True)
-        failed = next((run for run in tried(life) if run.failures), None)
+        running = self._hooks(record, "recover", running_only=True)
+        failed = next((run for run in tried(record) if run.failures), None)
         if running or failed is None:
-            return running or self._hooks(life, "recover") or "the runner"
+            return running or self._hooks(record, "recover") or "the runner"
         text = f"recover hook {hook_text({'hook': failed.hook})}"
         if failed.exhausted:
             return f"a person: {text} failed, and is not tried again: {failed.reason}"
-        _when, seconds = self._recoveries.next_attempt(life, failed)
+        _when, seconds = self._recoveries.next_attempt(record, failed)
         when = f" in {duration_text(math.ceil(seconds))}" if seconds else ""
         attempt = f"attempt {failed.attempts}" if failed.attempts else "the last attempt"
         return f"{text} to be tried again{when}; {attempt} failed: {failed.reason}"
@@ -160,16 +160,16 @@ class Waiting:
             text += f", at most {duration_text(most)}"
         return text + (f", attempt {attempt:g}" if attempt is not None and attempt > 1 else "")
 
-    def _newest_starts(self, life: LifeRow) -> dict[tuple[object, ...], JournalEntry]:
-        entries = self._journal.entries(life_id=life.id, kinds=("hook-started",), limit=_ENTRIES, newest_first=True)
+    def _newest_starts(self, record: EventRow) -> dict[tuple[object, ...], JournalEntry]:
+        entries = self._journal.entries(record_id=record.id, kinds=("hook-started",), limit=_ENTRIES, newest_first=True)
         newest: dict[tuple[object, ...], JournalEntry] = {}
         for entry in entries:
             key = (text_of(entry.fields, "phase"), text_of(entry.fields, "hook"), number_of(entry.fields, "attempt"))
             newest.setdefault(key, entry)
         return newest
 
-    def _newest(self, life: LifeRow, *kinds: str) -> JournalEntry | None:
-        return next(self._journal.entries(life_id=life.id, kinds=kinds, limit=1, newest_first=True), None)
+    def _newest(self, record: EventRow, *kinds: str) -> JournalEntry | None:
+        return next(self._journal.entries(record_id=record.id, kinds=kinds, limit=1, newest_first=True), None)
 
     def _ago(self, entry: JournalEntry) -> str:
         return f"{duration_text(self._clocks.since(entry.stamp))} ago"
@@ -183,9 +183,9 @@ def would_texts(entry: JournalEntry) -> list[str]:
     return [f"run {phase} hook {hook}" for hook in list_of(entry.fields, "hooks")]
 
 
-def failure(life: LifeRow, phase: str | None = None) -> str:
+def failure(record: EventRow, phase: str | None = None) -> str:
     """Return what of an event's preparation and recovery, or of one of them, has failed for good, "" if nothing has."""
-    for run in plan_of(life):
+    for run in plan_of(record):
         counts = run.get("phase") == "recover" or run.get("on_failure") != "approve"
         if run.get("status") == "failed" and counts and phase in (None, run.get("phase")):
             return (

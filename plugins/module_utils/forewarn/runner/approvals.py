@@ -14,9 +14,9 @@ from ..imds.client import Client
 from ..imds.errors import Fault, LastingFault, PassingFault
 from . import event_record as states
 from .clocks import Clocks
-from .hooks.scheduler import Conductor
+from .hooks.scheduler import HookScheduler
 from .journal.writer import Journal
-from .reconciler import Docket, Mode
+from .reconciler import Mode, Reconciler
 from .telemetry.log import Logger
 from .telemetry.metrics import Metrics
 
@@ -25,12 +25,14 @@ ONCE_PATIENCE_SECONDS = 30.0
 
 
 class Approvals:
-    """Sends what a docket wants approved. ``request`` is around each that ``send`` makes: the stop signal ends it."""
+    """Sends what a reconciler wants approved. Each request that ``send`` makes is inside ``request``, so that the stop
+    signal ends it.
+    """
 
     def __init__(
         self,
         client: Client,
-        conductor: Conductor,
+        scheduler: HookScheduler,
         journal: Journal,
         log: Logger,
         metrics: Metrics,
@@ -39,7 +41,7 @@ class Approvals:
         mode: Mode,
     ) -> None:
         self._client = client
-        self._conductor = conductor
+        self._scheduler = scheduler
         self._journal = journal
         self._log = log
         self._metrics = metrics
@@ -48,15 +50,15 @@ class Approvals:
         self._mode = mode
         self._failure: tuple[object, ...] | None = None  # the last one, since an approval was taken
 
-    def send(self, requests: list[list[Event]], docket: Docket, document: Document) -> list[Fault]:
+    def send(self, requests: list[list[Event]], reconciler: Reconciler, document: Document) -> list[Fault]:
         """Send everything at once, with patience, and return the faults. What follows a passing one is left out."""
         faults: list[Fault] = []
-        while (events := self.next(requests, docket)) is not None:
+        while (events := self.next(requests, reconciler)) is not None:
             try:
                 with self._request():
                     self.ask(events, document)
             except Fault as fault:  # noqa: PERF203 - a request takes longer than any try
-                parts = self.answered(events, docket, fault)
+                parts = self.answered(events, reconciler, fault)
                 requests.extend(parts)
                 if parts:
                     continue
@@ -64,26 +66,26 @@ class Approvals:
                 if isinstance(fault, PassingFault):
                     break
             else:
-                self.answered(events, docket)
+                self.answered(events, reconciler)
         return faults
 
-    def next(self, requests: list[list[Event]], docket: Docket) -> list[Event] | None:
+    def next(self, requests: list[list[Event]], reconciler: Reconciler) -> list[Event] | None:
         """Take the next request out of ``requests``, write down that it is about to be sent, and return its events.
 
         None if there is none to be sent now: in a dry run, or as it would have to wait for the request budget. The
         document that it rests on would be stale by then.
         """
-        if docket.drill:
+        if reconciler.drill:
             raise ValueError("what is rehearsed is never sent")
         while requests:
             if not (self._mode.dry_run or self._mode.once) and self._client.limiter.delay() > 0:
                 return None
             events = requests.pop(0)
             if self._mode.dry_run:
-                docket.tracker.pretended(events)
-                self._tell("would-approve", docket, events)
+                reconciler.tracker.pretended(events)
+                self._tell("would-approve", reconciler, events)
                 self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
-            elif self._announce(docket, events):
+            elif self._announce(reconciler, events):
                 return events
         return None
 
@@ -92,72 +94,74 @@ class Approvals:
         ids = [event.event_id for event in events]
         self._client.approve(ids, document.incarnation, ONCE_PATIENCE_SECONDS if self._mode.once else 0.0)
 
-    def answered(self, events: Sequence[Event], docket: Docket, fault: Fault | None = None) -> list[list[Event]]:
+    def answered(
+        self, events: Sequence[Event], reconciler: Reconciler, fault: Fault | None = None
+    ) -> list[list[Event]]:
         """Take in what became of a request. Return the requests that tell which event of a refused one it was."""
         if fault is None:
             self._failure = None
             self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")
-            self.taken(docket, events)
+            self.taken(reconciler, events)
             return []
         self._metrics.count("forewarn_approvals_total", float(len(events)), result="failed")
-        self._tell_failure(docket, events, fault)
+        self._tell_failure(reconciler, events, fault)
         if isinstance(fault, LastingFault) and len(events) > 1:
-            return docket.tracker.split(events, fault)
-        docket.tracker.failed(events, fault)
+            return reconciler.tracker.split(events, fault)
+        reconciler.tracker.failed(events, fault)
         for event in events:
-            self._journal.save(docket.tracker[event].life.as_row())
+            self._journal.save(reconciler.tracker[event].record.as_row())
         return []
 
-    def pretend(self, requests: Sequence[list[Event]], docket: Docket) -> list[str]:
+    def pretend(self, requests: Sequence[list[Event]], reconciler: Reconciler) -> list[str]:
         """Do for drills all but send; return the ids of their events."""
         events = [event for request in requests for event in request]
         if not events:
             return []
-        self._tell("would-approve", docket, events)
+        self._tell("would-approve", reconciler, events)
         self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
         if self._mode.dry_run:
-            docket.tracker.pretended(events)
+            reconciler.tracker.pretended(events)
             return []
-        self.taken(docket, events)
+        self.taken(reconciler, events)
         return [event.event_id for event in events]
 
-    def taken(self, docket: Docket, events: Sequence[Event]) -> None:
+    def taken(self, reconciler: Reconciler, events: Sequence[Event]) -> None:
         """Note that the events are approved; in a drill, that they would be."""
-        docket.tracker.approved(events)
-        lives = [docket.tracker[event].life for event in events]
-        if not docket.drill:
-            times = max(life.approvals for life in lives)
-            self._tell("approved", docket, events, times=times if times > 1 else None)
-        for life in lives:
-            if life.approvals == 1 and not docket.drill:
-                self._metrics.observe("forewarn_event_to_approval_seconds", self._clocks.since(life.first_seen))
-            self._conductor.step(
-                life, states.SENT, "this VM would approve it" if docket.drill else "this VM approved it"
+        reconciler.tracker.approved(events)
+        records = [reconciler.tracker[event].record for event in events]
+        if not reconciler.drill:
+            times = max(record.approvals for record in records)
+            self._tell("approved", reconciler, events, times=times if times > 1 else None)
+        for record in records:
+            if record.approvals == 1 and not reconciler.drill:
+                self._metrics.observe("forewarn_event_to_approval_seconds", self._clocks.since(record.first_seen))
+            self._scheduler.step(
+                record, states.SENT, "this VM would approve it" if reconciler.drill else "this VM approved it"
             )
-            self._journal.save(life.as_row())
+            self._journal.save(record.as_row())
         self._journal.commit()
 
-    def _announce(self, docket: Docket, events: Sequence[Event]) -> bool:
+    def _announce(self, reconciler: Reconciler, events: Sequence[Event]) -> bool:
         """Write down what is about to be sent; return whether it may be. An event without hooks needs no journal."""
-        docket.tracker.sending(events)
+        reconciler.tracker.sending(events)
         for event in events:
-            life = docket.tracker[event].life
-            self._journal.note("approval-sending", life.identifier, event_ids=[event.event_id])
-            self._journal.save(life.as_row())
-        if self._journal.commit() or not any(docket.tracker[event].life.plan.runs for event in events):
+            record = reconciler.tracker[event].record
+            self._journal.note("approval-sending", record.identifier, event_ids=[event.event_id])
+            self._journal.save(record.as_row())
+        if self._journal.commit() or not any(reconciler.tracker[event].record.plan.runs for event in events):
             return True
-        docket.tracker.unsent(events)
+        reconciler.tracker.unsent(events)
         return False
 
-    def _tell(self, line: str, docket: Docket, events: Sequence[Event], **fields: Any) -> None:
-        lives = [docket.tracker[event].life for event in events]
+    def _tell(self, line: str, reconciler: Reconciler, events: Sequence[Event], **fields: Any) -> None:
+        records = [reconciler.tracker[event].record for event in events]
         ids = [event.event_id for event in events]
-        self._log.info(line, event_ids=ids, drill=any(life.drill for life in lives) or None, **fields)
-        for life in lives:  # each its own id: all of them in each would be the square of the document
-            own = [life.event.event_id]
-            self._journal.note(line, life.identifier, event_ids=own, events_in_request=len(ids), **fields)
+        self._log.info(line, event_ids=ids, drill=any(record.drill for record in records) or None, **fields)
+        for record in records:  # each its own id: all of them in each would be the square of the document
+            own = [record.event.event_id]
+            self._journal.note(line, record.identifier, event_ids=own, events_in_request=len(ids), **fields)
 
-    def _tell_failure(self, docket: Docket, events: Sequence[Event], fault: Fault) -> None:
+    def _tell_failure(self, reconciler: Reconciler, events: Sequence[Event], fault: Fault) -> None:
         ids = [event.event_id for event in events]
         failure = (tuple(ids), fault.kind, fault.status)
         if self._failure == failure:
@@ -170,4 +174,4 @@ class Approvals:
         write("approval-failed", event_ids=ids, **fields, hint=fault.hint or None)
         for event in events:
             own = {"event_ids": [event.event_id], "events_in_request": len(ids)}
-            self._journal.note("approval-failed", docket.tracker[event].life.identifier, **own, **fields)
+            self._journal.note("approval-failed", reconciler.tracker[event].record.identifier, **own, **fields)

@@ -14,16 +14,16 @@ from .approvals import Approvals
 from .clocks import Clocks
 from .hooks.commands import HookSettings
 from .hooks.executor import Executor
-from .hooks.scheduler import GRACE_SECONDS, Conductor
+from .hooks.scheduler import GRACE_SECONDS, HookScheduler
 from .impact import Pauses
 from .journal.null import NoJournal
 from .journal.writer import Journal
 from .loop import Parts, Stop
 from .observed import Observed
 from .poller import Identity
-from .reconciler import Docket, Mode, Policy
+from .reconciler import Mode, Policy, Reconciler
 from .requester import InlineRequester, Requester
-from .telemetry.health import Housekeeping
+from .telemetry.health import HealthReporter
 from .telemetry.heartbeat import Heartbeat
 from .telemetry.log import Logger
 from .telemetry.metrics import Metrics
@@ -68,27 +68,27 @@ def assemble(
         return datetime.fromtimestamp(clocks.wall(), timezone.utc)
 
     executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
-    conductor = Conductor(executor, journal, log, metrics, clocks, equipment.settings, now)
+    scheduler = HookScheduler(executor, journal, log, metrics, clocks, equipment.settings, now)
 
-    def docket(drill: bool) -> Docket:
-        return Docket(policies, conductor, journal, log, metrics, clocks, now, mode, drill=drill)
+    def reconciler(drill: bool) -> Reconciler:
+        return Reconciler(policies, scheduler, journal, log, metrics, clocks, now, mode, drill=drill)
 
     return Parts(
         client,
         equipment.requester or InlineRequester(clocks.monotonic),
         identity,
-        docket(False),
-        docket(True),
+        reconciler(False),
+        reconciler(True),
         directory,
-        conductor,
+        scheduler,
         executor,
-        Approvals(client, conductor, journal, log, metrics, clocks, stop.request, mode),
+        Approvals(client, scheduler, journal, log, metrics, clocks, stop.request, mode),
         journal,
         log,
         metrics,
         clocks,
-        Housekeeping(
-            conductor,
+        HealthReporter(
+            scheduler,
             journal,
             log,
             metrics,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The life of an event, as far as this VM is concerned: its states, what moves it on, and how the journal keeps it.
+"""The record of an event, as far as this VM is concerned: its states, what moves it on, and how the journal keeps it.
 
 The table below is the whole machine. docs/runner-states.md draws it.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from ..events import Event, parse_time
 from .clocks import Stamp
 from .hooks.plan import Plan
-from .journal.writer import LifeRow
+from .journal.writer import EventRow
 
 SEEN, HELD, PREPARING, PREPARED, FAILED = "seen", "held", "preparing", "prepared", "failed"
 APPROVED, STARTED, RECOVERING, DONE, CANCELLED = "approved", "started", "recovering", "done", "cancelled"
@@ -31,7 +31,7 @@ START = "start"  # the service lists it as Started
 LEAVE = "leave"  # it is no longer listed, and something is to be recovered
 FINISH, CANCEL = "finish", "cancel"  # it is no longer listed, and nothing is left to do
 
-FINISHED, CALLED_OFF, UNSEEN = "finished", "cancelled", "unseen"  # how it ended: Life.outcome
+FINISHED, CALLED_OFF, UNSEEN = "finished", "cancelled", "unseen"  # how it ended: Record.outcome
 
 _LEAVING = {LEAVE: RECOVERING, FINISH: DONE, CANCEL: CANCELLED}
 TRANSITIONS: Mapping[str, Mapping[str, str]] = {
@@ -50,7 +50,7 @@ LISTED = (SEEN, HELD, PREPARING, PREPARED, FAILED, APPROVED, STARTED)
 OPEN = (*LISTED, RECOVERING)
 
 
-class Life:
+class EventRecord:
     """One event from the moment it is listed until everything is undone. ``identifier`` is unique, and rises."""
 
     def __init__(self, identifier: int, event: Event, seen: Stamp, drill: bool = False) -> None:
@@ -106,14 +106,14 @@ class Life:
         self.revision += changed
         return changed
 
-    def follow(self, shown: Life) -> bool:
+    def follow(self, shown: EventRecord) -> bool:
         """Go by the event as another record of it was shown later; return whether its content has changed."""
         if shown.content == "":  # it could not be read then
             return False
         self.event = shown.event
         return self._changed(shown.content)
 
-    def take_over(self, other: Life) -> None:
+    def take_over(self, other: EventRecord) -> None:
         """Take over what is known of the event from another record of it: one of them could not be read for a while.
 
         What was approved of another content counts for nothing, but for how the event may have ended.
@@ -139,7 +139,7 @@ class Life:
         """Return the input that closes it, by its outcome."""
         return CANCEL if self.outcome == CALLED_OFF else FINISH
 
-    def as_row(self) -> LifeRow:
+    def as_row(self) -> EventRow:
         """Return it as the journal keeps it."""
         data = {
             "id": self.identifier,
@@ -166,44 +166,44 @@ class Life:
             "pretended": self.pretended,
             "impact": {"paused_seconds": self.paused_seconds, "down_seconds": self.down_seconds},
         }
-        return LifeRow(self.identifier, self.event.key, self.state, self.state in OPEN, data)
+        return EventRow(self.identifier, self.event.key, self.state, self.state in OPEN, data)
 
     @classmethod
-    def of(cls, row: LifeRow) -> Life:
+    def of(cls, row: EventRow) -> EventRecord:
         """Return what ``as_row`` wrote. Raises KeyError, TypeError or ValueError for anything else."""
         data = row.data
-        life = cls(row.id, _event(data["event"]), Stamp.of(data["first_seen"]), bool(data["drill"]))
+        record = cls(row.id, _event(data["event"]), Stamp.of(data["first_seen"]), bool(data["drill"]))
         if data["state"] not in TRANSITIONS:
             raise ValueError(f"no state is called {data['state']}")
-        life.state = data["state"]
-        life.outcome = data["outcome"]
-        life.last_seen = Stamp.of(data["last_seen"])
-        life.started_at = _stamp(data["started_at"])
-        life.gone_at = _stamp(data["gone_at"])
-        life.approvals = int(data["approvals"])
-        life.approved_at = _stamp(data["approved_at"])
-        life.unanswered = bool(data.get("unanswered", False))  # the first version kept neither this nor the next two
-        life.content = str(data.get("content", life.content))
-        life.revision = int(data.get("revision", 0))
-        life.reminded = int(data.get("reminded", life.approvals))  # earlier versions kept none of these
-        life.affected = bool(data.get("affected", False))
-        life.nameless = bool(data.get("nameless", False))
-        life.missing = bool(data.get("missing", False))
-        life.plan = Plan.of(data)
-        life.notify = list(data["notify"])
-        life.decision = data["decision"]
-        life.pretended = dict(data.get("pretended") or {})
-        life.paused_seconds = float(data["impact"]["paused_seconds"])
-        life.down_seconds = float(data["impact"]["down_seconds"])
-        return life
+        record.state = data["state"]
+        record.outcome = data["outcome"]
+        record.last_seen = Stamp.of(data["last_seen"])
+        record.started_at = _stamp(data["started_at"])
+        record.gone_at = _stamp(data["gone_at"])
+        record.approvals = int(data["approvals"])
+        record.approved_at = _stamp(data["approved_at"])
+        record.unanswered = bool(data.get("unanswered", False))  # the first version kept neither this nor the next two
+        record.content = str(data.get("content", record.content))
+        record.revision = int(data.get("revision", 0))
+        record.reminded = int(data.get("reminded", record.approvals))  # earlier versions kept none of these
+        record.affected = bool(data.get("affected", False))
+        record.nameless = bool(data.get("nameless", False))
+        record.missing = bool(data.get("missing", False))
+        record.plan = Plan.of(data)
+        record.notify = list(data["notify"])
+        record.decision = data["decision"]
+        record.pretended = dict(data.get("pretended") or {})
+        record.paused_seconds = float(data["impact"]["paused_seconds"])
+        record.down_seconds = float(data["impact"]["down_seconds"])
+        return record
 
 
-def first(life: Life) -> tuple[bool, int]:
-    """Return by what lives of one event are sorted, that to go on with first: nothing was begun for the others.
+def first(record: EventRecord) -> tuple[bool, int]:
+    """Return by what records of one event are sorted, that to go on with first: nothing was begun for the others.
 
     Not by their numbers alone, which go by a clock that may be set.
     """
-    return not life.plan.begun(), life.identifier
+    return not record.plan.begun(), record.identifier
 
 
 def content_of(event: Event) -> str:

@@ -17,7 +17,7 @@ from ..imds.errors import TIMEOUT, Fault, PassingFault
 from ..imds.limiter import READ_RESERVE, Limiter
 from .approvals import Approvals
 from .poller import Identity, Poller
-from .reconciler import Docket
+from .reconciler import Reconciler
 from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
 from .telemetry.log import Logger
 
@@ -42,7 +42,7 @@ class Exchange:
         poller: Poller,
         identity: Identity,
         approvals: Approvals,
-        docket: Docket,
+        reconciler: Reconciler,
         log: Logger,
         limiter: Limiter,
         clock: Callable[[], float],
@@ -55,7 +55,7 @@ class Exchange:
         self._poller = poller
         self._identity = identity
         self._approvals = approvals
-        self._docket = docket
+        self._reconciler = reconciler
         self._log = log
         self._limiter = limiter
         self._clock = clock
@@ -112,7 +112,7 @@ class Exchange:
             reason = "an approval was under way; whether it took effect is not known"
             self._log.warning("interrupted", reason=reason)
             fault = PassingFault("the runner was stopped before the service had answered", kind=TIMEOUT)
-            self._approvals.answered(self._sent, self._docket, fault)
+            self._approvals.answered(self._sent, self._reconciler, fault)
 
     def _begin(self, what: str, request: Callable[[], object]) -> None:
         self._what = what
@@ -133,7 +133,7 @@ class Exchange:
             self._decided_without = None
             self._end(hurried=self._decide_late())  # and an approval needs another document
         else:
-            parts = self._approvals.answered(self._sent, self._docket, answer.fault)
+            parts = self._approvals.answered(self._sent, self._reconciler, answer.fault)
             self._end(hurried=self._more or bool(parts))
 
     def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
@@ -149,7 +149,7 @@ class Exchange:
             self._begin(INSTANCE, self._identity.ask)
             return
         requests = self._process(document, self._age())
-        events = self._approvals.next(requests, self._docket) if fresh else None
+        events = self._approvals.next(requests, self._reconciler) if fresh else None
         if events is None:
             self._end(hurried=bool(requests) and not fresh)
             return

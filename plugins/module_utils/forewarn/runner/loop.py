@@ -23,15 +23,15 @@ from .event_record import RECOVERING
 from .exchange import Exchange
 from .hooks.executor import Executor
 from .hooks.recovery_requests import Recoveries
-from .hooks.scheduler import Conductor
+from .hooks.scheduler import HookScheduler
 from .impact import Pauses
 from .journal.writer import Journal
 from .observed import Observed
 from .poller import Identity, Poller
-from .reconciler import Docket, Policy
+from .reconciler import Policy, Reconciler
 from .requester import Requester
 from .signals import Interrupted
-from .telemetry.health import Housekeeping
+from .telemetry.health import HealthReporter
 from .telemetry.log import Logger
 from .telemetry.metrics import Metrics
 from .ticks import Ticks
@@ -75,17 +75,17 @@ class Parts(NamedTuple):
     client: Client
     requester: Requester
     identity: Identity
-    docket: Docket
-    drill_docket: Docket
+    reconciler: Reconciler
+    drill_reconciler: Reconciler
     directory: str | None
-    conductor: Conductor
+    scheduler: HookScheduler
     executor: Executor
     approvals: Approvals
     journal: Journal
     log: Logger
     metrics: Metrics
     clocks: Clocks
-    housekeeping: Housekeeping
+    health: HealthReporter
     observed: Observed
     pauses: Pauses
 
@@ -116,12 +116,12 @@ class Runner:
             Poller(parts.client, parts.log, parts.journal, parts.metrics, clock),
             parts.identity,
             parts.approvals,
-            parts.docket,
+            parts.reconciler,
             parts.log,
             parts.client.limiter,
             clock,
             self._process,
-            parts.housekeeping.polled,
+            parts.health.polled,
         )
         self._ticks = Ticks(1.0, parts.client.limiter, clock)
         self._interval = 1.0
@@ -131,16 +131,16 @@ class Runner:
         self._drills: Drills | None = None
         self._recoveries: Recoveries | None = None
         if parts.directory is not None:
-            self._recoveries = Recoveries(parts.directory, parts.conductor, parts.journal, parts.log)
-            self._drills = Drills(parts.directory, parts.clocks, parts.docket.policies.api_version)
+            self._recoveries = Recoveries(parts.directory, parts.scheduler, parts.journal, parts.log)
+            self._drills = Drills(parts.directory, parts.clocks, parts.reconciler.policies.api_version)
 
     def resume(self) -> None:
         """Take up what the runner before left, before anything is processed."""
         parts = self._parts
-        parts.conductor.vm_name = parts.identity.vm.name  # as far as it is known: recoveries begin now
-        parts.conductor.resume()
-        for docket in (parts.docket, parts.drill_docket):
-            docket.restore(self._last_poll)
+        parts.scheduler.vm_name = parts.identity.vm.name  # as far as it is known: recoveries begin now
+        parts.scheduler.resume()
+        for reconciler in (parts.reconciler, parts.drill_reconciler):
+            reconciler.restore(self._last_poll)
         if self._down_seconds is not None:
             parts.observed.rebooted(self._down_seconds)
 
@@ -161,7 +161,7 @@ class Runner:
         parts = self._parts
         self.resume()
         parts.journal.commit()
-        parts.housekeeping.started()
+        parts.health.started()
         self._tick_every(interval_seconds)
         self._look_for_requests()  # before what they concern is started
         self.work()  # what is to be recovered needs nothing of the service
@@ -192,9 +192,9 @@ class Runner:
         parts, exchange = self._parts, self._exchange
         now = parts.clocks.monotonic()
         dues = [self._keep_at - now if exchange.busy else self._ticks.remaining()]
-        dues += [due for due in (parts.conductor.next_in(), exchange.next_in()) if due is not None]
+        dues += [due for due in (parts.scheduler.next_in(), exchange.next_in()) if due is not None]
         wait = max(0.0, min(dues))
-        parts.housekeeping.turning(wait)
+        parts.health.turning(wait)
         parts.pauses.before_wait(wait)
         self._stop.wait(wait)
         pause = parts.pauses.after_wait()
@@ -207,7 +207,7 @@ class Runner:
 
     def _stopped(self) -> None:
         parts = self._parts
-        parts.housekeeping.stopping()
+        parts.health.stopping()
         until = parts.clocks.monotonic() + STOP_PATIENCE_SECONDS
         parts.executor.close()  # what it ends runs again: the journal says that it was running
         self._exchange.abandon(max(0.0, until - parts.clocks.monotonic()))
@@ -225,7 +225,7 @@ class Runner:
                 document = parts.client.read()
                 if document.events:
                     parts.identity.refresh(ONCE_IDENTITY_PATIENCE_SECONDS)
-            faults = parts.approvals.send(self._process(document), parts.docket, document)
+            faults = parts.approvals.send(self._process(document), parts.reconciler, document)
         except Interrupted:
             raise ServiceError(f"Ended by {self._stop.received} before the service had answered.") from None
         if faults:
@@ -251,11 +251,11 @@ class Runner:
         self._rehearse()
         self._look_for_requests()
         self.work()
-        parts.housekeeping.keep()
+        parts.health.keep()
 
     def _decide_again(self) -> None:
-        for docket in (self._parts.docket, self._parts.drill_docket):
-            docket.decide_again(self._parts.identity.vm)
+        for reconciler in (self._parts.reconciler, self._parts.drill_reconciler):
+            reconciler.decide_again(self._parts.identity.vm)
 
     def _look_for_requests(self) -> None:
         if self._recoveries is not None:
@@ -264,50 +264,54 @@ class Runner:
     def work(self) -> None:
         """See to the hooks: take in what has ended, start what is due."""
         parts = self._parts
-        if parts.conductor.collect():
+        if parts.scheduler.collect():
             self._hurried = True  # what is prepared may be approved, and for that the document has to be fresh
         self._take_up_late()  # before anything is started, and before requests that concern it
         if self._recoveries is not None:
             self._recoveries.settle()
         waited = parts.journal.trouble is not None
-        parts.conductor.advance()
+        parts.scheduler.advance()
         kept = parts.journal.commit()
         if waited and kept:  # what had to wait for the journal is due now
             self._take_up_late()
-            parts.conductor.advance()
+            parts.scheduler.advance()
             kept = parts.journal.commit()
         if kept and self._recoveries is not None:
             self._recoveries.kept()
 
     def _take_up_late(self) -> None:
-        """Take up lives that the journal could not read at the start, and can now."""
+        """Take up records that the journal could not read at the start, and can now."""
         rows, self._parts.journal.late = self._parts.journal.late, []
         if not rows:
             return
-        for life in self._parts.conductor.take_up(rows):
-            if life.listed:
-                (self._parts.drill_docket if life.drill else self._parts.docket).adopt(life)
+        for record in self._parts.scheduler.take_up(rows):
+            if record.listed:
+                (self._parts.drill_reconciler if record.drill else self._parts.reconciler).adopt(record)
         self._decide_again()  # they were planned by the policies of that time
         self._rehearse()
 
     def _process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
         parts = self._parts
         self._processed = True
-        parts.conductor.vm_name = parts.identity.vm.name
-        parts.docket.nameless = parts.drill_docket.nameless = parts.identity.nameless
-        requests = parts.docket.process(document, parts.identity.vm, age_seconds)
-        parts.drill_docket.ask_late(parts.identity.vm)  # there may be no drill any more, and so no document of theirs
-        parts.housekeeping.documented(document)
-        parts.observed.attribute(parts.docket.tracker.lives, parts.docket.ended, parts.conductor.vm_name)
+        parts.scheduler.vm_name = parts.identity.vm.name
+        parts.reconciler.nameless = parts.drill_reconciler.nameless = parts.identity.nameless
+        requests = parts.reconciler.process(document, parts.identity.vm, age_seconds)
+        parts.drill_reconciler.ask_late(
+            parts.identity.vm
+        )  # there may be no drill any more, and so no document of theirs
+        parts.health.documented(document)
+        parts.observed.attribute(parts.reconciler.tracker.records, parts.reconciler.ended, parts.scheduler.vm_name)
         return requests
 
     def _rehearse(self) -> None:
         """Let the drills go on. A real event that may affect this VM, or is being recovered from, ends them."""
         parts, drills = self._parts, self._drills
         name = parts.identity.vm.name
-        if drills is None or (name is None and not parts.drill_docket.tracker.lives):
+        if drills is None or (name is None and not parts.drill_reconciler.tracker.records):
             return
-        real = [life.event for life in parts.docket.tracker.lives]  # also those that the service cannot show just now
+        real = [
+            record.event for record in parts.reconciler.tracker.records
+        ]  # also those that the service cannot show just now
         # Where the name of this VM is not known, or those of the event's, it may: a drill that ends early does no harm.
         unread = [event for event in real if event.problems and not event.resources]
         affecting = unread + [event for event in real if name is None or event.place_of(name) is not None]
@@ -315,15 +319,15 @@ class Runner:
         if affecting:
             overtaken = f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}"
         else:
-            lives = (life for life in parts.conductor.lives if life.state == RECOVERING and not life.drill)
-            recovering = next(lives, None)
+            records = (record for record in parts.scheduler.records if record.state == RECOVERING and not record.drill)
+            recovering = next(records, None)
             if recovering is not None:
                 overtaken = f"what was prepared for a real event is being recovered: {recovering.event.event_id}"
         document = drills.poll(name, overtaken)
-        if document is not None or parts.drill_docket.tracker.lives:
+        if document is not None or parts.drill_reconciler.tracker.records:
             document = document or Document(0)  # not an answer without a body
-            requests = parts.drill_docket.process(document, parts.identity.vm)
-            drills.approve(parts.approvals.pretend(requests, parts.drill_docket))
+            requests = parts.drill_reconciler.process(document, parts.identity.vm)
+            drills.approve(parts.approvals.pretend(requests, parts.drill_reconciler))
         for ended in drills.ended():
             parts.log.info("drill", **ended._asdict())
             parts.journal.note("drill", None, **ended._asdict())
@@ -335,7 +339,7 @@ class Runner:
         if self._reload_configuration is None:
             return
         parts = self._parts
-        parts.housekeeping.reloading()
+        parts.health.reloading()
         problem = None
         try:
             reloaded = self._reload_configuration()
@@ -345,16 +349,16 @@ class Runner:
             parts.log.error("reload-failed", reason=error.message, hint=hint.strip())
             parts.journal.note("reload-failed", None, reason=error.message)
         else:
-            before = parts.docket.policies.digest
-            for docket in (parts.docket, parts.drill_docket):
-                docket.policies = reloaded.policies
-            parts.docket.shadow = reloaded.shadow
+            before = parts.reconciler.policies.digest
+            for reconciler in (parts.reconciler, parts.drill_reconciler):
+                reconciler.policies = reloaded.policies
+            parts.reconciler.shadow = reloaded.shadow
             parts.log.info("reloaded", digest=reloaded.policies.digest, before=before)
             for text in reloaded.absent:
                 parts.log.error("hook-missing", reason=text, hint="Events that need it will be held.")
             parts.journal.note("reloaded", None, policy=reloaded.policies.digest, before=before)
             self._decide_again()
-            parts.housekeeping.decided_by(reloaded.policies)
-            parts.housekeeping.facts["interval_seconds"] = reloaded.interval_seconds
+            parts.health.decided_by(reloaded.policies)
+            parts.health.facts["interval_seconds"] = reloaded.interval_seconds
             self._tick_every(reloaded.interval_seconds)
-        parts.housekeeping.reloaded(problem)
+        parts.health.reloaded(problem)

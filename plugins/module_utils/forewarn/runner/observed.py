@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .clocks import Clocks
-from .event_record import APPROVED, CALLED_OFF, STARTED, Life
+from .event_record import APPROVED, CALLED_OFF, STARTED, EventRecord
 from .journal.writer import Journal
 from .telemetry.log import Logger
 from .telemetry.metrics import Metrics
@@ -28,7 +28,7 @@ class Observed:
         self._metrics = metrics
         self._clocks = clocks
         self._pending: dict[str, tuple[float, float]] = {}  # kind -> seconds, noticed at (monotonic)
-        self._ended: list[Life] = []  # since something is pending, while this VM's name is not known
+        self._ended: list[EventRecord] = []  # since something is pending, while this VM's name is not known
 
     def paused(self, seconds: float) -> None:
         """Note that the machine stood still."""
@@ -42,20 +42,22 @@ class Observed:
         before, _at = self._pending.get(kind, (0.0, 0.0))
         self._pending[kind] = (before + seconds, self._clocks.monotonic())
 
-    def attribute(self, listed: Sequence[Life], ended: Sequence[Life], vm_name: str | None) -> None:
+    def attribute(self, listed: Sequence[EventRecord], ended: Sequence[EventRecord], vm_name: str | None) -> None:
         """Tell what is pending with the events that are under way, or have just ended, and affect this VM."""
         if not self._pending:
             self._ended.clear()
             return
         self._ended += ended
         causes = [
-            life
-            for life in (*listed, *self._ended)
-            if life.event.place_of(vm_name) is not None
-            and (life.state == STARTED or life.outcome not in (None, CALLED_OFF))
+            record
+            for record in (*listed, *self._ended)
+            if record.event.place_of(vm_name) is not None
+            and (record.state == STARTED or record.outcome not in (None, CALLED_OFF))
         ]
         if not causes and PAUSE not in self._pending:  # nobody else reboots a VM whose event was approved
-            causes = [life for life in listed if life.state == APPROVED and life.event.place_of(vm_name) is not None]
+            causes = [
+                record for record in listed if record.state == APPROVED and record.event.place_of(vm_name) is not None
+            ]
         if vm_name is not None:
             self._ended.clear()
         for kind, (seconds, noticed_at) in list(self._pending.items()):
@@ -65,17 +67,17 @@ class Observed:
             if not causes:
                 self._log.warning("impact", kind=kind, seconds=round(seconds, 3), reason="no event explains it")
                 self._journal.note("impact", None, kind=kind, seconds=round(seconds, 3))
-            for life in causes:
-                self._tell(life, kind, seconds)
+            for record in causes:
+                self._tell(record, kind, seconds)
 
-    def _tell(self, life: Life, kind: str, seconds: float) -> None:
+    def _tell(self, record: EventRecord, kind: str, seconds: float) -> None:
         if kind == PAUSE:
-            life.paused_seconds += seconds
+            record.paused_seconds += seconds
         else:
-            life.down_seconds += seconds
-        announced = life.event.duration_in_seconds
+            record.down_seconds += seconds
+        announced = record.event.duration_in_seconds
         fields = {"kind": kind, "seconds": round(seconds, 3), "announced_seconds": announced}
-        self._log.info("impact", event_id=life.event.event_id, type=life.event.event_type, **fields)
-        self._journal.note("impact", life.identifier, **fields)
-        self._journal.save(life.as_row())
-        self._metrics.observe("forewarn_event_impact_seconds", seconds, type=life.event.event_type or "", kind=kind)
+        self._log.info("impact", event_id=record.event.event_id, type=record.event.event_type, **fields)
+        self._journal.note("impact", record.identifier, **fields)
+        self._journal.save(record.as_row())
+        self._metrics.observe("forewarn_event_impact_seconds", seconds, type=record.event.event_type or "", kind=kind)

@@ -18,12 +18,12 @@ from ..policy.approval import GROUP, NOT_LEADER, STARTED, Standing, standing
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
 from . import event_record as states
 from .clocks import Clocks, Stamp
-from .event_record import Life, first
+from .event_record import EventRecord, first
 from .hooks import commands
 from .hooks import plan as plans
 from .hooks.dry_run import Pretence
 from .hooks.notifications import BEGAN, DECIDED
-from .hooks.scheduler import Conductor
+from .hooks.scheduler import HookScheduler
 from .journal.writer import Journal
 from .telemetry.log import Logger, shortened
 from .telemetry.metrics import Metrics
@@ -70,13 +70,13 @@ class Mode(NamedTuple):
     once: bool = False
 
 
-class Docket:
+class Reconciler:
     """The events of one source. ``policies`` and ``shadow`` may be replaced between two documents."""
 
     def __init__(
         self,
         policies: Policy,
-        conductor: Conductor,
+        scheduler: HookScheduler,
         journal: Journal,
         log: Logger,
         metrics: Metrics,
@@ -90,9 +90,9 @@ class Docket:
         self.shadow: Shadow | None = None
         self.nameless = False  # the metadata have no name for this VM
         self.document: Document | None = None
-        self.ended: list[Life] = []  # with the latest document
-        self.tracker = Tracker(clocks, lambda event: conductor.born(event, drill))
-        self._conductor = conductor
+        self.ended: list[EventRecord] = []  # with the latest document
+        self.tracker = Tracker(clocks, lambda event: scheduler.open_record(event, drill))
+        self._scheduler = scheduler
         self._journal = journal
         self._log = log
         self._metrics = metrics
@@ -108,51 +108,51 @@ class Docket:
         self._known = Document()  # the latest document, and these
         # By Event.key, while the journal cannot be read: what the first whole document lists.
         self._listed_first: frozenset[str] | None = None
-        self._over: dict[str, Life] = {}  # by Event.key: what ended while the journal could not be read
+        self._over: dict[str, EventRecord] = {}  # by Event.key: what ended while the journal could not be read
 
     def restore(self, last_poll: Stamp | None) -> None:
-        """Take up the lives that the conductor has resumed."""
-        found: dict[str, Life] = {}
-        for life in sorted(self._conductor.lives, key=first):
-            if life.listed and life.drill == self.drill:
-                stays = found.setdefault(life.event.key, life)
-                if stays is not life:  # the runner before ended when it had just found the other again
-                    shown = min((stays, life), key=lambda each: self._clocks.since(each.last_seen))
-                    self._merge(stays, life, shown)
+        """Take up the records that the scheduler has resumed."""
+        found: dict[str, EventRecord] = {}
+        for record in sorted(self._scheduler.records, key=first):
+            if record.listed and record.drill == self.drill:
+                stays = found.setdefault(record.event.key, record)
+                if stays is not record:  # the runner before ended when it had just found the other again
+                    shown = min((stays, record), key=lambda each: self._clocks.since(each.last_seen))
+                    self._merge(stays, record, shown)
         self.tracker.restore(list(found.values()), last_poll)
 
-    def adopt(self, life: Life) -> None:
-        """Take up a life that could not be read at the start. No hook was started since: there was no journal."""
+    def adopt(self, record: EventRecord) -> None:
+        """Take up a record that could not be read at the start. No hook was started since: there was no journal."""
         self._decided_by = None
-        known = self.tracker.life_of(life.event.key)
-        over = self._over.get(life.event.key)
+        known = self.tracker.record_of(record.event.key)
+        over = self._over.get(record.event.key)
         if over is not None:  # what is listed under its id now is another event
-            life.take_over(over)
-            waits = over.nameless and over in self._conductor.lives
-            life.nameless = life.nameless or waits  # the policies are asked once, about the one that goes on
-            self._conductor.ended_before(life, over)
+            record.take_over(over)
+            waits = over.nameless and over in self._scheduler.records
+            record.nameless = record.nameless or waits  # the policies are asked once, about the one that goes on
+            self._scheduler.ended_before(record, over)
             if waits and not over.plan.runs:
-                self._conductor.supersede(over)
+                self._scheduler.supersede(over)
             return
-        if self._listed_first is not None and life.event.key not in self._listed_first:
-            self._gone(*self.tracker.ended_unread(life))
+        if self._listed_first is not None and record.event.key not in self._listed_first:
+            self._gone(*self.tracker.ended_unread(record))
             return
         if known is None:
-            self.tracker.restore([life], None)
+            self.tracker.restore([record], None)
             return
-        stays, other = sorted((life, known), key=first)
+        stays, other = sorted((record, known), key=first)
         self._merge(stays, other, known)
         self.tracker.replace(stays)
 
-    def _merge(self, stays: Life, other: Life, shown: Life) -> None:
-        """Go on with one of two lives of the same event, as the latest document that showed it has it."""
+    def _merge(self, stays: EventRecord, other: EventRecord, shown: EventRecord) -> None:
+        """Go on with one of two records of the same event, as the latest document that showed it has it."""
         if shown is other and stays.follow(shown):
-            self._conductor.content_changed(stays)
+            self._scheduler.content_changed(stays)
         stays.take_over(other)
         if stays.started_at is not None:
             self._conductor.started(stays, stays.started_at)
         stays.last_seen = shown.last_seen
-        self._conductor.supersede(other)
+        self._scheduler.supersede(other)
 
     def process(self, document: Document, vm: Vm, age_seconds: float = 0.0) -> list[list[Event]]:
         """Take in the document as it was ``age_seconds`` ago; return the events to approve now, grouped by request."""
@@ -170,16 +170,18 @@ class Docket:
         if self._journal.unread and whole and self._listed_first is None:
             self._listed_first = frozenset(event.key for event in document.events)
         gone = self.tracker.update(document, changed, age_seconds)
-        for life in self.tracker.news:
-            self._journal.save(life.as_row())
-        self.ended = [tracked.life for tracked, _outcome in gone]
+        for record in self.tracker.news:
+            self._journal.save(record.as_row())
+        self.ended = [tracked.record for tracked, _outcome in gone]
         for tracked, outcome in gone:
             self._gone(tracked, outcome)
-        for life in self.tracker.changed:
-            self._conductor.content_changed(life)
-        lives = [self.tracker[event].life for event in document.events]
-        begun = [life for life in lives if life.event.event_status == "Started" and self._conductor.started(life)]
-        hidden = tuple(life.event for life in self.tracker.hidden if life.confirmed)
+        for record in self.tracker.changed:
+            self._scheduler.content_changed(record)
+        records = [self.tracker[event].record for event in document.events]
+        begun = [
+            record for record in records if record.event.event_status == "Started" and self._scheduler.started(record)
+        ]
+        hidden = tuple(record.event for record in self.tracker.hidden if record.confirmed)
         now = self._now()
         self.ask_late(vm, now)
         if changed or hidden != self._hidden or self._outdated(vm):
@@ -187,8 +189,8 @@ class Docket:
             self._known = replace(document, events=document.events + hidden) if hidden else document
             self._decide(Facts(now, vm, self.tracker.first_seen(now)))
         standings = self._stand_all(vm.name, now)
-        for life in begun:  # now that its notify hooks are known
-            self._conductor.notify(life, BEGAN)
+        for record in begun:  # now that its notify hooks are known
+            self._scheduler.notify(record, BEGAN)
         return self.tracker.to_send(standings)
 
     def decide_again(self, vm: Vm) -> None:
@@ -221,21 +223,21 @@ class Docket:
         if vm.name is None and not self.nameless:
             return
         now = self._now() if now is None else now
-        for life in [life for life in self._conductor.lives if life.nameless and not life.listed]:
-            if life.drill != self.drill:
+        for record in [record for record in self._scheduler.records if record.nameless and not record.listed]:
+            if record.drill != self.drill:
                 continue
             if self.nameless:
-                self._conductor.recover_late(life, ())
+                self._scheduler.recover_late(record, ())
                 continue
-            first_seen = {life.event.key: now - timedelta(seconds=self._clocks.since(life.first_seen))}
-            document = Document(events=(life.event,), api_version=self.policies.api_version)
+            first_seen = {record.event.key: now - timedelta(seconds=self._clocks.since(record.first_seen))}
+            document = Document(events=(record.event,), api_version=self.policies.api_version)
             decision = self.policies.decide(document, Facts(now, vm, first_seen))[0]
             verdicts = _acting(decision, vm.name)
             if self._pretence is not None:
                 late = [verdict._replace(prepare=()) for verdict in verdicts if verdict.recover_when == RECOVER_WHEN[1]]
-                self._pretence.act(life, late, None)
-                self._pretence.gone(life, life.outcome or states.UNSEEN)
-            self._conductor.recover_late(life, () if self._mode.dry_run else verdicts)
+                self._pretence.act(record, late, None)
+                self._pretence.gone(record, record.outcome or states.UNSEEN)
+            self._scheduler.recover_late(record, () if self._mode.dry_run else verdicts)
 
     def _outdated(self, vm: Vm) -> bool:
         """Tell whether the latest decisions may be others now, for the same document."""
@@ -256,7 +258,7 @@ class Docket:
             for found in self.shadow.compare(self._known, facts, self._decisions):
                 fields = {"event_id": found.event.event_id, "live": found.live.output, "other": found.other.output}
                 self._log.warning("shadow", **fields, reason=found.what)
-                self._journal.note("shadow", self.tracker[found.event].life.identifier, **fields, what=found.what)
+                self._journal.note("shadow", self.tracker[found.event].record.identifier, **fields, what=found.what)
                 self._metrics.count(
                     "forewarn_shadow_disagreements_total", live=found.live.output, other=found.other.output
                 )
@@ -264,36 +266,36 @@ class Docket:
     def _plan(self, decision: Decision, vm_name: str | None) -> None:
         """See to an event's preparation."""
         tracked = self.tracker[decision.event]
-        life = tracked.life
-        if not life.affected and decision.event.place_of(vm_name) is not None:
-            life.affected = True
-            self._journal.save(life.as_row())
-        if life.state in (states.SEEN, states.HELD):
-            self._conductor.step(life, decision.output, decision.reason)
-        if life.nameless != (vm_name is None):
-            life.nameless = vm_name is None
-            self._journal.save(life.as_row())
-        life.undecided = life.nameless or _in_doubt(decision)
+        record = tracked.record
+        if not record.affected and decision.event.place_of(vm_name) is not None:
+            record.affected = True
+            self._journal.save(record.as_row())
+        if record.state in (states.SEEN, states.HELD):
+            self._scheduler.step(record, decision.output, decision.reason)
+        if record.nameless != (vm_name is None):
+            record.nameless = vm_name is None
+            self._journal.save(record.as_row())
+        record.undecided = record.nameless or _in_doubt(decision)
         for hook in decision.notify if not self._mode.dry_run else ():
-            if hook not in life.notify:
-                life.notify.append(hook)
-                self._journal.save(life.as_row())
+            if hook not in record.notify:
+                record.notify.append(hook)
+                self._journal.save(record.as_row())
         if tracked.planned is not decision and not (self._mode.dry_run or self._mode.once):
-            if not life.undecided:
-                self._conductor.plan(life, _acting(decision, vm_name))
+            if not record.undecided:
+                self._scheduler.plan(record, _acting(decision, vm_name))
             tracked.planned = decision
 
     def _stand(self, decision: Decision, vm_name: str | None, now: datetime) -> Standing:
         """Tell how an event stands."""
         tracked = self.tracker[decision.event]
-        life = tracked.life
-        blocked = self._blocked(decision, life)
+        record = tracked.record
+        blocked = self._blocked(decision, record)
         where = standing(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
         if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
             where = blocked
         self._tell_decision(decision, where, tracked, now)
-        if self._pretence is not None and not life.undecided:
-            self._pretence.act(life, _acting(decision, vm_name), decision.event.notice_seconds(now))
+        if self._pretence is not None and not record.undecided:
+            self._pretence.act(record, _acting(decision, vm_name), decision.event.notice_seconds(now))
         return where
 
     def _drop_notify_hooks(self) -> None:
@@ -301,22 +303,22 @@ class Docket:
         if self._decided_by is self.policies:
             return
         named = list(self.policies.every_hook())
-        for life in self.tracker.lives:
-            kept = [hook for hook in life.notify if hook in named]
-            if kept != life.notify:
-                life.notify = kept
-                self._journal.save(life.as_row())
+        for record in self.tracker.records:
+            kept = [hook for hook in record.notify if hook in named]
+            if kept != record.notify:
+                record.notify = kept
+                self._journal.save(record.as_row())
 
-    def _blocked(self, decision: Decision, life: Life) -> Standing | None:
+    def _blocked(self, decision: Decision, record: EventRecord) -> Standing | None:
         """Return what keeps this VM from approving, whatever the policies say; None if nothing does."""
-        if life.state == states.STARTED and decision.event.event_status != "Started":
+        if record.state == states.STARTED and decision.event.event_status != "Started":
             return Standing(STARTED, "it had started before, and only another event could start again")
-        doubt = self._journal.doubt(life.event.key)
+        doubt = self._journal.doubt(record.event.key)
         if doubt is not None:
             return Standing(IN_DOUBT, doubt)
         if self._mode.dry_run:
             return self._early(decision)
-        if not (decision.prepare or life.plan.runs):
+        if not (decision.prepare or record.plan.runs):
             return None
         if self._mode.once:
             return Standing(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
@@ -324,23 +326,23 @@ class Docket:
             return Standing(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
         if self._journal.late:
             return Standing(NO_JOURNAL, "what an earlier runner has done is being taken up")
-        if decision.prepare and not life.plan.wanted():
+        if decision.prepare and not record.plan.wanted():
             return Standing(PREPARING, "its hooks are not planned")
-        late = self._conductor.late(life)  # of the document as it is now: NotBefore may have been postponed
-        state, run = life.plan.preparation(late)
+        late = self._scheduler.late(record)  # of the document as it is now: NotBefore may have been postponed
+        state, run = record.plan.preparation(late)
         if state == plans.SUCCEEDED:
             return None
         text = "" if run is None else commands.describe(run.hook)
         if state == plans.FAILED:
             return Standing(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
         if late and state == plans.WAITING:
-            return Standing(NOT_PREPARED, life.obstacle or f"there was no time left for {text}")
-        pause = self._conductor.begins_in(life)
-        if pause and state == plans.WAITING and not life.plan.begun():
+            return Standing(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
+        pause = self._scheduler.begins_in(record)
+        if pause and state == plans.WAITING and not record.plan.begun():
             return Standing(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
         if run is not None and run.failures:
             return Standing(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")
-        return Standing(PREPARING, f"waits for {text}" + (f": {life.obstacle}" if life.obstacle else ""))
+        return Standing(PREPARING, f"waits for {text}" + (f": {record.obstacle}" if record.obstacle else ""))
 
     def _early(self, decision: Decision) -> Standing | None:
         """Return what keeps a dry run from approving: a preparation whose time has not come. Else there is nothing."""
@@ -351,23 +353,29 @@ class Docket:
         return Standing(PREPARING, f"its preparation would begin in {wait:.0f} s") if wait > 0.0 else None
 
     def _gone(self, tracked: Tracked, outcome: str) -> None:
-        life = tracked.life
+        record = tracked.record
         seconds = round(self._clocks.monotonic() - tracked.first_seen, 3)
         fields = {"outcome": outcome, "listed_seconds": seconds}
         self._log.info(
-            "event-gone", event_id=life.event.event_id, type=life.event.event_type, **fields, drill=self.drill or None
+            "event-gone",
+            event_id=record.event.event_id,
+            type=record.event.event_type,
+            **fields,
+            drill=self.drill or None,
         )
-        self._journal.note("event-gone", life.identifier, **fields)
+        self._journal.note("event-gone", record.identifier, **fields)
         if self.shadow is not None:
-            self.shadow.forget([life.event.key])
+            self.shadow.forget([record.event.key])
         # Who had no name is asked about it once there is one, if that may make a difference.
-        may_have_started = life.started_at is not None or outcome != states.CALLED_OFF
-        life.nameless = life.nameless and may_have_started and self.policies.recovers_started and not self._mode.once
-        if self._pretence is not None and not life.nameless:
-            self._pretence.gone(life, outcome)
+        may_have_started = record.started_at is not None or outcome != states.CALLED_OFF
+        record.nameless = (
+            record.nameless and may_have_started and self.policies.recovers_started and not self._mode.once
+        )
+        if self._pretence is not None and not record.nameless:
+            self._pretence.gone(record, outcome)
         if self._journal.unread:
-            self._over[life.event.key] = life
-        self._conductor.gone(life, outcome)
+            self._over[record.event.key] = record
+        self._scheduler.gone(record, outcome)
 
     def _tell_document(self, document: Document) -> None:
         problems = list(document.problems) or None
@@ -384,7 +392,7 @@ class Docket:
     def _tell_decision(self, decision: Decision, where: Standing, tracked: Tracked, now: datetime) -> None:
         """Log and keep what is decided for an event, if that has changed; other numbers in the reason are no change."""
         event = decision.event
-        life = tracked.life
+        record = tracked.record
         news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
         if tracked.logged == news:
             return
@@ -416,16 +424,16 @@ class Docket:
             "standing_reason": where.reason,
             "wait_seconds": where.wait_seconds,  # until it may change by itself
         }
-        self._journal.note("decision", life.identifier, **fields, **told)
+        self._journal.note("decision", record.identifier, **fields, **told)
         answer = {"output": decision.output, "policy": decision.policy, "rule": decision.rule}
-        decided_anew = life.decision is None or any(life.decision[key] != value for key, value in answer.items())
-        life.decision = {**told, **answer}
-        self._journal.save(life.as_row())
+        decided_anew = record.decision is None or any(record.decision[key] != value for key, value in answer.items())
+        record.decision = {**told, **answer}
+        self._journal.save(record.as_row())
         if decided_anew:
             labels = {"policy": decision.policy or "", "rule": decision.rule or "", "output": decision.output}
             self._metrics.count("forewarn_decisions_total", drill="true" if self.drill else "false", **labels)
             if event.event_status != "Started":
-                self._conductor.notify(life, DECIDED)
+                self._scheduler.notify(record, DECIDED)
 
 
 def _in_doubt(decision: Decision) -> bool:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner remembers of each listed event, beside its life: what a restart may forget."""
+"""What the runner remembers of each listed event, beside its record: what a restart may forget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..imds.retry import RetryPolicy
 from ..policy.approval import Standing
 from ..policy.decision import APPROVE, Decision
 from .clocks import Clocks, Stamp
-from .event_record import CALLED_OFF, FINISHED, UNSEEN, Life, as_known
+from .event_record import CALLED_OFF, FINISHED, UNSEEN, EventRecord, as_known
 from .poller import is_due
 
 # An approved event that is still Scheduled after this long was forgotten by the service, or its approval was lost;
@@ -33,7 +33,7 @@ EMPTY_SECONDS = 60.0
 class Tracked:
     """One listed event. Times are monotonic seconds."""
 
-    life: Life
+    record: EventRecord
     first_seen: float
     last_seen: float
     retry: RetryPolicy  # of the approval
@@ -59,16 +59,16 @@ class Tracked:
         It may have started and ended between two polls, in which the VM may have been frozen all the time, if it was
         approved or its time had come; or if the machine was booted since (``boot_id`` is another).
         """
-        if self.life.started_at is not None:
+        if self.record.started_at is not None:
             return FINISHED
-        not_before = self.life.event.not_before
+        not_before = self.record.event.not_before
         could_start = (
-            self.life.approvals > 0
-            or self.life.unanswered
+            self.record.approvals > 0
+            or self.record.unanswered
             or (not_before is not None and wall >= not_before.timestamp())
-            or self.life.event.event_status != "Scheduled"  # it cannot be read, or nobody knows what it means
+            or self.record.event.event_status != "Scheduled"  # it cannot be read, or nobody knows what it means
         )
-        watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.life.last_seen.boot_id == boot_id
+        watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.record.last_seen.boot_id == boot_id
         return CALLED_OFF if watched and not could_start else UNSEEN
 
     def to_send(self, now: float) -> bool:
@@ -76,20 +76,20 @@ class Tracked:
         if self.pretended:
             return False
         if self.approved_at is not None:
-            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** max(0, self.life.reminded - 1)
+            return now - self.approved_at >= REPEAT_SECONDS * 2.0 ** max(0, self.record.reminded - 1)
         return not self.refused and is_due(self.retry, now)
 
 
 class Tracker:
-    """The listed events, by ``Event.key``. ``born`` begins the life of one that is new."""
+    """The listed events, by ``Event.key``. ``open_record`` begins the record of one that is new."""
 
-    def __init__(self, clocks: Clocks, born: Callable[[Event], Life]) -> None:
+    def __init__(self, clocks: Clocks, open_record: Callable[[Event], EventRecord]) -> None:
         self._clocks = clocks
         self._clock = clocks.monotonic
-        self._born = born
-        self.changed: list[Life] = []  # whose content the latest document has changed
-        self.hidden: list[Life] = []  # that it does not show, though it may still be listed
-        self.news: list[Life] = []  # that are hidden since then, or are no longer
+        self._open_record = open_record
+        self.changed: list[EventRecord] = []  # whose content the latest document has changed
+        self.hidden: list[EventRecord] = []  # that it does not show, though it may still be listed
+        self.news: list[EventRecord] = []  # that are hidden since then, or are no longer
         self._tracked: dict[str, Tracked] = {}
         self._empty_at: float | None = None  # the latest answer, if it had no body
         self._empty_seconds = 0.0  # for so long the answers have had none
@@ -98,43 +98,43 @@ class Tracker:
         return self._tracked[event.key]
 
     @property
-    def lives(self) -> list[Life]:
-        """The lives of the listed events."""
-        return [tracked.life for tracked in self._tracked.values()]
+    def records(self) -> list[EventRecord]:
+        """The records of the listed events."""
+        return [tracked.record for tracked in self._tracked.values()]
 
-    def restore(self, lives: Sequence[Life], last_poll: Stamp | None) -> None:
-        """Take up lives that were listed when the runner before ended; ``last_poll`` is when it last had an answer."""
-        for life in lives:
-            self._tracked[life.event.key] = self._restored(life, last_poll)
+    def restore(self, records: Sequence[EventRecord], last_poll: Stamp | None) -> None:
+        """Resume records that were listed when the runner before ended; ``last_poll`` is when it last had an answer."""
+        for record in records:
+            self._tracked[record.event.key] = self._restored(record, last_poll)
 
-    def ended_unread(self, life: Life) -> tuple[Tracked, str]:
-        """Return a life that could not be read when its event left the list, with its outcome."""
-        tracked = self._restored(life, None)
+    def ended_unread(self, record: EventRecord) -> tuple[Tracked, str]:
+        """Return a record that could not be read when its event left the list, with its outcome."""
+        tracked = self._restored(record, None)
         return tracked, tracked.outcome(self._clock(), self._clocks.wall(), self._clocks.boot_id)
 
-    def _restored(self, life: Life, last_poll: Stamp | None) -> Tracked:
+    def _restored(self, record: EventRecord, last_poll: Stamp | None) -> Tracked:
         now = self._clock()
-        seen = life.last_seen
-        if last_poll is not None and not life.missing and self._clocks.since(last_poll) < self._clocks.since(seen):
+        seen = record.last_seen
+        if last_poll is not None and not record.missing and self._clocks.since(last_poll) < self._clocks.since(seen):
             seen = last_poll
         tracked = Tracked(
-            life, now - self._clocks.since(life.first_seen), now - self._clocks.since(seen), self._retry()
+            record, now - self._clocks.since(record.first_seen), now - self._clocks.since(seen), self._retry()
         )
-        if life.approved_at is not None:
-            tracked.approved_at = now - self._clocks.since(life.approved_at)
+        if record.approved_at is not None:
+            tracked.approved_at = now - self._clocks.since(record.approved_at)
         return tracked
 
-    def life_of(self, key: str) -> Life | None:
-        """Return the life of a listed event by ``Event.key``, None if there is none."""
+    def record_of(self, key: str) -> EventRecord | None:
+        """Return the record of a listed event by ``Event.key``, None if there is none."""
         tracked = self._tracked.get(key)
-        return None if tracked is None else tracked.life
+        return None if tracked is None else tracked.record
 
-    def replace(self, life: Life) -> None:
-        """Go on with this life of a listed event. Nothing is done for it until the next document has confirmed it."""
-        before = self._tracked[life.event.key]
-        self.restore([life], None)
-        self._tracked[life.event.key].last_seen = before.last_seen
-        life.confirmed = False
+    def replace(self, record: EventRecord) -> None:
+        """Go on with this record of a listed event. Nothing is done for it until the next document has confirmed it."""
+        before = self._tracked[record.event.key]
+        self.restore([record], None)
+        self._tracked[record.event.key].last_seen = before.last_seen
+        record.confirmed = False
 
     def _retry(self) -> RetryPolicy:
         return RetryPolicy(clock=self._clock)
@@ -159,17 +159,17 @@ class Tracker:
             sure = sure and self._empty_seconds >= EMPTY_SECONDS
         gone = [tracked for key, tracked in self._tracked.items() if key not in listed and sure]
         for tracked in gone:
-            del self._tracked[tracked.life.event.key]
+            del self._tracked[tracked.record.event.key]
         for key, event in listed.items():
             known = self._tracked.get(key)
             if known is None:
-                known = self._tracked[key] = Tracked(self._born(event), now, now - age_seconds, self._retry())
-            if known.life.changed_to(event):
+                known = self._tracked[key] = Tracked(self._open_record(event), now, now - age_seconds, self._retry())
+            if known.record.changed_to(event):
                 known.forget_approval(self._retry())
-                self.changed.append(known.life)
-            known.life.event = as_known(known.life.event, event)
-            known.life.last_seen = seen
-            known.life.confirmed = True
+                self.changed.append(known.record)
+            known.record.event = as_known(known.record.event, event)
+            known.record.last_seen = seen
+            known.record.confirmed = True
             known.last_seen = max(known.last_seen, now - age_seconds)
             if changed and known.refused:
                 known.refused = False
@@ -177,10 +177,10 @@ class Tracker:
         self.hidden = []
         for key, tracked in self._tracked.items():
             if key not in listed:
-                self.hidden.append(tracked.life)
-            if tracked.life.missing != (key not in listed):
-                tracked.life.missing = key not in listed
-                self.news.append(tracked.life)
+                self.hidden.append(tracked.record)
+            if tracked.record.missing != (key not in listed):
+                tracked.record.missing = key not in listed
+                self.news.append(tracked.record)
         wall = self._clocks.wall()
         return [(tracked, tracked.outcome(now, wall, self._clocks.boot_id)) for tracked in gone]
 
@@ -219,10 +219,10 @@ class Tracker:
         for event in events:
             tracked = self[event]
             tracked.approved_at = self._clock()
-            tracked.life.approvals += 1
-            tracked.life.reminded += 1
-            tracked.life.approved_at = self._clocks.stamp()
-            tracked.life.unanswered = False
+            tracked.record.approvals += 1
+            tracked.record.reminded += 1
+            tracked.record.approved_at = self._clocks.stamp()
+            tracked.record.unanswered = False
             tracked.retry.succeeded()
 
     def pretended(self, events: Sequence[Event]) -> None:
@@ -234,12 +234,12 @@ class Tracker:
         """Note that approvals are about to be sent: without an answer they may have arrived all the same."""
         for event in events:
             tracked = self[event]
-            tracked.unanswered_before, tracked.life.unanswered = tracked.life.unanswered, True
+            tracked.unanswered_before, tracked.record.unanswered = tracked.record.unanswered, True
 
     def unsent(self, events: Sequence[Event]) -> None:
         """Note that the latest approvals have not arrived for sure."""
         for event in events:
-            self[event].life.unanswered = self[event].unanswered_before
+            self[event].record.unanswered = self[event].unanswered_before
 
     def failed(self, events: Sequence[Event], fault: Fault) -> None:
         """Note that it did not."""

@@ -19,7 +19,7 @@ from ...errors import InputError
 from ...events import LATEST_API_VERSION, RESOURCE_TYPES, Document, Event, has_field
 from ..clocks import Clocks, Stamp
 from ..telemetry import heartbeat
-from .store import ID_PREFIX, NOTHING, Record, Request, Spool, check, new_id
+from .store import ID_PREFIX, NOTHING, DrillStore, Record, Request, check, new_id
 
 FINISHED, CANCELLED, OVERTAKEN, REFUSED = "finished", "cancelled", "overtaken", "refused"  # results
 
@@ -51,16 +51,16 @@ def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
     check(request)
     find_runner(directory, clocks)
     event_id = new_id()
-    spool = Spool(directory)
-    spool.make()
-    spool.write(event_id, Record(request, clocks.stamp()))
+    store = DrillStore(directory)
+    store.make()
+    store.write(event_id, Record(request, clocks.stamp()))
     return event_id
 
 
 def cancel(directory: str, event_id: str, clocks: Clocks) -> None:
     """Ask the runner to end a drill. Raises InputError if there is none of this id, or as ``hand_over``."""
     find_runner(directory, clocks)
-    Spool(directory).cancel(event_id)
+    DrillStore(directory).cancel(event_id)
 
 
 def find_runner(directory: str, clocks: Clocks) -> None:
@@ -108,7 +108,7 @@ class Drills:
     """
 
     def __init__(self, directory: str, clocks: Clocks, api_version: str = LATEST_API_VERSION) -> None:
-        self._spool = Spool(directory)
+        self._store = DrillStore(directory)
         self._clocks = clocks
         self._api_version = api_version
         self._running: dict[str, _Drill] = {}  # by id
@@ -155,8 +155,8 @@ class Drills:
         return ended
 
     def _take(self, vm_name: str | None) -> None:
-        """Take in what is in the spool now."""
-        names = self._spool.names()
+        """Take in what is in the store now."""
+        names = self._store.names()
         if names is None:  # it cannot be read now: what runs goes on
             return
         if names == NOTHING and not self._running and not self._pending:  # as at nearly every poll
@@ -171,14 +171,14 @@ class Drills:
             if event_id in names.drills:
                 self._end(event_id, CANCELLED, "somebody cancelled it")
             else:
-                self._spool.remove(event_id)
+                self._store.remove(event_id)
         for name in names.strange:
-            self._spool.refuse(name)
+            self._store.refuse(name)
             self._ended.append(Ended(name, REFUSED, f"{name} is not the name of a drill's file"))
 
     def _begin(self, event_id: str, vm_name: str | None) -> None:
         try:
-            record = self._spool.read(event_id)
+            record = self._store.read(event_id)
             resources = record.resources or record.request.resources or ((vm_name,) if vm_name else ())
             if record.scheduled is None:
                 waited = self._clocks.since(record.handed_over)
@@ -192,10 +192,10 @@ class Drills:
                     return
             drill = _Drill(record, record.scheduled or self._clocks.stamp(), resources)
             if record.scheduled is None:
-                self._spool.write(event_id, drill.record)
+                self._store.write(event_id, drill.record)
         except (InputError, ValueError, OverflowError, OSError) as error:  # OSError: datetime's, beside the files'
             self._pending.discard(event_id)
-            self._spool.refuse(f"{event_id}.json")
+            self._store.refuse(f"{event_id}.json")
             self._ended.append(Ended(event_id, REFUSED, str(error)))
             return
         self._pending.discard(event_id)
@@ -216,10 +216,10 @@ class Drills:
     def _start(self, event_id: str, drill: _Drill, moment: Stamp) -> None:
         drill.record = drill.record._replace(started=moment)
         with suppress(InputError):  # after a restart it would be Scheduled again: a rehearsal may go on like that
-            self._spool.write(event_id, drill.record)
+            self._store.write(event_id, drill.record)
 
     def _end(self, event_id: str, result: str, reason: str) -> None:
         self._running.pop(event_id, None)
         self._pending.discard(event_id)
-        self._spool.remove(event_id)
+        self._store.remove(event_id)
         self._ended.append(Ended(event_id, result, reason))

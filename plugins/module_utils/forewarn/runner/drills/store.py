@@ -67,7 +67,7 @@ class Names(NamedTuple):
 NOTHING = Names()
 
 
-class Spool:
+class DrillStore:
     """The directory of drills below a state directory."""
 
     def __init__(self, directory: str) -> None:
@@ -153,7 +153,7 @@ def check(request: Request) -> Request:
 
 
 def _record(content: bytes) -> Record:
-    """Return what ``Spool.write`` wrote. Raises InputError for anything else."""
+    """Return what ``DrillStore.write`` wrote. Raises InputError for anything else."""
     try:
         data = json.loads(content)
         _exactly(data, ("forewarn", *Record._fields))

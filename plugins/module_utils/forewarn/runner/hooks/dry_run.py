@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...policy.decision import Verdict
-from ..event_record import CALLED_OFF, FINISHED, Life
+from ..event_record import CALLED_OFF, FINISHED, EventRecord
 from ..journal.writer import Journal
 from ..telemetry.log import Logger
 from . import commands
@@ -28,7 +28,7 @@ class _Asked(NamedTuple):
 class Pretence:
     """Says once of each content of an event which hooks would run, when they would. Nothing here runs anything.
 
-    ``Life.pretended`` has what was said, under ``told``, and under ``unseen`` what would be recovered if the event may
+    ``Record.pretended`` has what was said, under ``told``, and under ``unseen`` what would be recovered if the event may
     have started unseen.
     """
 
@@ -36,47 +36,47 @@ class Pretence:
         self._journal = journal
         self._log = log
 
-    def act(self, life: Life, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
+    def act(self, record: EventRecord, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
         """Tell of the prepare hooks that are due now: NotBefore is ``notice_seconds`` away, if that is known."""
-        started = life.event.event_status == "Started"
-        told, unseen = _noted(life, "told"), []
+        started = record.event.event_status == "Started"
+        told, unseen = _noted(record, "told"), []
         for verdict in verdicts:
             within = verdict.prepare_within_seconds
             early = within is not None and notice_seconds is not None and notice_seconds > within
             prepares = bool(verdict.prepare) and not started and not early
             recovers = bool(verdict.recover) and started and verdict.recover_when == "started"
             hooked = _described(verdict.prepare), _described(verdict.recover)
-            asked = _Asked(verdict.policy, verdict.rule, life.revision, *hooked)
+            asked = _Asked(verdict.policy, verdict.rule, record.revision, *hooked)
             if verdict.recover and verdict.recover_when == "started":
                 unseen.append(asked)
             if asked in told or not (prepares or recovers):
                 continue
             told.append(asked)
             if prepares:
-                self._tell(life, "prepare", asked, asked.prepare)
-        if (told, unseen) != (_noted(life, "told"), _noted(life, "unseen")):
-            life.pretended = {"told": told, "unseen": unseen}
-            self._journal.save(life.as_row())
+                self._tell(record, "prepare", asked, asked.prepare)
+        if (told, unseen) != (_noted(record, "told"), _noted(record, "unseen")):
+            record.pretended = {"told": told, "unseen": unseen}
+            self._journal.save(record.as_row())
 
-    def gone(self, life: Life, outcome: str = FINISHED) -> None:
+    def gone(self, record: EventRecord, outcome: str = FINISHED) -> None:
         """Tell of the hooks that would recover, now that the event has left the list."""
-        found = _noted(life, "told") + (_noted(life, "unseen") if outcome != CALLED_OFF else [])
+        found = _noted(record, "told") + (_noted(record, "unseen") if outcome != CALLED_OFF else [])
         for asked in dict.fromkeys(asked._replace(revision=0, prepare=()) for asked in found):
             if asked.recover:
-                self._tell(life, "recover", asked, asked.recover)
-        life.pretended = {}
+                self._tell(record, "recover", asked, asked.recover)
+        record.pretended = {}
 
-    def _tell(self, life: Life, phase: str, asked: _Asked, texts: Sequence[str]) -> None:
+    def _tell(self, record: EventRecord, phase: str, asked: _Asked, texts: Sequence[str]) -> None:
         fields: dict[str, Any] = {"phase": phase, "hooks": list(texts), "policy": asked.policy, "rule": asked.rule}
-        self._log.info("would-run", event_id=life.event.event_id, drill=life.drill or None, **fields)
-        self._journal.note("would-run", life.identifier, **fields)
+        self._log.info("would-run", event_id=record.event.event_id, drill=record.drill or None, **fields)
+        self._journal.note("would-run", record.identifier, **fields)
 
 
-def _noted(life: Life, what: str) -> list[_Asked]:
+def _noted(record: EventRecord, what: str) -> list[_Asked]:
     """Return what was said of an event, by the runner before too."""
     return [
         _Asked(policy, rule, revision, tuple(prepare), tuple(recover))
-        for policy, rule, revision, prepare, recover in life.pretended.get(what, ())
+        for policy, rule, revision, prepare, recover in record.pretended.get(what, ())
     ]
 
 

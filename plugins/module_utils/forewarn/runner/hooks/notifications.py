@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from typing import Any, Callable, NamedTuple
 
 from ...errors import InputError
-from ..event_record import Life
+from ..event_record import EventRecord
 from .commands import Command
 from .executor import Executor, Outcome
 
@@ -22,12 +22,12 @@ DECIDED, BEGAN, ENDED, CALLED_OFF = "decided", "started", "ended", "cancelled"  
 class Notice(NamedTuple):
     """One notify hook on one occasion."""
 
-    life: Life
+    record: EventRecord
     hook: Any
     occasion: str
 
 
-class Notices:
+class Notifications:
     """What waits to be told, and what is being told. Nothing of it outlives the runner.
 
     ``command`` makes what is to be run, or raises InputError. ``ended`` is told what became of each, and how many were
@@ -48,13 +48,13 @@ class Notices:
         self._count = 0
         self._dropped = 0
 
-    def add(self, life: Life, occasion: str) -> None:
+    def add(self, record: EventRecord, occasion: str) -> None:
         """Queue the notify hooks of an event."""
-        for hook in life.notify:
+        for hook in record.notify:
             if len(self._waiting) >= MOST_WAITING_NOTICES:
                 self._waiting.pop(0)
                 self._dropped += 1
-            self._waiting.append(Notice(life, hook, occasion))
+            self._waiting.append(Notice(record, hook, occasion))
 
     def advance(self) -> None:
         """Start what there is room for."""

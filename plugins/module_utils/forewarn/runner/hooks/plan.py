@@ -49,9 +49,9 @@ def words(hook: Mapping[str, Any]) -> str:
 class Run:
     """One hook in the plan of one event. ``policy`` and ``rule`` are those that asked first.
 
-    ``revision`` is that of the event's content (``Life.revision``). ``attempts`` counts starts, ``failures`` those that
-    count against ``retry``: what a restart interrupts is no failure. ``retry_at`` is monotonic and forgotten by a
-    restart: the hook then runs at once.
+    ``revision`` is that of the event's content (``EventRecord.revision``). ``attempts`` counts starts. ``failures``
+    counts those that ``retry`` limits: a hook that a restart interrupted has not failed. ``retry_at`` is monotonic. A
+    restart forgets it: the hook then runs at once.
     """
 
     def __init__(self, phase: str, policy: str, rule: str | None, hook: Mapping[str, Any], revision: int = 0) -> None:

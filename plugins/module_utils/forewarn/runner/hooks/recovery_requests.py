@@ -25,10 +25,10 @@ from . import plan as plans
 from .plan import Plan, Run
 
 if TYPE_CHECKING:  # the command needs none of these
-    from ..event_record import Life
+    from ..event_record import EventRecord
     from ..journal.writer import Journal
     from ..telemetry.log import Logger
-    from .scheduler import Conductor
+    from .scheduler import HookScheduler
 
 DIRECTORY = "recoveries"
 AGAIN, DEALT_WITH = "again", "dealt-with"  # actions
@@ -46,7 +46,7 @@ _SCHEMA = {"schema": "recovery-request", "version": 1}
 class Request(NamedTuple):
     """What was asked for. ``note`` is None unless it was dealt with; ``by`` names the user who asked."""
 
-    life_id: int
+    record_id: int
     event_id: str
     action: str
     note: str | None
@@ -103,9 +103,9 @@ class Recoveries:
     may have succeeded by then, and what was dealt with is not tried again, whatever comes of it.
     """
 
-    def __init__(self, directory: str, conductor: Conductor, journal: Journal, log: Logger) -> None:
+    def __init__(self, directory: str, scheduler: HookScheduler, journal: Journal, log: Logger) -> None:
         self._inbox = Inbox(directory, DIRECTORY, "request")
-        self._conductor = conductor
+        self._scheduler = scheduler
         self._journal = journal
         self._log = log
         self._asked: dict[str, Request] = {}  # by id, in the order in which they were asked for
@@ -124,18 +124,20 @@ class Recoveries:
         self._asked = dict(sorted(self._asked.items(), key=lambda item: (item[1].asked.wall, item[0])))
 
     def settle(self) -> None:
-        """Carry out what can be carried out now. Call it before the conductor starts what is due."""
+        """Carry out what can be carried out now. Call it before the scheduler starts what is due."""
         for request_id, request in list(self._asked.items()):
-            life = next((life for life in self._conductor.lives if life.identifier == request.life_id), None)
-            if life is None and self._journal.trouble is not None:
+            record = next(
+                (record for record in self._scheduler.records if record.identifier == request.record_id), None
+            )
+            if record is None and self._journal.trouble is not None:
                 continue  # it may be one that could not be read yet
-            if life is None or life.state != states.RECOVERING:
+            if record is None or record.state != states.RECOVERING:
                 if self._is_answered(request_id, request):
                     self._end(request_id)
                 else:
                     self._refuse(request_id, request, "the event is not being recovered, or not any more")
             else:
-                self._carry_out(request_id, request, life)
+                self._carry_out(request_id, request, record)
 
     def kept(self) -> None:
         """Remove what was carried out. Call it when the journal is on the disk."""
@@ -161,21 +163,21 @@ class Recoveries:
             self._asked[request_id] = request
 
     def _is_answered(self, request_id: str, request: Request) -> bool:
-        answers = self._journal.fields_of(ANSWERS[request.action], request.life_id)
+        answers = self._journal.fields_of(ANSWERS[request.action], request.record_id)
         return any(fields.get("request") == request_id for fields in answers)
 
-    def _carry_out(self, request_id: str, request: Request, life: Life) -> None:
-        busy = bool(life.plan.running(plans.RECOVER))
+    def _carry_out(self, request_id: str, request: Request, record: EventRecord) -> None:
+        busy = bool(record.plan.running(plans.RECOVER))
         if request.note is None:
             if busy:
                 return
-            runs = self._conductor.recover_again(life)
+            runs = self._scheduler.recover_again(record)
         else:
-            if any(run.status in (plans.WAITING, plans.FAILED) for run in life.plan.of_phase(plans.RECOVER)):
-                self._conductor.dealt_with(life, request.note)
+            if any(run.status in (plans.WAITING, plans.FAILED) for run in record.plan.of_phase(plans.RECOVER)):
+                self._scheduler.dealt_with(record, request.note)
             if busy:
                 return
-            skipped = (run for run in life.plan.of_phase(plans.RECOVER) if run.status == plans.SKIPPED)
+            skipped = (run for run in record.plan.of_phase(plans.RECOVER) if run.status == plans.SKIPPED)
             runs = [run for run in skipped if run.reason.startswith(plans.BY_A_PERSON)]
         fields = {
             "request": request_id,
@@ -184,8 +186,8 @@ class Recoveries:
             "hooks": [commands.describe(run.hook) for run in runs],
         }
         line = ANSWERS[request.action]
-        self._log.info(line, event_id=life.event.event_id, drill=life.drill or None, **fields)
-        self._journal.note(line, life.identifier, **fields)
+        self._log.info(line, event_id=record.event.event_id, drill=record.drill or None, **fields)
+        self._journal.note(line, record.identifier, **fields)
         self._end(request_id)
 
     def _refuse(self, request_id: str, request: Request, reason: str) -> None:
@@ -235,8 +237,8 @@ def _request(content: bytes) -> Request:
             raise ValueError(f"it has not exactly the keys forewarn, {', '.join(Request._fields)}")
         if data["forewarn"] != _SCHEMA:
             raise ValueError("it is of another version of Forewarn")
-        life_id = data["life_id"]
-        if isinstance(life_id, bool) or not isinstance(life_id, int) or not -(2**63) <= life_id < 2**63:
+        record_id = data["life_id"]
+        if isinstance(record_id, bool) or not isinstance(record_id, int) or not -(2**63) <= record_id < 2**63:
             raise TypeError("life_id is not a number of an event")
         for name in ("event_id", "action", "by"):
             if not isinstance(data[name], str):
@@ -244,7 +246,7 @@ def _request(content: bytes) -> Request:
         if not (data["note"] is None or isinstance(data["note"], str)):
             raise TypeError("note is not a text")
         asked = Stamp.of(data["asked"])
-        request = Request(life_id, data["event_id"], data["action"], data["note"], data["by"], asked)
+        request = Request(record_id, data["event_id"], data["action"], data["note"], data["by"], asked)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise InputError(f"its file is no request: {error}.") from error
     if not _is_line(request.event_id, MAX_ID_CHARACTERS):

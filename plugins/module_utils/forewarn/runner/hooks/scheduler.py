@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives the plans of all lives: starts hooks when they are due, takes in what became of them, keeps the journal.
+"""Drives the plans of all records: starts hooks when they are due, takes in what became of them, keeps the journal.
 
 The promises, in the order in which they are kept:
 
@@ -26,14 +26,14 @@ from ...events import Event
 from ...policy.decision import Verdict
 from .. import event_record as states
 from ..clocks import Clocks
-from ..event_record import Life
-from ..journal.writer import Journal, LifeRow
+from ..event_record import EventRecord
+from ..journal.writer import EventRow, Journal
 from ..telemetry.log import Logger
 from ..telemetry.metrics import Metrics
 from . import commands, notifications
 from . import plan as plans
 from .executor import Executor, Outcome, ask_leftover, end_leftover
-from .notifications import Notice, Notices
+from .notifications import Notice, Notifications
 from .plan import Plan, Run
 
 # A prepare hook is told to end this long before NotBefore, so that it has ended by then: the executor's grace fits in.
@@ -59,18 +59,18 @@ class _Running:
     """
 
     token: int
-    life: Life
+    record: EventRecord
     run: Run
     started_at: float
     timeout: float
-    sharing: Sequence[tuple[Life, Run]]
+    sharing: Sequence[tuple[EventRecord, Run]]
     not_before: datetime | None
     interrupted: bool = False
     end_at: float | None = None
 
 
-class Conductor:
-    """``lives`` are the open ones: listed, or recovering. For the main thread alone."""
+class HookScheduler:
+    """``records`` are the open ones: listed, or recovering. For the main thread alone."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Conductor:
         settings: commands.HookSettings,
         now: Callable[[], datetime],
     ) -> None:
-        self.lives: list[Life] = []
+        self.records: list[EventRecord] = []
         self.vm_name: str | None = None
         self._executor = executor
         self._journal = journal
@@ -93,36 +93,36 @@ class Conductor:
         self._now = now
         self._running: dict[Hashable, _Running] = {}  # by the executor's token
         self._next_token = 0
-        self._notices = Notices(executor, self._telling, self._told)
+        self._notifications = Notifications(executor, self._telling, self._told)
 
     # What the loop asks for
 
     def resume(self) -> None:
-        """Take up the open lives of the journal, as the runner before left them."""
+        """Take up the open records of the journal, as the runner before left them."""
         self.take_up(self._journal.open())
 
-    def take_up(self, rows: Sequence[LifeRow]) -> list[Life]:
-        """Take up lives that an earlier runner left; return them."""
+    def take_up(self, rows: Sequence[EventRow]) -> list[EventRecord]:
+        """Take up records that an earlier runner left; return them."""
         taken = []
-        found: list[tuple[Life, list[Run]]] = []
+        found: list[tuple[EventRecord, list[Run]]] = []
         asked = set()  # several end side by side
         for row in rows:
             try:
-                life = Life.of(row)
+                record = EventRecord.of(row)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
                 self._log.error("journal-trouble", event_key=row.key, reason=f"an event's record is damaged: {error}")
                 self._journal.distrust(row, f"{error.__class__.__name__}: {error}")
                 continue
-            interrupted = life.plan.interrupted()
+            interrupted = record.plan.interrupted()
             for run in interrupted:
                 if run.pid_boot not in (None, self._clocks.boot_id):
                     run.pid = None  # a number of another boot, which may be somebody else's now
                 if run.pid is not None and ask_leftover(run.pid, run.pid_started):
                     asked.add(run.pid)
-            found.append((life, interrupted))
+            found.append((record, interrupted))
         until = self._clocks.monotonic() + GRACE_SECONDS
-        for life, interrupted in found:
-            taken.append(life)
+        for record, interrupted in found:
+            taken.append(record)
             for run in interrupted:
                 left = max(0.0, until - self._clocks.monotonic())
                 if run.pid is not None and (end_leftover(run.pid, run.pid_started, left) or run.pid in asked):
@@ -131,239 +131,239 @@ class Conductor:
                         "pid": run.pid,
                         "reason": "it was still running, and was ended",
                     }
-                    self._record("hook-left-over", life, fields, failed=True)
+                    self._record("hook-left-over", record, fields, failed=True)
                 run.pid = run.pid_started = None
-            self.lives.append(life)
-            self._log.info("resumed", event_id=life.event.event_id, state=life.state, drill=life.drill or None)
-            if life.state == states.PREPARING:  # killed between the end of its last hook and what follows from that
-                self._look_at_preparation(life)
+            self.records.append(record)
+            self._log.info("resumed", event_id=record.event.event_id, state=record.state, drill=record.drill or None)
+            if record.state == states.PREPARING:  # killed between the end of its last hook and what follows from that
+                self._look_at_preparation(record)
         return taken
 
-    def supersede(self, life: Life) -> None:
-        """Close a life that was begun because an earlier one of the same event could not be read at the time."""
-        life.outcome = states.UNSEEN
-        self._close(life, "its earlier record was found")
+    def supersede(self, record: EventRecord) -> None:
+        """Close a record that was begun because an earlier one of the same event could not be read at the time."""
+        record.outcome = states.UNSEEN
+        self._close(record, "its earlier record was found")
 
-    def ended_before(self, life: Life, over: Life) -> None:
-        """End a life that could not be read when its event ended, as the life ``over`` of this runner has noted."""
-        under_way = (plans.WAITING, plans.RUNNING, plans.FAILED) if over in self.lives else ()
+    def ended_before(self, record: EventRecord, over: EventRecord) -> None:
+        """End a record that could not be read when its event ended, as the record ``over`` of this runner has noted."""
+        under_way = (plans.WAITING, plans.RUNNING, plans.FAILED) if over in self.records else ()
         for run in over.plan.of_phase(plans.RECOVER):
             by_a_person = run.reason.startswith(plans.BY_A_PERSON)
             if run.status in (plans.SUCCEEDED, plans.LEFT, *under_way) or by_a_person:
-                for theirs in life.plan.of_phase(plans.RECOVER):
+                for theirs in record.plan.of_phase(plans.RECOVER):
                     if theirs.words == run.words:
-                        self._leave(life, theirs, "it was seen to when the event had ended")
-        may_have_started = life.approvals > 0 or life.unanswered or over.outcome != states.CALLED_OFF
+                        self._leave(record, theirs, "it was seen to when the event had ended")
+        may_have_started = record.approvals > 0 or record.unanswered or over.outcome != states.CALLED_OFF
         outcome = states.UNSEEN if may_have_started else states.CALLED_OFF
-        self._end_listing(life, states.FINISHED if life.started_at is not None else outcome)
+        self._end_listing(record, states.FINISHED if record.started_at is not None else outcome)
 
-    def born(self, event: Event, drill: bool) -> Life:
-        """Begin the life of an event that is listed for the first time."""
+    def open_record(self, event: Event, drill: bool) -> EventRecord:
+        """Begin the record of an event that is listed for the first time."""
         stamp = self._clocks.stamp()
-        newest = max((life.identifier for life in self.lives), default=0)
-        life = Life(max(int(stamp.wall * 1e6), newest + 1), event, stamp, drill)
-        self.lives.append(life)
-        self._journal.save(life.as_row())
-        return life
+        newest = max((record.identifier for record in self.records), default=0)
+        record = EventRecord(max(int(stamp.wall * 1e6), newest + 1), event, stamp, drill)
+        self.records.append(record)
+        self._journal.save(record.as_row())
+        return record
 
-    def step(self, life: Life, what: str, why: str) -> None:
-        """Move a life on, and write it down if its state has changed."""
-        before = life.state
-        if not life.step(what):
+    def step(self, record: EventRecord, what: str, why: str) -> None:
+        """Move a record on, and write it down if its state has changed."""
+        before = record.state
+        if not record.step(what):
             return
-        fields = {"from": before, "to": life.state, "why": why}
-        if life.plan.runs:  # otherwise the other lines say it all
-            self._log.info("state", event_id=life.event.event_id, drill=life.drill or None, **fields)
-        self._journal.note("state", life.identifier, **fields)
-        self._journal.save(life.as_row())
+        fields = {"from": before, "to": record.state, "why": why}
+        if record.plan.runs:  # otherwise the other lines say it all
+            self._log.info("state", event_id=record.event.event_id, drill=record.drill or None, **fields)
+        self._journal.note("state", record.identifier, **fields)
+        self._journal.save(record.as_row())
 
-    def plan(self, life: Life, verdicts: Sequence[Verdict]) -> None:
+    def plan(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
         """Let the event's plan hold what the verdicts ask for now. It starts with the next ``advance``."""
-        if _may_prepare(life):
-            changed = life.plan.want(verdicts, life.revision)
+        if _may_prepare(record):
+            changed = record.plan.want(verdicts, record.revision)
         else:
-            changed = life.plan.want_recovery(verdicts, life.revision)
+            changed = record.plan.want_recovery(verdicts, record.revision)
         if changed:
-            self._journal.save(life.as_row())
-            self._look_at_preparation(life)
+            self._journal.save(record.as_row())
+            self._look_at_preparation(record)
 
-    def content_changed(self, life: Life) -> None:
+    def content_changed(self, record: EventRecord) -> None:
         """Note that the service lists the event with another content: what was prepared counts no longer."""
         why = "the event's type, resources, source or duration has changed"
-        self._log.warning("event-changed", event_id=life.event.event_id, drill=life.drill or None, reason=why)
-        self._journal.note("event-changed", life.identifier, event=life.event.as_dict(), reason=why)
-        self._end_preparing(life, why)
-        life.approved_at = None
-        life.reminded = 0
-        if _may_prepare(life):
-            life.plan.want((), life.revision)
-        self.step(life, states.RESET, why)
-        self._journal.save(life.as_row())
+        self._log.warning("event-changed", event_id=record.event.event_id, drill=record.drill or None, reason=why)
+        self._journal.note("event-changed", record.identifier, event=record.event.as_dict(), reason=why)
+        self._end_preparing(record, why)
+        record.approved_at = None
+        record.reminded = 0
+        if _may_prepare(record):
+            record.plan.want((), record.revision)
+        self.step(record, states.RESET, why)
+        self._journal.save(record.as_row())
 
-    def started(self, life: Life) -> bool:
+    def started(self, record: EventRecord) -> bool:
         """Note that the service lists the event as Started; return whether that is news."""
-        if life.state == states.STARTED:
+        if record.state == states.STARTED:
             return False
-        life.started_at = self._clocks.stamp()
-        life.plan.stop_preparing("the event had started")
-        self.step(life, states.START, "the service lists it as Started")
+        record.started_at = self._clocks.stamp()
+        record.plan.stop_preparing("the event had started")
+        self.step(record, states.START, "the service lists it as Started")
         return True
 
-    def gone(self, life: Life, outcome: str) -> None:
+    def gone(self, record: EventRecord, outcome: str) -> None:
         """Note that the service no longer lists the event: end what prepares, recover what had begun."""
-        self._end_listing(life, outcome)
-        self.notify(life, notifications.CALLED_OFF if outcome == states.CALLED_OFF else notifications.ENDED)
+        self._end_listing(record, outcome)
+        self.notify(record, notifications.CALLED_OFF if outcome == states.CALLED_OFF else notifications.ENDED)
 
-    def recover_late(self, life: Life, verdicts: Sequence[Verdict]) -> None:
+    def recover_late(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
         """Recover what the verdicts recover after an event that had ended before they could be asked for."""
-        life.nameless = False
-        for run in life.plan.of_phase(plans.RECOVER):
+        record.nameless = False
+        for run in record.plan.of_phase(plans.RECOVER):
             if run.status == plans.SKIPPED and not run.reason.startswith(plans.BY_A_PERSON):
                 run.wait()  # left out when the list was left: what is asked for now may need it
-        life.plan.want_recovery(verdicts, life.revision)
-        if life.plan.start_recovering(life.may_have_started) or life.plan.running():
-            self._journal.save(life.as_row())
+        record.plan.want_recovery(verdicts, record.revision)
+        if record.plan.start_recovering(record.may_have_started) or record.plan.running():
+            self._journal.save(record.as_row())
         else:
-            self._close(life, f"no longer listed: {life.outcome}")
+            self._close(record, f"no longer listed: {record.outcome}")
 
-    def _end_listing(self, life: Life, outcome: str) -> None:
-        life.outcome = outcome
-        life.gone_at = self._clocks.stamp()
-        self._end_preparing(life, "the event is no longer listed")
-        life.plan.stop_preparing("the event was no longer listed")
-        if life.plan.start_recovering(life.may_have_started) or life.plan.running() or life.nameless:
-            self.step(life, states.LEAVE, f"no longer listed: {outcome}")
+    def _end_listing(self, record: EventRecord, outcome: str) -> None:
+        record.outcome = outcome
+        record.gone_at = self._clocks.stamp()
+        self._end_preparing(record, "the event is no longer listed")
+        record.plan.stop_preparing("the event was no longer listed")
+        if record.plan.start_recovering(record.may_have_started) or record.plan.running() or record.nameless:
+            self.step(record, states.LEAVE, f"no longer listed: {outcome}")
         else:
-            self._close(life, f"no longer listed: {outcome}")
+            self._close(record, f"no longer listed: {outcome}")
 
-    def notify(self, life: Life, occasion: str) -> None:
+    def notify(self, record: EventRecord, occasion: str) -> None:
         """Queue the event's notify hooks: they run when there is room, and nothing waits for them."""
-        self._notices.add(life, occasion)
+        self._notifications.add(record, occasion)
 
     def collect(self) -> bool:
         """Take in the hooks that have ended; return whether an event is now prepared, or can no longer be."""
         news = False
         for token, outcome in self._executor.finished():
-            if self._notices.collect(token, outcome):
+            if self._notifications.collect(token, outcome):
                 continue
             ended = self._running.pop(token)
             self._hook_ended(ended, outcome)
-            if ended.run.phase == plans.PREPARE and ended.life.listed:
-                news = self._look_at_preparation(ended.life) or news
+            if ended.run.phase == plans.PREPARE and ended.record.listed:
+                news = self._look_at_preparation(ended.record) or news
         return news
 
     def advance(self) -> None:
         """Start what is due, close what has recovered. Call it after ``collect`` and after each document."""
         self._keep_to_not_before()
         # Preparations first: what one of them has in common with a recovery need not be undone and done again.
-        for life in sorted((life for life in self.lives if life.listed), key=_urgency):
-            self._prepare(life)
-        for life in list(self.lives):
-            if life.state == states.RECOVERING:
-                self._recover(life)
-        self._notices.advance()
+        for record in sorted((record for record in self.records if record.listed), key=_urgency):
+            self._prepare(record)
+        for record in list(self.records):
+            if record.state == states.RECOVERING:
+                self._recover(record)
+        self._notifications.advance()
 
     def next_in(self) -> float | None:
         """Return the seconds until a hook may be started, or has to end, by the time alone; None if none does."""
         now = self._clocks.monotonic()
         ends = (running.end_at for running in self._running.values() if not running.interrupted)
         waits = [None if end_at is None else end_at - now for end_at in ends]
-        for life in self.lives:
-            if life.state == states.RECOVERING:
-                waits.append(life.plan.retry_in(now, plans.RECOVER))
-            elif life.confirmed and _may_prepare(life) and not life.undecided:
-                left = self._seconds_to_not_before(life.event)
-                begins = (Plan.begins_in(stage, left) for stage in life.plan.wanted())
-                waits += [life.plan.retry_in(now, plans.PREPARE), *(wait for wait in begins if wait > 0.0)]
+        for record in self.records:
+            if record.state == states.RECOVERING:
+                waits.append(record.plan.retry_in(now, plans.RECOVER))
+            elif record.confirmed and _may_prepare(record) and not record.undecided:
+                left = self._seconds_to_not_before(record.event)
+                begins = (Plan.begins_in(stage, left) for stage in record.plan.wanted())
+                waits += [record.plan.retry_in(now, plans.PREPARE), *(wait for wait in begins if wait > 0.0)]
         return min((max(wait, SHORTEST_PAUSE_SECONDS) for wait in waits if wait is not None), default=None)
 
-    def late(self, life: Life) -> bool:
+    def late(self, record: EventRecord) -> bool:
         """Tell whether no time is left to start a prepare hook, as NotBefore and the clock are now."""
-        left = self._seconds_left(life.event)
+        left = self._seconds_left(record.event)
         return left is not None and left < SHORTEST_SECONDS
 
-    def begins_in(self, life: Life) -> float:
+    def begins_in(self, record: EventRecord) -> float:
         """Return the seconds until the first preparation that waits for its time begins, 0 if none does."""
-        left = self._seconds_to_not_before(life.event)
-        return min((wait for stage in life.plan.wanted() if (wait := Plan.begins_in(stage, left)) > 0.0), default=0.0)
+        left = self._seconds_to_not_before(record.event)
+        return min((wait for stage in record.plan.wanted() if (wait := Plan.begins_in(stage, left)) > 0.0), default=0.0)
 
     def idle(self) -> bool:
         """Tell whether no hook runs or waits."""
-        return not self._running and self._notices.idle()
+        return not self._running and self._notifications.idle()
 
     # Preparing
 
-    def _prepare(self, life: Life) -> None:
-        life.obstacle = ""
-        if not life.confirmed or not _may_prepare(life):
+    def _prepare(self, record: EventRecord) -> None:
+        record.obstacle = ""
+        if not record.confirmed or not _may_prepare(record):
             return
-        if self._journal.doubt(life.event.key) is not None:
+        if self._journal.doubt(record.event.key) is not None:
             return
-        left = self._seconds_left(life.event)
+        left = self._seconds_left(record.event)
         late = left is not None and left < SHORTEST_SECONDS
-        if life.undecided:
+        if record.undecided:
             return
         before_not_before = None if left is None else left + MARGIN_SECONDS
         now = self._clocks.monotonic()
         if left is not None:  # NotBefore may have been brought forward since it failed
-            life.plan.hasten(now + max(left / 2.0, SHORTEST_PAUSE_SECONDS))
-        due = [] if late else life.plan.due_to_prepare(now, before_not_before)
+            record.plan.hasten(now + max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+        due = [] if late else record.plan.due_to_prepare(now, before_not_before)
         for run in due:
-            life.obstacle = self._obstacle(life, run, left)
-            if life.obstacle:
+            record.obstacle = self._obstacle(record, run, left)
+            if record.obstacle:
                 return
-            life.plan.begin(run, before_not_before)
-            self._start(life, run, left)
-        if late and life.plan.preparation(True)[0] == plans.WAITING:
-            self._no_time(life)
+            record.plan.begin(run, before_not_before)
+            self._start(record, run, left)
+        if late and record.plan.preparation(True)[0] == plans.WAITING:
+            self._no_time(record)
         else:
-            self._look_at_preparation(life)
+            self._look_at_preparation(record)
 
-    def _obstacle(self, life: Life, run: Run, left_seconds: float | None) -> str:
+    def _obstacle(self, record: EventRecord, run: Run, left_seconds: float | None) -> str:
         """Return why a prepare hook that is due cannot be started now, "" if it can; see to it that it can soon."""
         if self._journal.trouble is not None:
             return f"nobody could promise its recovery: {self._journal.trouble}"
         if self._journal.late:
             return "what an earlier runner has done is being taken up"
-        undoing = self._being_undone(life, run)
+        undoing = self._being_undone(record, run)
         if undoing is not None:
-            self._make_way(life, undoing, left_seconds)
+            self._make_way(record, undoing, left_seconds)
             text = commands.describe(undoing.run.hook)
-            return f"waits until {text}, the recovery of event {undoing.life.event.event_id}, has ended"
-        if not self._has_room(life):
+            return f"waits until {text}, the recovery of event {undoing.record.event.event_id}, has ended"
+        if not self._has_room(record):
             return f"waits for one of the {MOST_RUNNING} hooks that run and are due as soon"
         return ""
 
-    def _no_time(self, life: Life) -> None:
+    def _no_time(self, record: EventRecord) -> None:
         """Note that nothing more can be prepared, unless NotBefore is postponed or the clock put right."""
-        life.obstacle = "there was no time left before NotBefore"
-        asked = [run for stage in life.plan.wanted() for run in stage.prepare]
+        record.obstacle = "there was no time left before NotBefore"
+        asked = [run for stage in record.plan.wanted() for run in stage.prepare]
         tried = next((run for run in asked if run.attempts and run.reason), None)
         if tried is not None:
             what = "had failed" if tried.failures else "was ended"
-            life.obstacle += f"; {commands.describe(tried.hook)} {what}: {tried.reason}"
-        if life.state in (states.SEEN, states.HELD, states.PREPARED, states.APPROVED):
-            self.step(life, states.BEGIN, "no time left to prepare")
-        self.step(life, states.FAIL, life.obstacle)
+            record.obstacle += f"; {commands.describe(tried.hook)} {what}: {tried.reason}"
+        if record.state in (states.SEEN, states.HELD, states.PREPARED, states.APPROVED):
+            self.step(record, states.BEGIN, "no time left to prepare")
+        self.step(record, states.FAIL, record.obstacle)
 
     def _keep_to_not_before(self) -> None:
         """End the prepare hooks whose NotBefore is near. A clock that was set ends nothing."""
         now = self._clocks.monotonic()
         for running in self._running.values():
-            event = running.life.event
+            event = running.record.event
             if running.run.phase != plans.PREPARE:
                 continue
-            if running.not_before != event.not_before and _may_prepare(running.life) and not event.problems:
+            if running.not_before != event.not_before and _may_prepare(running.record) and not event.problems:
                 left = self._seconds_left(event)
                 running.not_before = event.not_before
                 running.end_at = None if left is None else now + left
             if running.end_at is not None and now >= running.end_at:
                 self._interrupt(running, "NotBefore is near")
 
-    def _end_preparing(self, life: Life, reason: str) -> None:
+    def _end_preparing(self, record: EventRecord, reason: str) -> None:
         """End the prepare hooks of an event that run."""
         for token, running in self._running.items():
-            if running.life is life and running.run.phase == plans.PREPARE:
+            if running.record is record and running.run.phase == plans.PREPARE:
                 self._executor.end(token, reason)
 
     def _seconds_to_not_before(self, event: Event) -> float | None:
@@ -373,52 +373,58 @@ class Conductor:
         left = self._seconds_to_not_before(event)
         return None if left is None else left - MARGIN_SECONDS
 
-    def _look_at_preparation(self, life: Life) -> bool:
+    def _look_at_preparation(self, record: EventRecord) -> bool:
         """Let the event's state follow from its hooks; return whether it is prepared, or can no longer be."""
-        state, run = life.plan.preparation(self.late(life))
-        if not life.plan.wanted():
-            reset = state == plans.SUCCEEDED and life.state in (states.PREPARING, states.PREPARED, states.FAILED)
+        state, run = record.plan.preparation(self.late(record))
+        if not record.plan.wanted():
+            reset = state == plans.SUCCEEDED and record.state in (states.PREPARING, states.PREPARED, states.FAILED)
             if reset:
-                self.step(life, states.RESET, "the policies no longer ask to prepare")
+                self.step(record, states.RESET, "the policies no longer ask to prepare")
             return reset
         if state == plans.SUCCEEDED:
-            self.step(life, states.READY, "every prepare hook succeeded")
+            self.step(record, states.READY, "every prepare hook succeeded")
         elif state == plans.FAILED:
             why = "" if run is None else f"{commands.describe(run.hook)}: {run.reason}"
-            self.step(life, states.FAIL, f"a prepare hook failed: {why}")
+            self.step(record, states.FAIL, f"a prepare hook failed: {why}")
         self._journal.commit()
         return state in (plans.SUCCEEDED, plans.FAILED)
 
-    def _being_undone(self, life: Life, run: Run) -> _Running | None:
+    def _being_undone(self, record: EventRecord, run: Run) -> _Running | None:
         """Return the recovery under way that undoes what this hook's stages prepare, None if there is none."""
-        stages = [stage for stage in life.plan.wanted() if run in stage.prepare]
+        stages = [stage for stage in record.plan.wanted() if run in stage.prepare]
         ours = {recover.words for stage in stages for recover in stage.recover}
         running = (running for running in self._running.values() if running.run.phase == plans.RECOVER)
         return next((running for running in running if running.run.words in ours), None)
 
     # Room
 
-    def _make_way(self, life: Life, undoing: _Running, left_seconds: float | None) -> None:
+    def _make_way(self, record: EventRecord, undoing: _Running, left_seconds: float | None) -> None:
         """End a recovery if waiting for it could take the time that the preparation needs.
 
         That of a real event is waited for if what prepares is a drill, and so is one that may run once only, unless
         the drill's is in the way of a real event.
         """
-        overtakes = undoing.life.drill and not life.drill
-        if left_seconds is None or (life.drill and not undoing.life.drill) or (undoing.run.once_only and not overtakes):
+        overtakes = undoing.record.drill and not record.drill
+        if (
+            left_seconds is None
+            or (record.drill and not undoing.record.drill)
+            or (undoing.run.once_only and not overtakes)
+        ):
             return
-        left = {id(other): other for stage in life.plan.wanted() for other in stage.prepare}
+        left = {id(other): other for stage in record.plan.wanted() for other in stage.prepare}
         needed = sum(_timeout(other) for other in left.values() if other.status != plans.SUCCEEDED)
         longest = undoing.started_at + undoing.timeout - self._clocks.monotonic() + GRACE_SECONDS
         if left_seconds < needed + longest:
-            self._interrupt(undoing, f"event {life.event.event_id} needs the time before its NotBefore")
+            self._interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")
 
-    def _has_room(self, life: Life) -> bool:
+    def _has_room(self, record: EventRecord) -> bool:
         """Tell whether a prepare hook of the event may start; if not, see to it that it soon may."""
-        urgency = _urgency(life)[0]
+        urgency = _urgency(record)[0]
         ahead = 0
         for running in self._running.values():
-            if running.run.phase == plans.PREPARE and (running.life is life or _urgency(running.life)[0] <= urgency):
+            if running.run.phase == plans.PREPARE and (
+                running.record is record or _urgency(running.record)[0] <= urgency
+            ):
                 ahead += 1
         if ahead >= MOST_RUNNING:
             return False
@@ -427,11 +433,11 @@ class Conductor:
         if not any(running.interrupted for running in self._running.values()):
             latest = max(
                 (running for running in self._running.values() if not running.run.once_only),
-                key=lambda running: (running.run.phase == plans.RECOVER, *_urgency(running.life)),
+                key=lambda running: (running.run.phase == plans.RECOVER, *_urgency(running.record)),
                 default=None,
             )
-            if latest is not None and (latest.run.phase == plans.RECOVER or _urgency(latest.life)[0] > urgency):
-                self._interrupt(latest, f"event {life.event.event_id} is due sooner, and too many hooks run")
+            if latest is not None and (latest.run.phase == plans.RECOVER or _urgency(latest.record)[0] > urgency):
+                self._interrupt(latest, f"event {record.event.event_id} is due sooner, and too many hooks run")
         return False
 
     def _interrupt(self, running: _Running, reason: str) -> None:
@@ -442,47 +448,47 @@ class Conductor:
 
     # Recovering
 
-    def _recover(self, life: Life) -> None:
-        if life.plan.running(plans.PREPARE):
+    def _recover(self, record: EventRecord) -> None:
+        if record.plan.running(plans.PREPARE):
             return  # it is being ended
-        if self._journal.doubt(life.event.key) is not None and not life.plan.recovered():
+        if self._journal.doubt(record.event.key) is not None and not record.plan.recovered():
             return  # until a person has seen to it
-        while self._leave_what_others_need(life):
+        while self._leave_what_others_need(record):
             pass  # what comes after it is due now
-        for run in life.plan.due_to_recover(self._clocks.monotonic()):
+        for run in record.plan.due_to_recover(self._clocks.monotonic()):
             # What a drill runs may do less than what a real event needs: that waits for the drill's end.
-            needed = self._still_needed_by(life, run) is not None
+            needed = self._still_needed_by(record, run) is not None
             if run.once_only and self._journal.trouble is not None:
                 continue  # nobody could remember that it ran
             if not needed and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
-                self._start(life, run)
-        if life.plan.recovered() and not life.nameless:
-            by_hand = any(run.reason.startswith(plans.BY_A_PERSON) for run in life.plan.of_phase(plans.RECOVER))
-            self._close(life, plans.BY_A_PERSON if by_hand else "recovered")
+                self._start(record, run)
+        if record.plan.recovered() and not record.nameless:
+            by_hand = any(run.reason.startswith(plans.BY_A_PERSON) for run in record.plan.of_phase(plans.RECOVER))
+            self._close(record, plans.BY_A_PERSON if by_hand else "recovered")
 
-    def _leave_what_others_need(self, life: Life) -> bool:
+    def _leave_what_others_need(self, record: EventRecord) -> bool:
         """Leave the recover hooks that come next to listed events that need them too; return whether there were any.
 
         Those as well that wait to be tried again, but not those that wait for a person.
         """
         left = False
-        for run in life.plan.heads():
+        for run in record.plan.heads():
             if run.status not in (plans.WAITING, plans.FAILED) or run.exhausted:
                 continue
-            keeper = self._still_needed_by(life, run)
-            if keeper is not None and (life.drill or not keeper.drill):
-                self._leave(life, run, f"left to event {keeper.event.event_id}, which has prepared it too")
+            keeper = self._still_needed_by(record, run)
+            if keeper is not None and (record.drill or not keeper.drill):
+                self._leave(record, run, f"left to event {keeper.event.event_id}, which has prepared it too")
                 left = True
         return left
 
-    def _leave(self, life: Life, run: Run, reason: str) -> None:
+    def _leave(self, record: EventRecord, run: Run, reason: str) -> None:
         run.end(plans.LEFT, reason)
-        self._record("hook-left", life, {"hook": commands.describe(run.hook), "reason": run.reason})
+        self._record("hook-left", record, {"hook": commands.describe(run.hook), "reason": run.reason})
 
-    def _still_needed_by(self, life: Life, run: Run) -> Life | None:
+    def _still_needed_by(self, record: EventRecord, run: Run) -> EventRecord | None:
         """Return a listed event whose preparation the recover hook would undo, None if there is none."""
-        for other in self.lives:
-            if other is life or not other.listed:
+        for other in self.records:
+            if other is record or not other.listed:
                 continue
             for stage in other.plan.stages:
                 if stage.begun and any(theirs.words == run.words for theirs in stage.recover):
@@ -495,53 +501,53 @@ class Conductor:
             running.run.phase == plans.RECOVER and running.run.words == run.words for running in self._running.values()
         )
 
-    def _sharing(self, life: Life, run: Run) -> list[tuple[Life, Run]]:
+    def _sharing(self, record: EventRecord, run: Run) -> list[tuple[EventRecord, Run]]:
         """Return the same recover hook of other events that are due to run it: one run is enough for all."""
         return [
             (other, theirs)
-            for other in self.lives
-            if other is not life and other.drill == life.drill and other.state == states.RECOVERING
+            for other in self.records
+            if other is not record and other.drill == record.drill and other.state == states.RECOVERING
             if not other.plan.running(plans.PREPARE)
             for theirs in other.plan.heads()
             if theirs.words == run.words and theirs.status in (plans.WAITING, plans.FAILED)
         ]
 
-    def _share(self, life: Life, other: Life, theirs: Run, outcome: Outcome) -> None:
+    def _share(self, record: EventRecord, other: EventRecord, theirs: Run, outcome: Outcome) -> None:
         """Let what came of a recover hook count for another event that was due to run it too."""
         if theirs.status not in (plans.WAITING, plans.FAILED):
             return
         if outcome.result == "succeeded":
-            self._leave(other, theirs, f"event {life.event.event_id} has run it, which is enough for both")
+            self._leave(other, theirs, f"event {record.event.event_id} has run it, which is enough for both")
         else:
             theirs.failed(outcome.reason, self._clocks.monotonic())
             self._journal.save(other.as_row())
 
-    def recover_again(self, life: Life) -> list[Run]:
+    def recover_again(self, record: EventRecord) -> list[Run]:
         """Let the recover hooks of an event that have failed run again now; return them."""
-        left = (run for run in life.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED))
+        left = (run for run in record.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED))
         runs = [run for run in left if run.failures]
         for run in runs:
             run.failures = 0
             run.wait(run.reason)
-        self._journal.save(life.as_row())
+        self._journal.save(record.as_row())
         return runs
 
-    def dealt_with(self, life: Life, note: str) -> list[Run]:
+    def dealt_with(self, record: EventRecord, note: str) -> list[Run]:
         """Leave out what an event still has to recover, since a person has seen to it; return it."""
-        runs = [run for run in life.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED)]
+        runs = [run for run in record.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED)]
         for run in runs:
             run.end(plans.SKIPPED, f"{plans.BY_A_PERSON}: {note}")
-        self._journal.save(life.as_row())
+        self._journal.save(record.as_row())
         return runs
 
-    def _close(self, life: Life, why: str) -> None:
-        self.step(life, life.closing(), why)
-        self.lives.remove(life)
+    def _close(self, record: EventRecord, why: str) -> None:
+        self.step(record, record.closing(), why)
+        self.records.remove(record)
         self._journal.commit()
 
     # Hooks
 
-    def _start(self, life: Life, run: Run, left_seconds: float | None = None) -> None:
+    def _start(self, record: EventRecord, run: Run, left_seconds: float | None = None) -> None:
         """Start a hook, which is ended in ``left_seconds`` if its own time is not over before."""
         timeout = _timeout(run)
         seconds = timeout if left_seconds is None else min(timeout, left_seconds)
@@ -550,24 +556,24 @@ class Conductor:
         run.attempts += 1
         text = commands.describe(run.hook)
         if run.phase == plans.PREPARE:
-            self.step(life, states.BEGIN, f"{text} is started")
+            self.step(record, states.BEGIN, f"{text} is started")
         fields = {"phase": run.phase, "hook": text, "attempt": run.attempts, "timeout_seconds": round(seconds, 3)}
-        self._record("hook-started", life, fields)
+        self._record("hook-started", record, fields)
         if not self._journal.commit() and (run.phase == plans.PREPARE or run.once_only):
             run.status = before  # not without the promise that it will be recovered, or runs once only
             run.attempts -= 1
             reason = "it was not started: the journal could not be written"
-            self._record("hook-ended", life, {**fields, "result": "not-started", "reason": reason}, failed=True)
+            self._record("hook-ended", record, {**fields, "result": "not-started", "reason": reason}, failed=True)
             return
         self._next_token += 1
         token = self._next_token
-        sharing = self._sharing(life, run) if run.phase == plans.RECOVER else []
-        running = _Running(token, life, run, self._clocks.monotonic(), timeout, sharing, life.event.not_before)
+        sharing = self._sharing(record, run) if run.phase == plans.RECOVER else []
+        running = _Running(token, record, run, self._clocks.monotonic(), timeout, sharing, record.event.not_before)
         if seconds < timeout:
             running.end_at = running.started_at + seconds
         self._running[token] = running
         try:
-            occasion = self._occasion(life, run.phase, run.attempts)
+            occasion = self._occasion(record, run.phase, run.attempts)
             command = commands.command(run.hook, occasion, self._settings, timeout, seconds)
         except InputError as error:
             del self._running[token]
@@ -577,26 +583,26 @@ class Conductor:
         if begun is not None:
             run.pid, run.pid_started = begun
             run.pid_boot = self._clocks.boot_id
-            self._journal.save(life.as_row())
+            self._journal.save(record.as_row())
             self._journal.commit()
 
     def _hook_ended(self, running: _Running, outcome: Outcome) -> None:
-        life, run = running.life, running.run
+        record, run = running.record, running.run
         now = self._clocks.monotonic()
         run.seconds = round(outcome.seconds, 3)
         run.exit_code = outcome.exit_code
         if outcome.result == "succeeded":
             run.end(plans.SUCCEEDED)
-        elif run.phase == plans.PREPARE and not (_may_prepare(life) and run.revision == life.revision):
+        elif run.phase == plans.PREPARE and not (_may_prepare(record) and run.revision == record.revision):
             # It is not asked for any more.
             run.end(plans.SKIPPED if outcome.result == "ended" else plans.FAILED, outcome.reason)
         elif running.interrupted:
             run.interrupted(outcome.reason)
         else:
-            left = self._seconds_left(life.event) if run.phase == plans.PREPARE else None
+            left = self._seconds_left(record.event) if run.phase == plans.PREPARE else None
             run.failed(outcome.reason, now, None if left is None else max(left / 2.0, SHORTEST_PAUSE_SECONDS))
         for other, theirs in running.sharing if not running.interrupted else ():
-            self._share(life, other, theirs, outcome)
+            self._share(record, other, theirs, outcome)
         fields = {
             "phase": run.phase,
             "hook": commands.describe(run.hook),
@@ -608,12 +614,12 @@ class Conductor:
             "output": outcome.output or None,
             "retry_seconds": None if run.retry_at is None else round(run.retry_at - now, 3),
         }
-        self._record("hook-ended", life, fields, failed=outcome.result != "succeeded")
-        self._count(run.phase, run.hook, outcome, life)
+        self._record("hook-ended", record, fields, failed=outcome.result != "succeeded")
+        self._count(run.phase, run.hook, outcome, record)
         self._journal.commit()
 
     def _telling(self, notice: Notice) -> commands.Command:
-        occasion = self._occasion(notice.life, "notify", 1, notice.occasion)
+        occasion = self._occasion(notice.record, "notify", 1, notice.occasion)
         timeout = float(notice.hook.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS))
         return commands.command(notice.hook, occasion, self._settings, timeout)
 
@@ -626,53 +632,55 @@ class Conductor:
             "reason": outcome.reason or None,
             "dropped": dropped or None,
         }
-        self._record("notified", notice.life, fields, failed=outcome.result != "succeeded")
-        self._count("notify", notice.hook, outcome, notice.life)
+        self._record("notified", notice.record, fields, failed=outcome.result != "succeeded")
+        self._count("notify", notice.hook, outcome, notice.record)
 
-    def _count(self, phase: str, hook: Mapping[str, Any], outcome: Outcome, life: Life) -> None:
+    def _count(self, phase: str, hook: Mapping[str, Any], outcome: Outcome, record: EventRecord) -> None:
         labels = {"phase": phase, "kind": commands.kind(hook)}
-        self._metrics.count("forewarn_hooks_total", result=outcome.result, drill=life.drill, **labels)
+        self._metrics.count("forewarn_hooks_total", result=outcome.result, drill=record.drill, **labels)
         if outcome.result != "not-started":
             self._metrics.observe("forewarn_hook_duration_seconds", outcome.seconds, **labels)
 
-    def _occasion(self, life: Life, phase: str, attempt: int, occasion: str | None = None) -> commands.Occasion:
-        decision = life.decision or {}
-        event = life.event
+    def _occasion(
+        self, record: EventRecord, phase: str, attempt: int, occasion: str | None = None
+    ) -> commands.Occasion:
+        decision = record.decision or {}
+        event = record.event
         left = None if event.not_before is None else (event.not_before - self._now()).total_seconds()
-        others = sum(1 for other in self.lives if other is not life and other.listed and other.plan.begun())
+        others = sum(1 for other in self.records if other is not record and other.listed and other.plan.begun())
         return commands.Occasion(
             phase=phase,
             attempt=attempt,
             event=event,
             vm_name=self.vm_name,
-            drill=life.drill,
+            drill=record.drill,
             output=decision.get("output"),
             policy=decision.get("policy"),
             rule=decision.get("rule"),
             reason=decision.get("reason"),
-            outcome=life.outcome,
+            outcome=record.outcome,
             occasion=occasion,
             deadline_seconds=left,
             others=others,
         )
 
-    def _record(self, line: str, life: Life, fields: dict[str, Any], failed: bool = False) -> None:
-        """Write a line to the log and an entry to the journal, and the life as it now is."""
+    def _record(self, line: str, record: EventRecord, fields: dict[str, Any], failed: bool = False) -> None:
+        """Write a line to the log and an entry to the journal, and the record as it now is."""
         write = self._log.warning if failed else self._log.info
-        write(line, event_id=life.event.event_id, drill=life.drill or None, **fields)
-        self._journal.note(line, life.identifier, **fields)
-        self._journal.save(life.as_row())
+        write(line, event_id=record.event.event_id, drill=record.drill or None, **fields)
+        self._journal.note(line, record.identifier, **fields)
+        self._journal.save(record.as_row())
 
 
-def _may_prepare(life: Life) -> bool:
+def _may_prepare(record: EventRecord) -> bool:
     """Tell whether an event is listed and has not started, as far as anybody knows."""
-    return life.listed and life.state != states.STARTED and life.event.event_status != "Started"
+    return record.listed and record.state != states.STARTED and record.event.event_status != "Started"
 
 
 def _timeout(run: Run) -> float:
     return float(run.hook.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS))
 
 
-def _urgency(life: Life) -> tuple[float, int]:
-    moment = life.event.not_before
-    return (float("inf") if moment is None else moment.timestamp(), life.identifier)
+def _urgency(record: EventRecord) -> tuple[float, int]:
+    moment = record.event.not_before
+    return (float("inf") if moment is None else moment.timestamp(), record.identifier)

@@ -89,7 +89,7 @@ class Doubts:
         news = []
         for loss in losses:
             content = crc32(f"{loss.key}\n{loss.reason}\n{loss.record}".encode("utf-8", "backslashreplace"))
-            name = f"{'unknown' if loss.life_id is None else loss.life_id}-{content:08x}{_SUFFIX}"
+            name = f"{'unknown' if loss.record_id is None else loss.record_id}-{content:08x}{_SUFFIX}"
             file = os.path.join(self._directory, DIRECTORY, name)  # noqa: PTH118 - as above
             if file in self._doubts:
                 continue

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from .schema import DamagedRow, LifeRow
+from .schema import DamagedRow, EventRow
 
 FILE_NAME = "journal.mark"
 SIZE = 4096  # one page, allocated once: it can be written again on a full disk, and is never half of two
@@ -25,20 +25,20 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Mark(NamedTuple):
-    """After ``commits``; ``number`` open lives with a ``digest`` over all of them; ``lives`` are those of them that
+    """After ``commits``; ``number`` open records with a ``digest`` over all of them; ``records`` are those of them that
     fit into the file, by id: the checksum of the record, and ``Event.key``. A row of the database has none.
     """
 
     commits: int
     number: int
     digest: int
-    lives: Mapping[int, tuple[int, str]] = {}
+    records: Mapping[int, tuple[int, str]] = {}
 
 
 class Stock(NamedTuple):
-    """What lies in a database: intact open lives with their checksums, rows that are damaged, and its own mark."""
+    """What lies in a database: intact open records with their checksums, rows that are damaged, and its own mark."""
 
-    intact: Mapping[int, tuple[LifeRow, int]]
+    intact: Mapping[int, tuple[EventRow, int]]
     damaged: tuple[DamagedRow, ...]
     mark: Mark | None
 
@@ -49,21 +49,21 @@ class Loss(NamedTuple):
     """
 
     key: str | None
-    life_id: int | None
+    record_id: int | None
     reason: str
     record: str
 
 
 class Found(NamedTuple):
-    """Which lives to go on with, what is lost, and by how many commits the database lags behind (0: by none)."""
+    """Which records to go on with, what is lost, and by how many commits the database lags behind (0: by none)."""
 
-    lives: tuple[LifeRow, ...]
+    records: tuple[EventRow, ...]
     losses: tuple[Loss, ...]
     behind: int
 
 
 def digest_of(sums: Iterable[tuple[int, int]]) -> int:
-    """Return a number over the ids and checksums of lives, whatever their order."""
+    """Return a number over the ids and checksums of records, whatever their order."""
     digest = 0
     for identifier, checksum in sums:
         digest ^= crc32(f"{identifier}:{checksum}".encode())
@@ -84,8 +84,8 @@ class MarkFile:
             if len(text) != SIZE - 9 or int(checksum, 16) != crc32(text):
                 return None
             data = json.loads(text)
-            lives = {int(life): (int(found), str(key)) for life, found, key in data["lives"]}
-            return Mark(int(data["commits"]), int(data["number"]), int(data["digest"]), lives)
+            records = {int(record): (int(found), str(key)) for record, found, key in data["lives"]}
+            return Mark(int(data["commits"]), int(data["number"]), int(data["digest"]), records)
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
@@ -93,8 +93,8 @@ class MarkFile:
         """Replace what it says. ``durable`` waits for the disk."""
         named = []
         room = SIZE - 200
-        for life, (checksum, key) in mark.lives.items():
-            entry = json.dumps([life, checksum, key])
+        for record, (checksum, key) in mark.records.items():
+            entry = json.dumps([record, checksum, key])
             room -= len(entry) + 1
             if room < 0:
                 break
@@ -114,7 +114,7 @@ class MarkFile:
 
 
 def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Found:
-    """Tell what of the open lives can be relied on.
+    """Tell what of the open records can be relied on.
 
     ``beside`` is what the file says. ``replaced``: the database was too damaged to be read, and this is a new one.
     """
@@ -128,14 +128,14 @@ def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Found:
 
 def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Found:
     """The file is at least as new as the database: what it names is what there has to be."""
-    lives = dict(stock.intact)
+    records = dict(stock.intact)
     damaged = {row.id: row for row in stock.damaged}
     losses = []
-    for identifier, (checksum, key) in beside.lives.items():
-        row, found = lives.get(identifier, (None, None))
+    for identifier, (checksum, key) in beside.records.items():
+        row, found = records.get(identifier, (None, None))
         if found == checksum:
             continue
-        lives.pop(identifier, None)
+        records.pop(identifier, None)
         if identifier in damaged:
             why, record = "its record in the journal is damaged", damaged[identifier].text
         elif row is not None:
@@ -143,36 +143,36 @@ def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Found:
         else:
             why, record = "its record has gone missing from the journal", ""
         losses.append(Loss(key, identifier, why, record))
-    others = [identifier for identifier in lives if identifier not in beside.lives]
-    if len(beside.lives) == beside.number:
+    others = [identifier for identifier in records if identifier not in beside.records]
+    if len(beside.records) == beside.number:
         for identifier in others:  # they were over by then
-            del lives[identifier]
-    elif not losses and beside.number == len(lives) and beside.digest == _digest(lives, stock):
+            del records[identifier]
+    elif not losses and beside.number == len(records) and beside.digest == _digest(records, stock):
         pass
     else:
         for identifier in others:
-            row = lives.pop(identifier)[0]
+            row = records.pop(identifier)[0]
             losses.append(Loss(row.key, identifier, "its record may be an older one", json.dumps(row._asdict())))
         losses.append(Loss(None, None, "records of events have gone missing from the journal, or are older ones", ""))
-    return Found(tuple(row for row, _sum in lives.values()), tuple(losses), behind)
+    return Found(tuple(row for row, _sum in records.values()), tuple(losses), behind)
 
 
 def _by_itself(stock: Stock) -> Found:
     """There is no file, or one that lags behind: the database has to agree with itself."""
-    lives = tuple(row for row, _sum in stock.intact.values())
+    records = tuple(row for row, _sum in stock.intact.values())
     losses = [
         Loss(row.key, row.id, "its record in the journal is damaged", row.text)
         for row in stock.damaged  # whether the event is over, a damaged record does not tell
     ]
     mark = stock.mark
     if mark is not None and mark.number == UNCOUNTED:
-        return Found(lives, tuple(losses), 0)
+        return Found(records, tuple(losses), 0)
     if mark is None:
         losses.append(Loss(None, None, "the journal does not tell how many events it has to have: it is damaged", ""))
-    elif mark.number != len(lives) + len(losses) or (not losses and mark.digest != _digest(stock.intact, stock)):
-        losses.append(Loss(None, None, f"the journal has {len(lives)} of {mark.number} events that are open", ""))
-    return Found(lives, tuple(losses), 0)
+    elif mark.number != len(records) + len(losses) or (not losses and mark.digest != _digest(stock.intact, stock)):
+        losses.append(Loss(None, None, f"the journal has {len(records)} of {mark.number} events that are open", ""))
+    return Found(records, tuple(losses), 0)
 
 
-def _digest(lives: Mapping[int, object], stock: Stock) -> int:
-    return digest_of((identifier, stock.intact[identifier][1]) for identifier in lives)
+def _digest(records: Mapping[int, object], stock: Stock) -> int:
+    return digest_of((identifier, stock.intact[identifier][1]) for identifier in records)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .writer import Journal, LifeRow
+from .writer import EventRow, Journal
 
 
 class NoJournal(Journal):
@@ -21,8 +21,8 @@ class NoJournal(Journal):
         self.lost = []
         self.cleared = []
 
-    def open(self) -> list[LifeRow]:
-        """Return no lives."""
+    def open(self) -> list[EventRow]:
+        """Return no records."""
         return []
 
     @property
@@ -60,20 +60,20 @@ class NoJournal(Journal):
     def suspect(self, keys: Iterable[str]) -> None:
         """Forget it."""
 
-    def distrust(self, row: LifeRow, why: str) -> None:
+    def distrust(self, row: EventRow, why: str) -> None:
         """Forget it."""
 
-    def note(self, kind: str, life_id: int | None = None, /, **fields: Any) -> None:
+    def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
         """Forget it."""
 
-    def save(self, row: LifeRow) -> None:
+    def save(self, row: EventRow) -> None:
         """Forget it."""
 
     def commit(self) -> bool:
         """Say that all is well."""
         return True
 
-    def fields_of(self, kind: str, life_id: int) -> list[dict[str, Any]]:  # noqa: ARG002 - as the other's
+    def fields_of(self, kind: str, record_id: int) -> list[dict[str, Any]]:  # noqa: ARG002 - as the other's
         """Return nothing."""
         return []
 

@@ -16,29 +16,29 @@ from .schema import (
     FILE_NAME,
     SELECT_LIVES,
     DamageError,
-    LifeRow,
+    EventRow,
     checksum,
     clean,
-    damaged_life,
+    damaged_record,
     explain,
     is_damage,
-    life_of,
     load,
     read,
+    record_of,
 )
 
 _AT_ONCE = 200  # entries; what is a page or two for whoever reads them
 _SELECT = "SELECT id, kind, life_id, wall, boot, boot_id, fields, sum FROM entries"
 DAMAGED = "record-damaged"  # as the kind of an entry, and
-DAMAGED_STATE = "damaged"  # as the state of a life: the record is there, and not what was written
+DAMAGED_STATE = "damaged"  # as the state of a record: the record is there, and not what was written
 
 
 class JournalEntry(NamedTuple):
-    """What happened at a moment. ``id`` rises in the order of writing; ``life_id`` is None for what is of no event."""
+    """What happened at a moment. ``id`` rises in the order of writing. ``record_id`` is None if no event has it."""
 
     id: int
     kind: str
-    life_id: int | None
+    record_id: int | None
     stamp: Stamp
     fields: Mapping[str, Any]
 
@@ -55,15 +55,15 @@ class JournalReader:
         self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
         self._rows("SELECT 1", [])
 
-    def lives(
+    def records(
         self,
         *,
         open_only: bool = False,
         since_wall: float | None = None,
         event: str | None = None,
         limit: int | None = None,
-    ) -> list[LifeRow]:
-        """Return lives, oldest first; with ``limit`` the newest so many.
+    ) -> list[EventRow]:
+        """Return records, oldest first; with ``limit`` the newest so many.
 
         ``since_wall`` (seconds since 1970) asks for those that are open or were written since. ``event`` is how an
         event's id begins, in either case.
@@ -81,12 +81,12 @@ class JournalReader:
             values += [prefix, prefix + "\U0010ffff"]
         values.append(-1 if limit is None else limit)
         query = f"{SELECT_LIVES} WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
-        return [_life_of(row) for row in reversed(self._rows(query, values))]
+        return [_record_of(row) for row in reversed(self._rows(query, values))]
 
     def entries(
         self,
         *,
-        life_id: int | None = None,
+        record_id: int | None = None,
         kinds: Collection[str] | None = None,
         since_wall: float | None = None,
         until_wall: float | None = None,
@@ -96,9 +96,9 @@ class JournalReader:
         """Yield entries in the order of writing, or the newest first; times are seconds since 1970, both included."""
         conditions = ["1"]
         values: list[Any] = []
-        if life_id is not None:
+        if record_id is not None:
             conditions.append("life_id = ?")
-            values.append(life_id)
+            values.append(record_id)
         if kinds is not None:
             conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
             values += map(clean, kinds)
@@ -157,21 +157,21 @@ class JournalReader:
         return InputError(f"{self._path} cannot be read: {explain(error, self._path)}.", hint)
 
 
-def _life_of(row: tuple[Any, ...]) -> LifeRow:
+def _record_of(row: tuple[Any, ...]) -> EventRow:
     try:
-        return life_of(row)
+        return record_of(row)
     except DamageError:
-        damaged = damaged_life(row)
-        return LifeRow(damaged.id or 0, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
+        damaged = damaged_record(row)
+        return EventRow(damaged.id, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
 
 
 def _entry_of(row: tuple[Any, ...]) -> JournalEntry:
-    identifier, kind, life_id, wall, boot, boot_id, fields, found = row
+    identifier, kind, record_id, wall, boot, boot_id, fields, found = row
     with suppress(DamageError):
-        if checksum(life_id, kind, wall, boot, boot_id, fields) == found:
-            return JournalEntry(identifier, kind, life_id, Stamp(wall, boot, boot_id), load(fields))
+        if checksum(record_id, kind, wall, boot, boot_id, fields) == found:
+            return JournalEntry(identifier, kind, record_id, Stamp(wall, boot, boot_id), load(fields))
     fields = {"reason": f"entry {identifier} of the journal is not what was written"}
-    return JournalEntry(identifier, DAMAGED, life_id, Stamp(_number(wall), _number(boot), str(boot_id)), fields)
+    return JournalEntry(identifier, DAMAGED, record_id, Stamp(_number(wall), _number(boot), str(boot_id)), fields)
 
 
 def _number(value: object) -> float:

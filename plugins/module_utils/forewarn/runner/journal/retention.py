@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # sqlite3 is imported where it is used: it takes a fifth of the runner's start
     import sqlite3
 
-# By order, not by the wall clock, which may be months ahead for a while. The n-th (from 0) of closed lives and entries
-# of no life, from the oldest on.
+# By order, not by the wall clock, which may be months ahead for a while. The n-th (from 0) of closed records, and of
+# entries that belong to no record, from the oldest on.
 _OLDEST = (
     "SELECT seq FROM (SELECT * FROM (SELECT seq FROM lives WHERE open = 0 ORDER BY seq LIMIT :offset + 1) UNION ALL"
     " SELECT * FROM (SELECT id AS seq FROM entries WHERE life_id IS NULL ORDER BY id LIMIT :offset + 1))"
     " ORDER BY seq LIMIT 1 OFFSET :offset"
 )
-# A closed life goes with its entries. Those of open lives stay, whatever their age.
+# A closed record goes with its entries. Those of open records stay, whatever their age.
 _REMOVE = (
     "DELETE FROM entries WHERE life_id IN (SELECT id FROM lives WHERE open = 0 AND seq <= ?)",
     "DELETE FROM lives WHERE open = 0 AND seq <= ?",
@@ -26,7 +26,7 @@ _REMOVE = (
 
 
 def prune(connection: sqlite3.Connection, most_bytes: int) -> bool:
-    """Remove the oldest of what is over, if the file has more than ``most_bytes``; never an open life or an entry of
+    """Remove the oldest of what is over, if the file has more than ``most_bytes``; never an open record or an entry of
     one. Raises sqlite3.Error.
     """
     connection.execute("BEGIN IMMEDIATE")

@@ -24,7 +24,7 @@ APPLICATION_ID = 0x46574A4C  # what file(1) and we know the file by
 # out there: append, never edit. The newest version is the number of these.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
-        # A start asks for the open lives and nothing else, whatever lies in the file: hence lives_open. ``saved`` and
+        # A start asks for the open records and nothing else, whatever lies in the file: hence lives_open. ``saved`` and
         # ``wall`` are seconds since 1970; ``data`` and ``fields`` are JSON in ASCII.
         "CREATE TABLE lives (id INTEGER PRIMARY KEY, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL,"
         " saved REAL NOT NULL, data TEXT NOT NULL)",
@@ -37,7 +37,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     (
         # ``sum`` is ``checksum`` of the rest of the row, or of an entry but for its id; ``seq`` is the id of the newest
-        # entry when the life was written: the order in which things go when there is too much.
+        # entry when the record was written: the order in which things go when there is too much.
         "ALTER TABLE lives ADD COLUMN seq INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE lives ADD COLUMN sum INTEGER",
         "ALTER TABLE entries ADD COLUMN sum INTEGER",
@@ -77,8 +77,8 @@ _WORDS = {
 }
 
 
-class LifeRow(NamedTuple):
-    """The life of one event: ``id`` rises with its birth, ``key`` is ``Event.key``, ``data`` is plain JSON."""
+class EventRow(NamedTuple):
+    """The record of one event: ``id`` rises with its birth, ``key`` is ``Event.key``, ``data`` is plain JSON."""
 
     id: int
     key: str
@@ -92,11 +92,9 @@ class DamageError(Exception):
 
 
 class DamagedRow(NamedTuple):
-    """A life's row that is not what was written: its id if it is a number, ``Event.key`` if two places agree on it,
-    and all as text.
-    """
+    """A record's row that is not what was written: its id, ``Event.key`` if two places agree on it, and all as text."""
 
-    id: int | None
+    id: int
     key: str | None
     text: str
 
@@ -229,24 +227,23 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
     return []
 
 
-def life_of(row: tuple[Any, ...]) -> LifeRow:
+def record_of(row: tuple[Any, ...]) -> EventRow:
     """Return a row of SELECT_LIVES. Raises DamageError."""
     identifier, key, state, is_open, data, saved, found = row
     if checksum(identifier, key, state, is_open, saved, data) != found:
         raise DamageError("a row is not what was written: its checksum does not fit")
-    return LifeRow(identifier, key, state, bool(is_open), load(data))
+    return EventRow(identifier, key, state, bool(is_open), load(data))
 
 
-def damaged_life(row: tuple[Any, ...]) -> DamagedRow:
-    """Return what can be said of a row of SELECT_LIVES that ``life_of`` has refused."""
+def damaged_record(row: tuple[Any, ...]) -> DamagedRow:
+    """Return what can be said of a row of SELECT_LIVES that ``record_of`` has refused."""
     identifier, key, _state, _is_open, data, *_rest = row
     named = None
     with suppress(DamageError):
         event = load(data).get("event")
         named = event.get("EventId") if isinstance(event, dict) else None
     agreed = isinstance(named, str) and isinstance(key, str) and clean(named.lower()) == key
-    known = identifier if isinstance(identifier, int) else None
-    return DamagedRow(known, key if agreed else None, json.dumps([str(value) for value in row]))
+    return DamagedRow(int(identifier), key if agreed else None, json.dumps([str(value) for value in row]))
 
 
 def dump(value: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner must not forget: the open lives, to go on with them after a crash, and what happened, for history.
+"""What the runner must not forget: the open records, to go on with them after a crash, and what happened, for history.
 
 A SQLite file in the state directory. Nothing here raises: where the disk is full, read-only or damaged, ``trouble``
 says so, what is to be kept waits in memory, and a later commit tries again.
@@ -25,30 +25,30 @@ from .schema import (
     OPEN_LIVES,
     DamagedRow,
     DamageError,
-    LifeRow,
+    EventRow,
     checksum,
     clean,
     connect,
-    damaged_life,
+    damaged_record,
     dump,
     explain,
     is_damage,
-    life_of,
     load,
     move_aside,
     read,
+    record_of,
     which_files,
 )
 
 if TYPE_CHECKING:  # imported where it is used: it takes a fifth of the runner's start
     import sqlite3
 
-__all__ = ["Journal", "LifeRow"]
+__all__ = ["EventRow", "Journal"]
 
 MAX_BYTES = 64 * 1024 * 1024
 RETRY_SECONDS = 10.0  # between attempts to heal
 PRUNE_SECONDS = 3600.0
-# Of what waits in memory while nothing can be written: characters of entries, and lives that have ended meanwhile.
+# Of what waits in memory while nothing can be written: characters of entries, and records that have ended meanwhile.
 MOST_WAITING_CHARACTERS = 1024 * 1024
 MOST_WAITING_LIVES = 1000
 _UPSERT = (
@@ -61,7 +61,7 @@ _SELECT_MARK = "SELECT count, number, digest, sum FROM mark WHERE id = 1"
 _T = TypeVar("_T")
 
 
-class _Life(NamedTuple):
+class _EventRecord(NamedTuple):
     """As it goes into the file."""
 
     id: int
@@ -75,7 +75,7 @@ class _Life(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    life_id: int | None
+    record_id: int | None
     kind: str
     wall: float
     boot: float
@@ -88,7 +88,7 @@ class Journal:
     """The journal of the runner that has locked ``directory``; for one thread. Nothing is opened yet.
 
     ``trouble`` is a sentence on why nothing can be kept now, None while all is well. ``moved_aside`` is where a damaged
-    file was moved to. ``late`` are open lives of an earlier run that ``open`` could not read and a later commit could.
+    file was moved to. ``late`` are the open records of an earlier run that only a later commit could read.
     ``lost`` are sentences on what is not known any more, ``cleared`` on what a person has seen to: for the log, which
     takes them out.
     """
@@ -102,12 +102,12 @@ class Journal:
     ) -> None:
         self.trouble: str | None = None
         self.moved_aside: str | None = None
-        self.late: list[LifeRow] = []
+        self.late: list[EventRow] = []
         self.lost: list[str] = []
         self.cleared: list[str] = []
         self._doubts = Doubts(directory)
         self._mark_file = MarkFile(directory)
-        self._before: frozenset[str] = frozenset()  # keys of the lives that an earlier run has left, intact
+        self._before: frozenset[str] = frozenset()  # keys of the records that an earlier run has left, intact
         self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
         self._clocks = clocks
         self._max_bytes = max_bytes
@@ -115,12 +115,12 @@ class Journal:
         self._files: object = None
         self._entries: deque[_Entry] = deque()
         self._waiting = 0  # characters in them
-        self._unsaved: dict[int, _Life] = {}
-        self._open: dict[int, _Life] = {}  # all of them, written or not: a new file must have them too
+        self._unsaved: dict[int, _EventRecord] = {}
+        self._open: dict[int, _EventRecord] = {}  # all of them, written or not: a new file must have them too
         self._unread = True
         self._replaced = False  # before it could be read
         self._count = 0  # of commits, also those of earlier runs
-        self._marked: frozenset[int] = frozenset()  # the open lives when that was last written down for sure
+        self._marked: frozenset[int] = frozenset()  # the open records when that was last written down for sure
         self._noted = 0  # entries that were ever added
         self._lost = 0
         self._interruption: str | None = None  # why what is kept has a gap, until an entry says so
@@ -129,13 +129,13 @@ class Journal:
         self._prune_at = 0.0
         self._written = 0  # characters since the last prune
 
-    def open(self) -> list[LifeRow]:
-        """Open or create the file; return the open lives, oldest first, even where they can only be read."""
+    def open(self) -> list[EventRow]:
+        """Open or create the file; return the open records, oldest first, even where they can only be read."""
         self._doubts.load()
         if self._try(lambda _connection: True) is None:
             self._read_only()
-        lives, self.late = self.late, []
-        return lives
+        records, self.late = self.late, []
+        return records
 
     @property
     def damaged_keys(self) -> frozenset[str]:
@@ -154,9 +154,7 @@ class Journal:
 
     @property
     def unread(self) -> bool:
-        """Whether an earlier run may have left open lives that could not be read yet, or has and ``late`` has them."""
-        if self.late:
-            return True
+        """Whether an earlier run may have left open records that could not be read yet."""
         if not self._unread or self.trouble is None:
             return False
         mark = self._mark_file.read()
@@ -164,10 +162,10 @@ class Journal:
 
     @property
     def unkept(self) -> frozenset[int]:
-        """The ids of open lives that the file does not have as they are, because of ``trouble``."""
+        """The ids of open records that the file does not have as they are, because of ``trouble``."""
         if self.trouble is None:
             return frozenset()
-        return frozenset(identifier for identifier, life in self._unsaved.items() if life.open)
+        return frozenset(identifier for identifier, record in self._unsaved.items() if record.open)
 
     def doubt(self, key: str) -> str | None:
         """Return why nothing may be done for an event, None if nothing speaks against it.
@@ -194,22 +192,22 @@ class Journal:
         reason = "something was lost before, and it is not known of which events"
         self._lose(Loss(key, None, reason, "") for key in sorted(new))
 
-    def distrust(self, row: LifeRow, why: str) -> None:
-        """Keep a life aside that cannot be made use of: nothing is done for its event until a person has seen to it."""
+    def distrust(self, row: EventRow, why: str) -> None:
+        """Set a record aside that cannot be used: nothing is done for its event until a person has seen to it."""
         self._open.pop(row.id, None)
         self._lose([Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))])
         self.save(row._replace(open=False))
 
-    def note(self, kind: str, life_id: int | None = None, /, **fields: Any) -> None:
+    def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
         """Add an entry, stamped now, to what the next commit writes. Fields that are None are left out."""
-        entry = self._entry(life_id, kind, {name: value for name, value in fields.items() if value is not None})
+        entry = self._entry(record_id, kind, {name: value for name, value in fields.items() if value is not None})
         self._entries.append(entry)
         self._noted += 1
         self._waiting += len(entry.fields)
         self._trim()
 
-    def save(self, row: LifeRow) -> None:
-        """Add a life as it is now to what the next commit writes."""
+    def save(self, row: EventRow) -> None:
+        """Add a record as it is now to what the next commit writes."""
         stored = self._stored(row)
         self._unsaved[row.id] = stored
         if row.open:
@@ -230,17 +228,17 @@ class Journal:
             return True
         return self._try(self._write) is not None
 
-    def fields_of(self, kind: str, life_id: int) -> list[dict[str, Any]]:
-        """Return the fields of each committed entry of a kind of one life, none where that cannot be read now."""
+    def fields_of(self, kind: str, record_id: int) -> list[dict[str, Any]]:
+        """Return the fields of each committed entry of a kind of one record, none where that cannot be read now."""
 
         def fields(connection: sqlite3.Connection) -> list[dict[str, Any]]:
             query = "SELECT fields FROM entries WHERE life_id = ? AND kind = ? ORDER BY id"
-            return [load(text) for (text,) in connection.execute(query, (life_id, kind))]
+            return [load(text) for (text,) in connection.execute(query, (record_id, kind))]
 
         return [] if self.trouble is not None else self._try(fields) or []
 
     def prune(self) -> None:
-        """Remove what is too much, the oldest first; never an open life or an entry of one.
+        """Remove what is too much, the oldest first; never an open record or an entry of one.
 
         At most once an hour, or after an eighth of ``max_bytes`` was written.
         """
@@ -311,7 +309,7 @@ class Journal:
             self._connection = None
 
     def _read_only(self) -> None:
-        """Take the open lives out of a file that cannot be written, if it can be read."""
+        """Take the open records out of a file that cannot be written, if it can be read."""
         try:
             import sqlite3
         except ImportError:
@@ -320,19 +318,19 @@ class Journal:
             self._take_stock(_stock(lambda query: read(self._path, query)))
 
     def _take_stock(self, stock: Stock) -> None:
-        """Go on with the lives that can be relied on. Raises DamageError if the file has to be moved aside."""
+        """Go on with the records that can be relied on. Raises DamageError if the file has to be moved aside."""
         beside = self._mark_file.read()
         found = examine(stock, beside, self._replaced)
         self._unread = False
         self._count = max(mark.commits for mark in (stock.mark, beside, Mark(0, 0, 0)) if mark is not None)
-        self.late = [row for row in found.lives if row.id not in self._open]
+        self.late = [row for row in found.records if row.id not in self._open]
         self._before |= {row.key for row in self.late}
         stored = {row.id: self._stored(row) for row in self.late}
         self._open.update(stored)
         self._tell(found)
         if stock.damaged:
             raise DamageError("; ".join(loss.reason for loss in found.losses) or "a record is not what was written")
-        kept = {row.id for row in found.lives}
+        kept = {row.id for row in found.records}
         for row, _sum in stock.intact.values():  # what is over or in doubt is not to be found again
             if row.id not in kept:
                 self._unsaved[row.id] = self._stored(row._replace(open=False))
@@ -382,30 +380,30 @@ class Journal:
         while self._waiting > MOST_WAITING_CHARACTERS:
             self._waiting -= len(self._entries.popleft().fields)
             self._lost += 1
-        ended = [identifier for identifier, life in self._unsaved.items() if not life.open]
+        ended = [identifier for identifier, record in self._unsaved.items() if not record.open]
         for identifier in ended[: max(0, len(ended) - MOST_WAITING_LIVES)]:
             del self._unsaved[identifier]
             self._lost += 1
 
     # Writing
 
-    def _stored(self, row: LifeRow) -> _Life:
+    def _stored(self, row: EventRow) -> _EventRecord:
         values = (row.id, clean(row.key), clean(row.state), int(row.open), self._clocks.wall(), dump(row.data))
-        return _Life(*values, checksum(*values), self._noted)  # type: ignore[arg-type]  # 1 for True, as it is read
+        return _EventRecord(*values, checksum(*values), self._noted)  # type: ignore[arg-type]  # 1 for True, as it is read
 
-    def _entry(self, life_id: int | None, kind: str, fields: Mapping[str, Any]) -> _Entry:
-        values = (life_id, clean(kind), *self._clocks.stamp(), dump(fields))
+    def _entry(self, record_id: int | None, kind: str, fields: Mapping[str, Any]) -> _Entry:
+        values = (record_id, clean(kind), *self._clocks.stamp(), dump(fields))
         return _Entry(*values, checksum(*values))
 
     def _write(self, connection: sqlite3.Connection) -> bool:
-        sums = {life.id: (life.sum, life.key) for life in self._open.values()}
+        sums = {record.id: (record.sum, record.key) for record in self._open.values()}
         digest = digest_of((identifier, found) for identifier, (found, _key) in sums.items())
         mark = Mark(self._count + 1, len(sums), digest, sums)
         connection.execute("BEGIN IMMEDIATE")
         ((newest,),) = connection.execute("SELECT coalesce(max(id), 0) FROM entries")
         written = self._noted - len(self._entries)
-        for life in self._unsaved.values():
-            connection.execute(_UPSERT, (*life[:7], newest + max(0, life.noted - written)))
+        for record in self._unsaved.values():
+            connection.execute(_UPSERT, (*record[:7], newest + max(0, record.noted - written)))
         connection.executemany(_INSERT, self._entries)
         if self._interruption is not None:
             gap = round(self._clocks.monotonic() - self._interrupted_at, 3)
@@ -416,11 +414,11 @@ class Journal:
         connection.execute("COMMIT")
         self._count = mark.commits
         if self._doubts.kept:  # as long as what the file tells is not written down elsewhere, it has to stay
-            # A process that is killed loses nothing that it has written. Only which lives there are is worth a wait.
+            # A process that is killed loses nothing that it has written. Only which records there are is worth a wait.
             durable = self._marked != frozenset(sums)
             self._marked = frozenset(sums)
             self._mark_file.write(mark, durable)
-        self._written += self._waiting + sum(len(life.data) for life in self._unsaved.values())
+        self._written += self._waiting + sum(len(record.data) for record in self._unsaved.values())
         self._unsaved.clear()
         self._entries.clear()
         self._waiting = 0
@@ -431,16 +429,16 @@ class Journal:
 
 def _stock(ask: Callable[[str], Iterable[tuple[Any, ...]]]) -> Stock:
     """Return what lies in the file that ``ask`` takes queries to."""
-    intact: dict[int, tuple[LifeRow, int]] = {}
+    intact: dict[int, tuple[EventRow, int]] = {}
     damaged: list[DamagedRow] = []
     for row in ask(OPEN_LIVES):
         try:
-            life = life_of(row)
+            record = record_of(row)
         except DamageError:  # noqa: PERF203 - a few rows, once
-            damaged.append(damaged_life(row))
+            damaged.append(damaged_record(row))
         else:
-            if life.open:
-                intact[life.id] = life, row[-1]
+            if record.open:
+                intact[record.id] = record, row[-1]
     mark = None
     for count, number, digest, found in ask(_SELECT_MARK):
         if checksum(count, number, digest) == found:

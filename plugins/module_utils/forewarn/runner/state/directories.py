@@ -54,7 +54,7 @@ def in_memory(environ: Mapping[str, str], uid: int | None) -> str | None:
 
 
 class StateDirectory:
-    """``prepare`` it, then ``lock`` it for as long as the runner lives.
+    """``prepare`` it, then ``lock`` it for as long as the runner records.
 
     Windows has no such modes and no flock; there neither protects anything. That is untried.
     """
@@ -154,7 +154,7 @@ class StateDirectory:
 
 
 def _holder(descriptor: int) -> str:
-    """Return whom the lock's file names, as the end of a sentence; nothing if nobody, or none that lives."""
+    """Return whom the lock's file names, as the end of a sentence; nothing if nobody, or none that records."""
     try:
         pid = int(os.pread(descriptor, 32, 0))
         os.kill(pid, 0)

@@ -30,7 +30,7 @@ _PATIENCE_SECONDS = 1.0  # a runner that has just been started has a name before
 
 
 class MachineLock:
-    """``lock`` it for as long as the runner lives. ``vm_name`` counts where one service is asked for several VMs.
+    """``lock`` it for as long as the runner records. ``vm_name`` counts where one service is asked for several VMs.
 
     ``others`` are sentences on processes of other users that hold it too. They cannot keep root's runner from starting.
     """

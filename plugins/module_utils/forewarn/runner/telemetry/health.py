@@ -13,8 +13,8 @@ from ... import __version__
 from ...events import Document
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
-from ..event_record import Life
-from ..hooks.scheduler import Conductor
+from ..event_record import EventRecord
+from ..hooks.scheduler import HookScheduler
 from ..journal.writer import Journal
 from ..reconciler import Policy
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
@@ -29,12 +29,12 @@ HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick 
 HEALTHY_SECONDS = 15.0  # a request may take that long beside three intervals
 
 
-class Housekeeping:
+class HealthReporter:
     """``heartbeat``, ``textfile`` and ``readiness`` may be None: nobody wants them."""
 
     def __init__(
         self,
-        conductor: Conductor,
+        scheduler: HookScheduler,
         journal: Journal,
         log: Logger,
         metrics: Metrics,
@@ -49,7 +49,7 @@ class Housekeeping:
         self.facts: dict[str, Any] = {}  # what the heartbeat tells beside: policy, interval, dry run
         self.fault: str | None = None  # why the service does not answer
         self.last_good_poll: Stamp | None = None
-        self._conductor = conductor
+        self._scheduler = scheduler
         self._journal = journal
         self._log = log
         self._metrics = metrics
@@ -72,7 +72,7 @@ class Housekeeping:
         """Say that the runner is at work; the first answer of the service may take 2 minutes more (SE-05)."""
         self._notifier.ready("Waiting for the first answer of the service")
         self._notifier.watchdog()
-        self._beat(self._conductor.lives)
+        self._beat(self._scheduler.records)
         self.turning(0.0)
 
     def turning(self, within_seconds: float) -> None:
@@ -80,9 +80,9 @@ class Housekeeping:
         if self._readiness is not None:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
-            lives, name = self._conductor.lives, self._conductor.vm_name
+            records, name = self._scheduler.records, self._scheduler.vm_name
             unread = self._journal.unread or self._journal.damaged > 0
-            self._readiness.turning(lives, name, within_seconds, unread=unread)
+            self._readiness.turning(records, name, within_seconds, unread=unread)
 
     def polled(self, fault: str | None, age_seconds: float = 0.0) -> None:
         """Note what came of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
@@ -106,15 +106,15 @@ class Housekeeping:
     def keep(self) -> None:
         """Do what is due at a tick."""
         self._tell_journal()
-        lives = self._conductor.lives
-        self._beat(lives)
+        records = self._scheduler.records
+        self._beat(records)
         if self._notifier.heard:
-            self._notify(lives)
-        self._count(lives)
+            self._notify(records)
+        self._count(records)
         self._journal.prune()
 
-    def _notify(self, lives: Sequence[Life]) -> None:
-        self._notifier.status(self.status(lives))
+    def _notify(self, records: Sequence[EventRecord]) -> None:
+        self._notifier.status(self.status(records))
         self._notifier.watchdog()
 
     def health(self) -> tuple[bool, str]:
@@ -145,32 +145,32 @@ class Housekeeping:
         """Say that this is done; ``problem`` is why what was read is not used now, None if it is."""
         self.facts["reload_problem"] = problem
         self._metrics.set("forewarn_last_reload_successful", 1.0 if problem is None else 0.0)
-        self._notifier.ready(self.status(self._conductor.lives))
+        self._notifier.ready(self.status(self._scheduler.records))
 
     def stopping(self) -> None:
         """Say that the runner stops."""
         self._notifier.stopping()
 
-    def status(self, lives: Sequence[Life]) -> str:
+    def status(self, records: Sequence[EventRecord]) -> str:
         """Return the sentence that ``systemctl status`` shows."""
         parts = []
         if self.fault is not None:
             parts.append(f"the service does not answer: {self.fault}")
         if self._journal.trouble is not None:
             parts.append(f"nothing can be kept: {self._journal.trouble}")
-        failing = sum(len(life.plan.failing()) for life in lives if life.state == states.RECOVERING)
+        failing = sum(len(record.plan.failing()) for record in records if record.state == states.RECOVERING)
         if failing:
             parts.append(f"{failing} {'recovery fails' if failing == 1 else 'recoveries fail'}: forewarn recover")
-        ours = [life for life in lives if not life.drill]
+        ours = [record for record in records if not record.drill]
         if ours:
-            parts.append("; ".join(self._line(life) for life in ours[:3]))
+            parts.append("; ".join(self._line(record) for record in ours[:3]))
             if len(ours) > 3:
                 parts.append(f"and {len(ours) - 3} more")
         elif self.fault is None and not self._problems:
             parts.append("nothing is scheduled")
         if self._problems:
             parts.append(f"the service's document cannot be read in full: {self._problems[0]}")
-        drills = len(lives) - len(ours)
+        drills = len(records) - len(ours)
         if drills:
             parts.append(f"{drills} {'drill' if drills == 1 else 'drills'} under way")
         if self.facts.get("reload_problem"):
@@ -178,10 +178,10 @@ class Housekeeping:
         text = "; ".join(parts)
         return text[:1].upper() + text[1:]
 
-    def _line(self, life: Life) -> str:
-        text = f"{life.event.event_type or 'an event'} {life.state}"
-        moment = life.event.not_before
-        if moment is not None and life.state in (
+    def _line(self, record: EventRecord) -> str:
+        text = f"{record.event.event_type or 'an event'} {record.state}"
+        moment = record.event.not_before
+        if moment is not None and record.state in (
             states.SEEN,
             states.HELD,
             states.PREPARING,
@@ -191,7 +191,7 @@ class Housekeeping:
             text += f", not before {moment:%H:%M:%S} UTC"
         return text
 
-    def _beat(self, lives: Sequence[Life]) -> None:
+    def _beat(self, records: Sequence[EventRecord]) -> None:
         if self._heartbeat is None:
             return
         news = {
@@ -199,28 +199,30 @@ class Housekeeping:
             "version": __version__,
             "state": "failing" if self.fault else "ok",
             "fault": self.fault,
-            "events": sum(1 for life in lives if life.listed),
+            "events": sum(1 for record in records if record.listed),
             "journal_trouble": self._journal.trouble,
-            **self._unkept(lives),
+            **self._unkept(records),
             "document_problems": len(self._problems) or None,
             "document_problem": self._problems[0] if self._problems else None,
-            "vm": self._conductor.vm_name,
+            "vm": self._scheduler.vm_name,
             "started": self._started,
         }
         # Only a machine that may be reset any moment is worth a write to its disk each second.
-        durable = any(life.state in (states.APPROVED, states.STARTED) and not life.drill for life in lives)
+        durable = any(record.state in (states.APPROVED, states.STARTED) and not record.drill for record in records)
         now = self._clocks.monotonic()
         if durable or news != self._beaten or now - self._beaten_at >= HEARTBEAT_SECONDS:
             self._beaten, self._beaten_at = news, now
             self._heartbeat.beat({**news, "last_good_poll": self.last_good_poll}, durable)
 
-    def _unkept(self, lives: Sequence[Life]) -> dict[str, Any]:
+    def _unkept(self, records: Sequence[EventRecord]) -> dict[str, Any]:
         """Return what ``forewarn status`` cannot read from a journal that cannot be written."""
         unkept = self._journal.unkept
-        events = [life for life in lives if life.identifier in unkept]
+        events = [record for record in records if record.identifier in unkept]
         if not events:
             return {}
-        named = [f"{life.event.event_type or 'event'} {life.event.event_id} ({life.state})" for life in events[:3]]
+        named = [
+            f"{record.event.event_type or 'event'} {record.event.event_id} ({record.state})" for record in events[:3]
+        ]
         return {"unkept": len(events), "unkept_events": ", ".join(named)}
 
     def _tell_journal(self) -> None:
@@ -247,11 +249,19 @@ class Housekeeping:
             hint = "Events with hooks are held until it can be written again."
             self._log.error("journal-trouble", reason=trouble, hint=hint)
 
-    def _count(self, lives: Sequence[Life]) -> None:
-        failing = {life.identifier: len(life.plan.failing()) for life in lives if life.state == states.RECOVERING}
+    def _count(self, records: Sequence[EventRecord]) -> None:
+        failing = {
+            record.identifier: len(record.plan.failing()) for record in records if record.state == states.RECOVERING
+        }
         snapshot: list[object] = [
-            (life.identifier, life.state, life.event.not_before, len(life.plan.running()), failing.get(life.identifier))
-            for life in lives
+            (
+                record.identifier,
+                record.state,
+                record.event.not_before,
+                len(record.plan.running()),
+                failing.get(record.identifier),
+            )
+            for record in records
         ]
         snapshot.append(len(self._problems))
         now = self._clocks.monotonic()
@@ -262,17 +272,17 @@ class Housekeeping:
         self._metrics.set("forewarn_journal_damaged_records", float(self._journal.damaged))
         self._metrics.set("forewarn_document_problems", float(len(self._problems)))
         self._metrics.set("forewarn_log_lines_lost_total", float(self._log.lost))
-        self._metrics.set("forewarn_hooks_running", float(sum(len(life.plan.running()) for life in lives)))
+        self._metrics.set("forewarn_hooks_running", float(sum(len(record.plan.running()) for record in records)))
         for drill in (False, True):
-            number = sum(failing.get(life.identifier, 0) for life in lives if life.drill == drill)
+            number = sum(failing.get(record.identifier, 0) for record in records if record.drill == drill)
             self._metrics.set("forewarn_recoveries_failing", float(number), drill=drill)
         numbers: dict[tuple[object, ...], float] = {}
         notices: dict[tuple[object, ...], Value] = {}
-        for life in lives:
-            event, drill = life.event, life.drill
-            key = (life.state, event.event_type, drill)
+        for record in records:
+            event, drill = record.event, record.drill
+            key = (record.state, event.event_type, drill)
             numbers[key] = numbers.get(key, 0.0) + 1.0
-            if life.listed and event.event_status != "Started" and event.not_before is not None:
+            if record.listed and event.event_status != "Started" and event.not_before is not None:
                 moment = event.not_before.timestamp()
                 notices[event.event_id, event.event_type, drill] = until(moment, self._clocks)
         self._metrics.replace("forewarn_events", numbers)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .. import event_record as states
 from ..clocks import Clocks
-from ..event_record import Life
+from ..event_record import EventRecord
 
 # Beyond what the main loop meant to wait: a request to the service may take that long.
 LATE_SECONDS = 15.0
@@ -42,22 +42,24 @@ class Readiness:
         self._turn: _Turn | None = None
 
     def turning(
-        self, lives: Iterable[Life], vm_name: str | None, within_seconds: float, *, unread: bool = False
+        self, records: Iterable[EventRecord], vm_name: str | None, within_seconds: float, *, unread: bool = False
     ) -> None:
         """Say how things are. The next turn is meant to come ``within_seconds``. For the main thread.
 
-        ``unread``: there may be lives that are not known yet, and what they have drained.
+        ``unread``: there may be records that are not known yet, and what they have drained.
         """
         self._vm_name = vm_name or self._vm_name
-        counted = [life for life in lives if self._drills or not life.drill]
-        ours = [life for life in counted if life.event.place_of(self._vm_name) is not None]
+        counted = [record for record in records if self._drills or not record.drill]
+        ours = [record for record in counted if record.event.place_of(self._vm_name) is not None]
         moments = [
-            life.event.not_before.timestamp() for life in ours if life.listed and life.event.not_before is not None
+            record.event.not_before.timestamp()
+            for record in ours
+            if record.listed and record.event.not_before is not None
         ]
-        left = (life for life in counted if life.affected and life not in ours)
+        left = (record for record in counted if record.affected and record not in ours)
         self._turn = _Turn(
             self._clocks.monotonic() + within_seconds + LATE_SECONDS,
-            unread or any(_disturbed(life) for life in ours) or any(_touched(life) for life in left),
+            unread or any(_disturbed(record) for record in ours) or any(_touched(record) for record in left),
             min(moments, default=None),
         )
 
@@ -74,17 +76,17 @@ class Readiness:
         return turn.not_before is None or turn.not_before - self._clocks.wall() > self._lead_seconds
 
 
-def _disturbed(life: Life) -> bool:
+def _disturbed(record: EventRecord) -> bool:
     """Tell whether an event of this VM keeps it from its work: from the first prepare hook on, or from its approval or
     start where there is none, until all is recovered.
     """
     return (
-        life.state in (states.APPROVED, states.STARTED, states.RECOVERING)
-        or life.event.event_status == "Started"
-        or _touched(life)
+        record.state in (states.APPROVED, states.STARTED, states.RECOVERING)
+        or record.event.event_status == "Started"
+        or _touched(record)
     )
 
 
-def _touched(life: Life) -> bool:
+def _touched(record: EventRecord) -> bool:
     """Tell whether something was done for an event, which counts though the event may name this VM no longer."""
-    return life.plan.begun() or life.approvals > 0  # the service may go by an approval whatever became of the event
+    return record.plan.begun() or record.approvals > 0  # the service may go by an approval whatever became of the event

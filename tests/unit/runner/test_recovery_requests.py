@@ -20,14 +20,14 @@ from forewarn.events import Event
 from forewarn.policy.decision import APPROVE, Verdict
 from forewarn.runner import event_record as states
 from forewarn.runner.clocks import Stamp
-from forewarn.runner.event_record import Life
+from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks import recovery_requests
 from forewarn.runner.hooks.commands import HookSettings
 from forewarn.runner.hooks.recovery_requests import AGAIN, DEALT_WITH, Recoveries, Request, hand_over, waits
-from forewarn.runner.hooks.scheduler import Conductor
+from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
 from forewarn.runner.journal.writer import Journal
-from forewarn.runner.telemetry.health import Housekeeping
+from forewarn.runner.telemetry.health import HealthReporter
 from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.readiness import Readiness
 from forewarn.runner.telemetry.systemd import Notifier
@@ -40,7 +40,7 @@ KINDS = ("recovery-again", "recovery-dealt-with", "recovery-refused")
 
 
 class Machine:
-    """A conductor with hooks that end when a test says so, a real journal, and the requests beside it."""
+    """A scheduler with hooks that end when a test says so, a real journal, and the requests beside it."""
 
     def __init__(self, state: Path) -> None:
         self.state = state
@@ -53,7 +53,7 @@ class Machine:
         self.metrics = Metrics()
         self.readiness = Readiness(self.world.clocks(), 60.0, "web_0")
         self.journal = Journal(str(self.state), self.world.clocks())
-        self.conductor = Conductor(
+        self.scheduler = HookScheduler(
             executor,
             self.journal,
             self.log,
@@ -62,8 +62,8 @@ class Machine:
             HookSettings(),
             self.now,
         )
-        self.housekeeping = Housekeeping(
-            self.conductor,
+        self.health = HealthReporter(
+            self.scheduler,
             self.journal,
             self.log,
             self.metrics,
@@ -73,8 +73,8 @@ class Machine:
             readiness=self.readiness,
         )
         with leftovers_in(self.world):
-            self.conductor.resume()
-        self.recoveries = Recoveries(str(self.state), self.conductor, self.journal, self.log)
+            self.scheduler.resume()
+        self.recoveries = Recoveries(str(self.state), self.scheduler, self.journal, self.log)
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.world.wall, timezone.utc)
@@ -89,13 +89,13 @@ class Machine:
         """Do what the runner's loop does at a tick."""
         self.world.clock.advance(seconds)
         self.recoveries.look()
-        self.conductor.collect()
+        self.scheduler.collect()
         self.recoveries.settle()
-        self.conductor.advance()
+        self.scheduler.advance()
         if self.journal.commit():
             self.recoveries.kept()
-        self.housekeeping.keep()
-        self.housekeeping.turning(1.0)
+        self.health.keep()
+        self.health.turning(1.0)
 
     def gauge(self, drill: bool = False) -> float:
         """Return how many recoveries fail, as Prometheus reads it."""
@@ -103,27 +103,29 @@ class Machine:
         (line,) = (line for line in self.metrics.render().splitlines() if line.startswith(wanted))
         return float(line[len(wanted) :])
 
-    def recovering(self, recover: str = "undrain", name: str = "A") -> Life:
-        """Return the life of an event that is over, and whose first recover hook runs."""
+    def recovering(self, recover: str = "undrain", name: str = "A") -> EventRecord:
+        """Return the record of an event that is over, and whose first recover hook runs."""
         moment = datetime.fromtimestamp(EPOCH + self.world.now + 900.0, timezone.utc)
-        life = self.conductor.born(Event(name, "Reboot", "VirtualMachine", ("web_0",), "Scheduled", moment), False)
-        life.confirmed = True
+        record = self.scheduler.open_record(
+            Event(name, "Reboot", "VirtualMachine", ("web_0",), "Scheduled", moment), False
+        )
+        record.confirmed = True
         verdict = Verdict("web", APPROVE, "drain", "because", "web.yml:1:1")
         verdict = verdict._replace(prepare=(hook("drain"),), recover=tuple(map(hook, recover.split())))
-        self.conductor.plan(life, [verdict])
+        self.scheduler.plan(record, [verdict])
         self.work()
         self.end("drain")
-        self.conductor.gone(life, states.FINISHED)
+        self.scheduler.gone(record, states.FINISHED)
         self.work()
-        return life
+        return record
 
-    def failing(self, recover: str = "undrain") -> Life:
-        """Return the life of an event whose first recover hook has failed three times."""
-        life = self.recovering(recover)
+    def failing(self, recover: str = "undrain") -> EventRecord:
+        """Return the record of an event whose first recover hook has failed three times."""
+        record = self.recovering(recover)
         for pause in (10.0, 60.0, 0.0):
             self.end(recover.split()[0], "failed")
             self.work(pause)
-        return life
+        return record
 
     def end(self, name: str, result: str = "succeeded") -> None:
         (found,) = (hook for hook in self.world.running() if hook.name == name)
@@ -133,10 +135,10 @@ class Machine:
     def running(self) -> list[str]:
         return [hook.name for hook in self.world.running()]
 
-    def ask(self, life: Life, note: str | None = None, **changes: Any) -> str:
+    def ask(self, record: EventRecord, note: str | None = None, **changes: Any) -> str:
         action = AGAIN if note is None else DEALT_WITH
         asked = Stamp(self.world.wall, self.world.now, "boot")
-        request = Request(life.identifier, life.event.event_id, action, note, "alice", asked)
+        request = Request(record.identifier, record.event.event_id, action, note, "alice", asked)
         return hand_over(str(self.state), request._replace(**changes))
 
     def answers(self) -> list[JournalEntry]:
@@ -158,26 +160,26 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def test_what_fails_runs_again_at_once(machine: Machine) -> None:
-    life = machine.failing()
+    record = machine.failing()
     assert machine.running() == []
-    request_id = machine.ask(life)
+    request_id = machine.ask(record)
     assert waits(str(machine.state), request_id)
     machine.work()
     assert machine.running() == ["undrain"]
     assert not waits(str(machine.state), request_id)
     (answer,) = machine.answers()
-    assert (answer.kind, answer.life_id) == ("recovery-again", life.identifier)
+    assert (answer.kind, answer.record_id) == ("recovery-again", record.identifier)
     assert answer.fields == {"request": request_id, "by": "alice", "hooks": ["run /bin/true undrain"]}
     assert [line for _level, line, _fields in machine.log.lines if line in KINDS] == ["recovery-again"]
     machine.end("undrain")
-    assert life.state == states.DONE
+    assert record.state == states.DONE
 
 
 def test_a_hook_that_runs_is_let_finish_before_it_runs_again(machine: Machine) -> None:
-    life = machine.recovering()
+    record = machine.recovering()
     machine.end("undrain", "failed")
     machine.work(10.0)
-    request_id = machine.ask(life)
+    request_id = machine.ask(record)
     machine.work(1.0)
     assert machine.running() == ["undrain"]
     assert waits(str(machine.state), request_id)
@@ -189,10 +191,10 @@ def test_a_hook_that_runs_is_let_finish_before_it_runs_again(machine: Machine) -
 
 
 def test_what_has_succeeded_meanwhile_does_not_run_again(machine: Machine) -> None:
-    life = machine.recovering("undrain open")
+    record = machine.recovering("undrain open")
     machine.end("undrain", "failed")
     machine.work(10.0)
-    machine.ask(life)
+    machine.ask(record)
     machine.work()
     machine.end("undrain")
     machine.work()
@@ -203,13 +205,13 @@ def test_what_has_succeeded_meanwhile_does_not_run_again(machine: Machine) -> No
 
 
 def test_what_was_dealt_with_is_over(machine: Machine) -> None:
-    life = machine.failing("undrain open")
-    request_id = machine.ask(life, "put back by hand")
+    record = machine.failing("undrain open")
+    request_id = machine.ask(record, "put back by hand")
     machine.work()
-    assert life.state == states.DONE
+    assert record.state == states.DONE
     assert not waits(str(machine.state), request_id)
     (answer,) = machine.answers()
-    assert (answer.kind, answer.life_id) == ("recovery-dealt-with", life.identifier)
+    assert (answer.kind, answer.record_id) == ("recovery-dealt-with", record.identifier)
     assert answer.fields == {
         "request": request_id,
         "by": "alice",
@@ -222,16 +224,16 @@ def test_what_was_dealt_with_is_over(machine: Machine) -> None:
 
 @pytest.mark.parametrize("result", ["succeeded", "failed"])
 def test_what_runs_when_it_is_dealt_with_is_let_finish_and_not_tried_again(machine: Machine, result: str) -> None:
-    life = machine.recovering("undrain open")
+    record = machine.recovering("undrain open")
     machine.end("undrain", "failed")
     machine.work(10.0)
     assert machine.running() == ["undrain"]
-    request_id = machine.ask(life, "put back by hand")
+    request_id = machine.ask(record, "put back by hand")
     machine.work(1.0)
     assert machine.running() == ["undrain"]
     assert waits(str(machine.state), request_id)
     machine.end("undrain", result)
-    assert life.state == states.DONE
+    assert record.state == states.DONE
     assert [answer.kind for answer in machine.answers()] == ["recovery-dealt-with"]
     machine.work(86400.0)
     assert machine.running() == []
@@ -251,8 +253,8 @@ def test_a_later_event_is_not_concerned(machine: Machine) -> None:
 
 @pytest.mark.parametrize("note", [None, "put back by hand"])
 def test_a_request_waits_for_a_runner_that_is_not_running(machine: Machine, note: str | None) -> None:
-    life = machine.failing()
-    machine.ask(life, note)
+    record = machine.failing()
+    machine.ask(record, note)
     machine.kill()
     machine.work()
     assert machine.running() == (["undrain"] if note is None else [])
@@ -262,8 +264,8 @@ def test_a_request_waits_for_a_runner_that_is_not_running(machine: Machine, note
 
 @pytest.mark.parametrize("note", [None, "put back by hand"])
 def test_killed_before_the_journal_was_written_it_is_done_by_the_next(machine: Machine, note: str | None) -> None:
-    life = machine.failing()
-    machine.ask(life, note)
+    record = machine.failing()
+    machine.ask(record, note)
     machine.recoveries.look()
     machine.recoveries.settle()
     machine.kill()
@@ -276,11 +278,11 @@ def test_killed_before_the_journal_was_written_it_is_done_by_the_next(machine: M
 
 @pytest.mark.parametrize("note", [None, "put back by hand"])
 def test_killed_before_the_file_was_removed_it_is_not_done_twice(machine: Machine, note: str | None) -> None:
-    life = machine.failing()
-    machine.ask(life, note)
+    record = machine.failing()
+    machine.ask(record, note)
     machine.recoveries.look()
     machine.recoveries.settle()
-    machine.conductor.advance()
+    machine.scheduler.advance()
     assert machine.journal.commit()
     machine.kill()
     assert len(machine.files()) == 1
@@ -291,26 +293,26 @@ def test_killed_before_the_file_was_removed_it_is_not_done_twice(machine: Machin
 
 
 def test_killed_while_it_waits_for_a_hook_it_is_not_forgotten(machine: Machine) -> None:
-    life = machine.recovering()
+    record = machine.recovering()
     machine.end("undrain", "failed")
     machine.work(10.0)
-    machine.ask(life, "put back by hand")
+    machine.ask(record, "put back by hand")
     machine.work()
     assert machine.running() == ["undrain"]
     machine.kill()
     machine.work()
     assert machine.running() == [], "it is over"
     assert [answer.kind for answer in machine.answers()] == ["recovery-dealt-with"]
-    assert machine.conductor.lives == []
+    assert machine.scheduler.records == []
 
 
 def test_while_nothing_can_be_kept_the_file_stays(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    life = machine.failing()
-    request_id = machine.ask(life, "put back by hand")
+    record = machine.failing()
+    request_id = machine.ask(record, "put back by hand")
     with monkeypatch.context() as patch:
         patch.setattr(machine.journal, "_write", lambda _connection: (_ for _ in ()).throw(OSError(28, "No space")))
         machine.work()
-        assert life.state == states.DONE
+        assert record.state == states.DONE
         assert waits(str(machine.state), request_id)
     machine.work(10.0)
     assert not waits(str(machine.state), request_id)
@@ -321,9 +323,9 @@ def test_while_nothing_can_be_kept_the_file_stays(machine: Machine, monkeypatch:
 
 
 def test_an_event_that_is_over_is_refused(machine: Machine) -> None:
-    life = machine.recovering()
+    record = machine.recovering()
     machine.end("undrain")
-    request_id = machine.ask(life)
+    request_id = machine.ask(record)
     machine.work()
     (answer,) = machine.answers()
     assert (answer.kind, answer.fields["request"], answer.fields["event_id"]) == ("recovery-refused", request_id, "A")
@@ -332,10 +334,10 @@ def test_an_event_that_is_over_is_refused(machine: Machine) -> None:
 
 
 def test_a_request_that_is_withdrawn_is_forgotten(machine: Machine) -> None:
-    life = machine.recovering()
+    record = machine.recovering()
     machine.end("undrain", "failed")
     machine.work(10.0)
-    machine.ask(life, "put back by hand")
+    machine.ask(record, "put back by hand")
     machine.recoveries.look()
     shutil.rmtree(machine.state / "recoveries")
     machine.end("undrain")
@@ -346,7 +348,7 @@ def test_a_request_that_is_withdrawn_is_forgotten(machine: Machine) -> None:
 
 
 def test_a_recovery_that_fails_is_counted_until_it_is_over(machine: Machine) -> None:
-    life = machine.recovering()
+    record = machine.recovering()
     assert (machine.gauge(), machine.gauge(drill=True)) == (0, 0)
     for pause in (10.0, 60.0):
         machine.end("undrain", "failed")
@@ -354,32 +356,32 @@ def test_a_recovery_that_fails_is_counted_until_it_is_over(machine: Machine) -> 
     assert machine.gauge() == 0, "it may yet succeed by itself"
     machine.end("undrain", "failed")
     assert (machine.gauge(), machine.gauge(drill=True)) == (1, 0)
-    assert "1 recovery fails: forewarn recover" in machine.housekeeping.status(machine.conductor.lives)
+    assert "1 recovery fails: forewarn recover" in machine.health.status(machine.scheduler.records)
     machine.work(86400.0)
     assert machine.running() == ["undrain"]
     assert machine.gauge() == 1, "also while it is tried again"
     machine.end("undrain", "failed")
-    machine.ask(life, "put back by hand")
+    machine.ask(record, "put back by hand")
     machine.work()
     assert machine.gauge() == 0
-    assert "fails" not in machine.housekeeping.status(machine.conductor.lives)
+    assert "fails" not in machine.health.status(machine.scheduler.records)
 
 
 def test_a_drill_whose_recovery_fails_is_counted_apart(machine: Machine) -> None:
-    life = machine.failing()
-    life.drill = True
+    record = machine.failing()
+    record.drill = True
     machine.work(20.0)
     assert (machine.gauge(), machine.gauge(drill=True)) == (0, 1)
 
 
 def test_this_vm_is_not_ready_until_the_recovery_is_over(machine: Machine) -> None:
-    life = machine.failing()
+    record = machine.failing()
     assert not machine.readiness.ready()
     machine.kill()
     machine.work()
     assert not machine.readiness.ready(), "nor after a restart"
     machine.end("undrain", "failed")
-    machine.ask(life, "put back by hand")
+    machine.ask(record, "put back by hand")
     machine.work()
     machine.work()
     assert machine.readiness.ready()
@@ -443,8 +445,8 @@ def test_a_bad_file_is_moved_aside_and_told(machine: Machine, content: object, r
 
 
 def test_a_bad_file_keeps_no_good_one_from_being_carried_out(machine: Machine) -> None:
-    life = machine.failing()
-    machine.ask(life)
+    record = machine.failing()
+    machine.ask(record)
     (machine.state / "recoveries" / NAME).write_text("{")
     machine.work()
     assert machine.running() == ["undrain"]
@@ -514,8 +516,8 @@ def test_a_request_that_cannot_be_read_now_is_read_later(
     machine: Machine, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/operations.md: it is removed when it was carried out; a file that is no request is moved aside."""
-    life = machine.failing()
-    request_id = machine.ask(life, "put back by hand")
+    record = machine.failing()
+    request_id = machine.ask(record, "put back by hand")
     whole = os.open
 
     def fails(path: Any, *args: Any, **options: Any) -> int:
@@ -527,16 +529,16 @@ def test_a_request_that_cannot_be_read_now_is_read_later(
         patch.setattr(os, "open", fails)
         machine.work()
     machine.work()
-    assert life.state == "done"
+    assert record.state == "done"
 
 
 def test_an_event_with_a_long_id_can_be_dealt_with(machine: Machine) -> None:
     """docs/operations.md: an EventId may have 256 characters."""
-    life = machine.recovering(name="A" * 256)
+    record = machine.recovering(name="A" * 256)
     for pause in (10.0, 60.0, 0.0):
         machine.end("undrain", "failed")
         machine.work(pause)
-    machine.ask(life, "put back by hand")
+    machine.ask(record, "put back by hand")
     machine.work()
     assert machine.files() == []
-    assert life.state == "done"
+    assert record.state == "done"

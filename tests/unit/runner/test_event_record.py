@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state machine of an event's life, what of it outlives the runner, and its drawing in the documentation."""
+"""The state machine of an event's record, what of it outlives the runner, and its drawing in the documentation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from forewarn.policy.decision import HOLD as HELD_BY_POLICY
 from forewarn.policy.decision import Verdict
 from forewarn.runner import event_record as states
 from forewarn.runner.clocks import Stamp
-from forewarn.runner.event_record import LISTED, OPEN, TRANSITIONS, Life
-from forewarn.runner.journal.writer import LifeRow
+from forewarn.runner.event_record import LISTED, OPEN, TRANSITIONS, EventRecord
+from forewarn.runner.journal.writer import EventRow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,8 +40,8 @@ INPUTS = sorted({what for row in TRANSITIONS.values() for what in row})
 HOOK = {"run": ["/opt/drain"], "timeout_seconds": 60.0}
 
 
-def life(state: str = states.SEEN) -> Life:
-    made = Life(7, EVENT, BORN)
+def record(state: str = states.SEEN) -> EventRecord:
+    made = EventRecord(7, EVENT, BORN)
     made.state = state
     return made
 
@@ -82,7 +82,7 @@ def test_every_listed_event_can_start_and_leave() -> None:
 
 @given(st.lists(st.sampled_from([*INPUTS, "nonsense"]), max_size=30))
 def test_inputs_that_do_not_apply_change_nothing(inputs: list[str]) -> None:
-    made = life()
+    made = record()
     for what in inputs:
         before = made.state
         changed = made.step(what)
@@ -92,7 +92,7 @@ def test_inputs_that_do_not_apply_change_nothing(inputs: list[str]) -> None:
 
 
 def test_how_it_closes_tells_how_it_ended() -> None:
-    made = life(states.RECOVERING)
+    made = record(states.RECOVERING)
     for outcome, state in (
         (states.FINISHED, states.DONE),
         (states.UNSEEN, states.DONE),
@@ -122,8 +122,8 @@ EVENTS = st.builds(
 
 
 @given(EVENTS, st.sampled_from(sorted(TRANSITIONS)), st.data())
-def test_a_life_survives_being_written_down(event: Event, state: str, data: st.DataObject) -> None:
-    made = Life(7, event, data.draw(STAMPS), data.draw(st.booleans()))
+def test_a_record_survives_being_written_down(event: Event, state: str, data: st.DataObject) -> None:
+    made = EventRecord(7, event, data.draw(STAMPS), data.draw(st.booleans()))
     made.state = state
     made.outcome = data.draw(st.sampled_from([None, states.FINISHED, states.CALLED_OFF, states.UNSEEN]))
     made.last_seen = data.draw(STAMPS)
@@ -138,7 +138,7 @@ def test_a_life_survives_being_written_down(event: Event, state: str, data: st.D
     made.paused_seconds, made.down_seconds = 4.8, 92.0
     row = made.as_row()
     assert (row.id, row.key, row.state, row.open) == (7, event.key, state, state in OPEN)
-    again = Life.of(row._replace(data=json.loads(json.dumps(row.data))))
+    again = EventRecord.of(row._replace(data=json.loads(json.dumps(row.data))))
     assert again.as_row() == row
     assert again.event == event
     assert not again.confirmed, "that it is still listed has to be seen"
@@ -148,7 +148,7 @@ def test_a_time_with_a_fraction_survives_too() -> None:
     moment = EVENT.not_before
     assert moment is not None
     event = replace(EVENT, not_before=moment + timedelta(microseconds=125000))
-    assert Life.of(Life(7, event, BORN).as_row()).event == event
+    assert EventRecord.of(EventRecord(7, event, BORN).as_row()).event == event
 
 
 DAMAGES: list[tuple[str, Any]] = [
@@ -165,9 +165,9 @@ DAMAGES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("field", "value"), DAMAGES, ids=str)
 def test_a_damaged_record_is_refused(field: str, value: object) -> None:
-    row = life().as_row()
+    row = record().as_row()
     with pytest.raises((KeyError, TypeError, ValueError)):
-        Life.of(LifeRow(row.id, row.key, row.state, row.open, {**row.data, field: value}))
+        EventRecord.of(EventRow(row.id, row.key, row.state, row.open, {**row.data, field: value}))
 
 
 # The documentation

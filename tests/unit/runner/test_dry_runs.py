@@ -14,7 +14,7 @@ import pytest
 from forewarn.cli import main as cli
 from forewarn.errors import InputError
 from forewarn.events import Event
-from forewarn.runner.event_record import Life
+from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.dry_run import Pretence
 from forewarn.runner.journal.null import NoJournal
 from forewarn.runner.state import dry_runs
@@ -39,14 +39,14 @@ class Said:
     def __init__(self) -> None:
         self._stream = io.StringIO()
         self._pretence = Pretence(NoJournal(), Log(self._stream, "json"))
-        self._life = Life(1, Event("A"), HandClocks().stamp())
+        self._record = EventRecord(1, Event("A"), HandClocks().stamp())
 
     def prepare(self, *verdicts: Asks, notice: float | None = 900.0) -> list[tuple[str, list[str]]]:
-        self._pretence.act(self._life, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read
+        self._pretence.act(self._record, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read
         return self._said()
 
     def gone(self) -> list[tuple[str, list[str]]]:
-        self._pretence.gone(self._life)
+        self._pretence.gone(self._record)
         return self._said()
 
     def _said(self) -> list[tuple[str, list[str]]]:
@@ -128,8 +128,10 @@ def compare(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str],
 
 
 def decision(state: Recorded, event_id: str, status: str = "Scheduled", **fields: Any) -> None:
-    life = state.life(event_id, plan=[planned("prepare", DRAIN, "succeeded")] if fields.pop("drains", False) else [])
-    state.note("decision", life, status=status, **decided("approve", **fields))
+    record = state.record(
+        event_id, plan=[planned("prepare", DRAIN, "succeeded")] if fields.pop("drains", False) else []
+    )
+    state.note("decision", record, status=status, **decided("approve", **fields))
 
 
 def test_the_same_words_are_the_same(both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,9 +156,9 @@ def test_the_last_decision_before_the_start_counts(
     both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]
 ) -> None:
     for state, first in zip(both, ("hold", "approve")):
-        life = state.life("A1")
+        record = state.record("A1")
         for status, output in (("Scheduled", first), ("Scheduled", "approve"), ("Started", first)):
-            state.note("decision", life, status=status, **decided("approve", output=output))
+            state.note("decision", record, status=status, **decided("approve", output=output))
     assert compare(both, capsys)[0] == 0
 
 
@@ -164,7 +166,7 @@ def test_an_event_of_one_alone_is_no_difference_and_drills_are_left_out(
     both: tuple[Recorded, Recorded], capsys: pytest.CaptureFixture[str]
 ) -> None:
     decision(both[0], "A1")
-    both[0].life("drill-1", drill=True)
+    both[0].record("drill-1", drill=True)
     code, out = compare(both, capsys)
     assert (code, out.splitlines()[-1]) == (0, "1 event: 0 the same, 0 different, 1 decided by one alone.")
     assert "  dry run  did not see it" in out
