@@ -43,8 +43,8 @@ def warnings(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
 
 def _verify(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
     # Not at the top: most runs find the answer of an earlier one.
-    from ..module_utils.forewarn.analysis.proof import AnalysisError
-    from ..module_utils.forewarn.analysis.reading import read
+    from ..module_utils.forewarn.analysis.counterexamples import AnalysisError
+    from ..module_utils.forewarn.analysis.symbolic.reading import read
     from ..module_utils.forewarn.analysis.verify import verify
 
     try:

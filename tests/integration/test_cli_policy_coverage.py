@@ -138,8 +138,8 @@ def test_mistakes_of_an_untested_policy_are_told(policy: Path) -> None:
 
 
 def test_too_many_classes_are_told_and_not_enough(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 5)
-    monkeypatch.setattr("forewarn.analysis.space.MAX_SLICES", 1)
+    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 5)
+    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_SLICES", 1)
     result = run(policy, "--coverage", "--require-coverage")
     assert result.code == 1
     assert "the classes of events cannot be told" in result.stdout

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.decide import Decided
-from forewarn.analysis.proof import Prover, agrees
-from forewarn.analysis.reading import Reading, read
+from forewarn.analysis.counterexamples import Prover, agrees
+from forewarn.analysis.symbolic.decide import Decided
+from forewarn.analysis.symbolic.reading import Reading, read
 from forewarn.compiler.policyfile import load_policies
 from tools.cel_oracles import CelPython, Google
 from tools.policy_oracle import Answer, Oracle

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.decide import Decided
+from forewarn.analysis.counterexamples import Prover
 from forewarn.analysis.diff import NO_CHANGE, compare
-from forewarn.analysis.proof import Prover
-from forewarn.analysis.reading import make_spaces, read, read_together
+from forewarn.analysis.symbolic.decide import Decided
+from forewarn.analysis.symbolic.reading import make_spaces, read, read_together
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import compile_policies, load_policies
 from forewarn.compiler.policytest import run_tests

@@ -10,10 +10,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.concrete import Witness
-from forewarn.analysis.decide import Decided
-from forewarn.analysis.proof import Prover, agrees
-from forewarn.analysis.reading import read
+from forewarn.analysis.counterexamples import Prover, agrees
+from forewarn.analysis.symbolic.concrete import Witness
+from forewarn.analysis.symbolic.decide import Decided
+from forewarn.analysis.symbolic.reading import read
 from forewarn.compiler.policyfile import load_policies
 from forewarn.policy.timevalues import format_duration
 from tools.random_events import case

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.decide import Decided, Outcome
+from forewarn.analysis.counterexamples import agrees
 from forewarn.analysis.diff import INCOMPARABLE, LESS, MORE, compare
-from forewarn.analysis.proof import agrees
-from forewarn.analysis.reading import Reading, read, read_together
+from forewarn.analysis.symbolic.decide import Decided, Outcome
+from forewarn.analysis.symbolic.reading import Reading, read, read_together
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
@@ -70,11 +70,13 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
             continue
         understood = {name for name in reading.vocabulary.specs if not name.startswith("free:")}
         if chance.random() < 0.5 and len(reading.vocabulary.frees) > 1:  # as in a space that is large otherwise
-            monkeypatch.setattr("forewarn.analysis.space._WHOLE", understood)
-            monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", size(reading) // 3)
+            monkeypatch.setattr("forewarn.analysis.symbolic.space._WHOLE", understood)
+            monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", size(reading) // 3)
         else:
             monkeypatch.undo()
-            monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", size(reading) // chance.choice((1, 3, 20)))
+            monkeypatch.setattr(
+                "forewarn.analysis.symbolic.space.MAX_CLASSES", size(reading) // chance.choice((1, 3, 20))
+            )
         decided = [Decided(reading, space) for space in reading.spaces()]
         counts["policies"] += 1
         counts["sliced"] += len(decided) > 1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.reading import read
+from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import load_policies
 from tools.z3_policies import Maker, World, fates, rules, text

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from forewarn.analysis.domains import LONGEST, MISSING
-from forewarn.analysis.space import Space
+from forewarn.analysis.symbolic.domains import LONGEST, MISSING
+from forewarn.analysis.symbolic.space import Space
 from forewarn.events import Event, Vm, event_types, format_time, has_field, parse_document
 from forewarn.policy.decision import Facts
 

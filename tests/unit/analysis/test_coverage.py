@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from forewarn.analysis.coverage import Gaps, find_gaps
-from forewarn.analysis.suggestion import Suggestion, appended, as_yaml, created
+from forewarn.analysis.coverage.coverage import Gaps, find_gaps
+from forewarn.analysis.coverage.suggestions import Suggestion, appended, as_yaml, created
 from forewarn.compiler.policytest import Run, run_tests
 from forewarn.compiler.yamltree import YamlFile
 from forewarn.errors import InputError
@@ -169,7 +169,7 @@ def test_a_policy_is_covered_by_any_of_its_files(tmp_path: Path) -> None:
 
 
 def test_more_classes_than_can_be_looked_at_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 5)
+    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 5)
     (found,) = find_gaps(ran(tmp_path).tested)
     assert found.trouble is not None
     assert "classes of events, more than can be looked at" in found.trouble

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from forewarn.analysis.boxes import Box, words
-from forewarn.analysis.decide import Decided
+from forewarn.analysis.counterexamples import Prover
 from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, changed_classes, compare
-from forewarn.analysis.proof import Prover
-from forewarn.analysis.reading import make_spaces, read, read_together
+from forewarn.analysis.symbolic.decide import Decided
+from forewarn.analysis.symbolic.reading import make_spaces, read, read_together
+from forewarn.analysis.symbolic.regions import Box, words
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
 from forewarn.policy.artifact import Artifact
@@ -177,7 +177,7 @@ def test_a_comparison_is_told_only_of_values_within_one_interval(tmp_path: Path)
 def test_slices_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = brief(9), brief(15).replace("event.EventType == 'Freeze'", "affects_me")
     whole = difference(tmp_path, old, new)
-    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 10)
+    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 10)
     parts = difference(tmp_path, old, new)
     assert parts.verdict == whole.verdict
     assert {(one.what, one.effect) for one in parts.changes} == {(one.what, one.effect) for one in whole.changes}

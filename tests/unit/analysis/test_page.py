@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.page import verification_page
-from forewarn.analysis.reading import read
-from forewarn.analysis.table import verification_table
+from forewarn.analysis.report.page import verification_page
+from forewarn.analysis.report.table import verification_table
+from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.recordings import Past, Record
-from forewarn.analysis.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, Replayed
-from forewarn.analysis.tally import Change, Spans, Tally
+from forewarn.analysis.replay.recordings import Past, Record
+from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, Replayed
+from forewarn.analysis.replay.statistics import Change, Spans, Tally
 from forewarn.compiler.policyfile import load_policies
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.approval import standing

@@ -13,8 +13,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from forewarn.analysis import recordings
-from forewarn.analysis.recordings import Entry, Record, read_journal, read_lines
+from forewarn.analysis.replay import recordings
+from forewarn.analysis.replay.recordings import Entry, Record, read_journal, read_lines
 from forewarn.events import LATEST_API_VERSION, Vm
 from hypothesis import given
 from hypothesis import strategies as st

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.boxes import boxes
-from forewarn.analysis.decide import Decided
-from forewarn.analysis.domains import Dimension, Value
-from forewarn.analysis.reading import Reading, read
-from forewarn.analysis.space import Space
+from forewarn.analysis.symbolic.decide import Decided
+from forewarn.analysis.symbolic.domains import Dimension, Value
+from forewarn.analysis.symbolic.reading import Reading, read
+from forewarn.analysis.symbolic.regions import boxes
+from forewarn.analysis.symbolic.space import Space
 from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.artifact import Artifact
@@ -292,7 +292,7 @@ def test_a_large_space_is_looked_at_in_slices(tmp_path: Path, monkeypatch: pytes
     reading = read(loaded(tmp_path, CONSTRUCTS["times"]))
     (whole,) = reading.spaces()
     decided = Decided(reading, whole)
-    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", whole.count // 3)
+    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", whole.count // 3)
     parts = [Decided(reading, space) for space in reading.spaces()]
     assert 3 <= len(parts) <= 6
     assert sum(part.approve.bit_count() for part in parts) == decided.approve.bit_count()

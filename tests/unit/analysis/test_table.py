@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis import space
-from forewarn.analysis.diagram import Forest
-from forewarn.analysis.reading import read_together
-from forewarn.analysis.table import difference_table, verification_table
+from forewarn.analysis.report.decision_diagram import Forest
+from forewarn.analysis.report.table import difference_table, verification_table
+from forewarn.analysis.symbolic import space
+from forewarn.analysis.symbolic.reading import read_together
 from forewarn.compiler.policyfile import load_policies
 from forewarn.events import Vm, parse_document
 from forewarn.policy.artifact import Artifact

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.coverage import find_gaps
+from forewarn.analysis.coverage.coverage import find_gaps
 from forewarn.analysis.diff import compare
 from forewarn.analysis.finding import Finding
-from forewarn.analysis.reading import read
-from forewarn.analysis.recordings import read_lines
+from forewarn.analysis.replay.recordings import read_lines
+from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
@@ -331,7 +331,7 @@ def test_slices_of_what_is_not_understood_say_the_same(
     )
     wanted = {("unknown-duration-approved", "error", "a"), ("approved-unprepared", "warning", "a")}
     assert wanted <= {(one.code, one.severity, one.rule) for one in found(tmp_path, text)}
-    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", most)
+    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", most)
     spaces = list(read(loaded(tmp_path, text)).spaces())
     assert any(name.startswith("free:") for space in spaces for name, _place in space.cell)
     assert wanted <= {(one.code, one.severity, one.rule) for one in found(tmp_path, text)}

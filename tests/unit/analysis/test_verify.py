@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 import yaml
-from forewarn.analysis.decide import Decided
-from forewarn.analysis.proof import AnalysisError, Prover
-from forewarn.analysis.reading import read
+from forewarn.analysis.counterexamples import AnalysisError, Prover
+from forewarn.analysis.symbolic.decide import Decided
+from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import CODES, Finding, verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
@@ -158,7 +158,7 @@ def test_a_dead_rule_within_one_that_a_slice_never_reaches(tmp_path: Path, monke
         "          - {id: first, condition: leader, output: hold}\n"
         "          - {id: again, condition: leader, output: approve}\n    - {output: hold}\n"
     )
-    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 30)
+    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 30)
     finding = of(found(tmp_path, text), "shadowed-rule")
     assert finding.message == "rule outer.again never decides: outer.first before it takes every event that it is for"
 
@@ -187,7 +187,7 @@ def test_slices_of_a_large_space_say_the_same(tmp_path: Path, monkeypatch: pytes
     )
     whole = [(one.code, one.severity, one.rule, one.message) for one in found(tmp_path, text)]
     assert {code for code, *_ in whole} == CODES.keys() - {"unused-suppression"}
-    monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 10_000)
+    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 10_000)
     path = tmp_path / "p.yml"
     assert len(list(read(load_policies([path])).spaces())) > 8
     parts = [(one.code, one.severity, one.rule, one.message) for one in found(tmp_path, text)]

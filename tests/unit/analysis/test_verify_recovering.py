@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.analysis.finding import Finding
-from forewarn.analysis.reading import read
+from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import load_policies
 from forewarn.events import parse_time
@@ -175,7 +175,7 @@ class TestRecoverNeverRuns:
     def test_it_is_about_all_slices_of_the_space(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         both = f"{{id: both, condition: affects_me, output: hold, {PREPARE}, {RECOVER}, prepare_within: 5m}}"
         late = f"{{id: late, condition: {STARTED}, output: hold, {PREPARE}, {RECOVER}}}"
-        monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 4)
+        monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 4)
         assert not found(tmp_path, both, "{output: hold}")
         assert list(found(tmp_path, late, "{output: hold}")) == ["recover-never-runs"]
 
@@ -193,7 +193,7 @@ class TestStartedNotRecovered:
         assert finding.case["decision"]["rule"] == "under-way"
 
     def test_slices_find_it_as_well(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("forewarn.analysis.space.MAX_CLASSES", 4)
+        monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 4)
         match = f"{{id: drain, output: approve, {PREPARE}, {RECOVER}, prepare_within: 5m, recover_when: started}}"
         assert found(tmp_path, self.UNDER_WAY, match)["started-not-recovered"].rule == "drain"
 

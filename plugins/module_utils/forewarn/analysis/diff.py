@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from ..policy.artifact import Artifact
 from ..policy.decision import APPROVERS, GROUPS, HOLD, RECOVER_WHEN
-from .abstract import Evaluation
-from .boxes import ANY, boxes, united, words
-from .decide import DOUBT, REFUSED, RULE, Decided, Outcome, Region, combine
-from .hookwords import hook_text
-from .proof import AnalysisError, Example, Prover, agrees, tried
-from .reading import Reading, make_spaces, read_together
-from .space import Cell, Space
+from .counterexamples import AnalysisError, Example, Prover, agrees, tried
+from .hook_wording import hook_text
+from .symbolic.abstract import Evaluation
+from .symbolic.decide import DOUBT, REFUSED, RULE, Decided, Outcome, Region, combine
+from .symbolic.reading import Reading, make_spaces, read_together
+from .symbolic.regions import ANY, boxes, united, words
+from .symbolic.space import Cell, Space
 
 MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE = "more-permissive", "less-permissive", "incomparable", "alike", "no-change"
 _MOST_BOXES = 8

@@ -10,12 +10,12 @@ from typing import Any
 
 from ..policy.decision import APPROVE, GROUPS
 from ..policy.timevalues import SECOND
-from .concrete import Witness
-from .decide import RULE, PolicyDecided, Region
-from .domains import MISSING, Dimension
-from .reading import ReadMatch
 from .search import TYPES, Found, Refuted, Search, at_rule
-from .space import without
+from .symbolic.concrete import Witness
+from .symbolic.decide import RULE, PolicyDecided, Region
+from .symbolic.domains import MISSING, Dimension
+from .symbolic.reading import ReadMatch
+from .symbolic.space import without
 
 _EARLY = 3600 * SECOND  # to be prepared for longer than that is worth a warning
 _PREDICTED = 7 * 24 * 3600 * SECOND  # so far ahead a hardware failure is announced

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..policy.decision import HOLD
-from .boxes import describe
-from .decide import DOUBT, Decided, MatchSets, PolicyDecided
+from .counterexamples import Beside, Making, Prover
 from .finding import Finding, Severity
-from .proof import Beside, Making, Prover
-from .reading import Invariant, ReadMatch
-from .space import Cell, without
+from .symbolic.decide import DOUBT, Decided, MatchSets, PolicyDecided
+from .symbolic.reading import Invariant, ReadMatch
+from .symbolic.regions import describe
+from .symbolic.space import Cell, without
 
 WHEN, TYPES = "{when}", "{types}"  # in a message, for what is known once all slices have been looked at
 

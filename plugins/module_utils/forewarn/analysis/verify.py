@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..policy.artifact import Artifact
-from .boxes import united
-from .comparing import compared
-from .decide import Decided
+from .counterexamples import Prover
 from .finding import CODES, RANK, Finding
-from .proof import Prover
-from .reading import Reading, read
 from .recovering import early, recovery
 from .search import TYPES, WHEN, Dead, Found, Refuted, Search, never
-from .space import CONSTRAINTS, Space
+from .symbolic.comparing import compared
+from .symbolic.decide import Decided
+from .symbolic.reading import Reading, read
+from .symbolic.regions import united
+from .symbolic.space import CONSTRAINTS, Space
 
 __all__ = ["CODES", "Finding", "Report", "verify"]
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from .. import __version__
 from ..analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Change, Difference, compare
-from ..analysis.page import difference_page
+from ..analysis.report.page import difference_page
 from ..compiler.policyfile import load_policies
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import Artifact

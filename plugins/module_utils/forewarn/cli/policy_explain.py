@@ -12,8 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ..analysis.domains import duration_text
-from ..analysis.hookwords import retry_text
+from ..analysis.hook_wording import retry_text
+from ..analysis.symbolic.domains import duration_text
 from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Document, DocumentError, parse_document, parse_time

@@ -17,9 +17,9 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from ..analysis.recordings import KINDS, Entry, Record, read_journal, read_lines
-from ..analysis.replay import Replay, Replayed
-from ..analysis.tally import Tally
+from ..analysis.replay.recordings import KINDS, Entry, Record, read_journal, read_lines
+from ..analysis.replay.replay import Replay, Replayed
+from ..analysis.replay.statistics import Tally
 from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Vm

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from ..analysis.recordings import Past
-from ..analysis.replay import APPROVED, NOT_SENT, STARTED, Decided, Replayed
-from ..analysis.tally import OUTCOMES, Tally, by
+from ..analysis.replay.recordings import Past
+from ..analysis.replay.replay import APPROVED, NOT_SENT, STARTED, Decided, Replayed
+from ..analysis.replay.statistics import OUTCOMES, Tally, by
 from ..events import format_time
 from .console import Console
 from .policy_common import plural

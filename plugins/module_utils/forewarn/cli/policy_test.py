@@ -21,7 +21,7 @@ from .console import Console, one_line
 from .policy_common import plural, show_findings, write_json
 
 if TYPE_CHECKING:  # the analysis is imported where it is asked for: a plain run of tests needs none
-    from ..analysis.coverage import Gap, Gaps
+    from ..analysis.coverage.coverage import Gap, Gaps
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -92,7 +92,7 @@ def _run(args: argparse.Namespace) -> Run:
 
 
 def _gaps(outcome: Run, suggest: str | None) -> list[Gaps]:
-    from ..analysis.coverage import find_gaps
+    from ..analysis.coverage.coverage import find_gaps
 
     if suggest in (None, "-"):
         return find_gaps(outcome.tested)
@@ -112,7 +112,7 @@ def _gaps(outcome: Run, suggest: str | None) -> list[Gaps]:
 
 def _write_suggestions(gaps: Sequence[Gaps]) -> None:
     """Write them as YAML, for each file of tests what is to be put at the end of it."""
-    from ..analysis.suggestion import as_yaml
+    from ..analysis.coverage.suggestions import as_yaml
 
     for found in gaps:
         if found.suggestions:
@@ -122,7 +122,7 @@ def _write_suggestions(gaps: Sequence[Gaps]) -> None:
 
 
 def _add_suggestions(path: Path, outcome: Run, gaps: Sequence[Gaps]) -> None:
-    from ..analysis.suggestion import appended, created
+    from ..analysis.coverage.suggestions import appended, created
 
     suggestions = [suggestion for found in gaps for suggestion in found.suggestions]
     problems = Console(sys.stderr)

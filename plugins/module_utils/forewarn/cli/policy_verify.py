@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..analysis.claims import read_invariants
-from ..analysis.page import verification_page
-from ..analysis.proof import AnalysisError
-from ..analysis.reading import read
+from ..analysis.counterexamples import AnalysisError
+from ..analysis.invariants import read_invariants
+from ..analysis.report.page import verification_page
+from ..analysis.symbolic.reading import read
 from ..analysis.verify import Finding, Report, verify
 from ..compiler.policyfile import Compilation, PolicyError, compile_policies
 from ..errors import ForewarnError, InputError

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..policy.evaluate import Form, parts
-from ..policy.program import ROOTS
-from .decide import DOUBT, ERROR, NO_RULE, Region
-from .domains import Dimension
+from ...policy.evaluate import Form, parts
+from ...policy.program import ROOTS
+from ..symbolic.decide import DOUBT, ERROR, NO_RULE, Region
+from ..symbolic.domains import Dimension
 
 # Dimensions that together make one part of an event: whom it concerns, and when.
 WHO = ("place", "count", "vm.name")

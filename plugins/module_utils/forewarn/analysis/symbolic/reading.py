@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE
-from ..policy.artifact import Artifact
-from ..policy.params import bind
-from ..policy.program import is_conditional
+from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
+from ...policy.artifact import Artifact
+from ...policy.params import bind
+from ...policy.program import is_conditional
 from .limits import Entry, settle
-from .shapes import Reader, Term
 from .space import Space, slices
-from .vocabulary import Leaf, Vocabulary
+from .symbol_table import Leaf, Vocabulary
+from .translation import Reader, Term
 
 
 class ReadMatch(NamedTuple):

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Optional
 from ..policy.decision import HOLD, Decision, Verdict
 from ..policy.engine import PolicySet
 from ..policy.params import convert
-from .concrete import Witness
-from .decide import Decided, Outcome
-from .limits import refuses
-from .reading import Reading
-from .space import Space
+from .symbolic.concrete import Witness
+from .symbolic.decide import Decided, Outcome
+from .symbolic.limits import refuses
+from .symbolic.reading import Reading
+from .symbolic.space import Space
 
 _TRIES = 200  # events tried for a set of classes over expressions that are not understood
 _OTHER_TIMES = 40  # of them looked at once more, at several times

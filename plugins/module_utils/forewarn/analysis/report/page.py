@@ -17,11 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..policy.artifact import Artifact
-from .diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference, Part
-from .hookwords import hook_texts
+from ...policy.artifact import Artifact
+from ..diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference, Part
+from ..hook_wording import hook_texts
+from ..verify import Finding, Report
 from .table import Table, difference_table, verification_table
-from .verify import Finding, Report
 
 _SCRIPTS = ("page_data.js", "page_map.js", "page_detail.js")  # one script, in this order
 _EFFECTS = {

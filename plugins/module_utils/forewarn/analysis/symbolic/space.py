@@ -15,14 +15,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..errors import InputError
-from ..events import Event
-from ..policy.decision import Facts
-from ..policy.functions import EvaluationError
+from ...errors import InputError
+from ...events import Event
+from ...policy.decision import Facts
+from ...policy.functions import EvaluationError
 from . import concrete
 from .domains import MISSING, Dimension, Value
-from .phrases import phrase
-from .vocabulary import OTHER_CASE, Free
+from .symbol_table import OTHER_CASE, Free
+from .wording import phrase
 
 MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
 MAX_SLICES = 128

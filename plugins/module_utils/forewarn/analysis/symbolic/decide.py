@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD
+from ...policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD
 from .abstract import Evaluation
 from .limits import refuses
 from .reading import Reading, ReadMatch, ReadPolicy

@@ -12,12 +12,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..policy.decision import APPROVE, HOLD
+from ...policy.decision import APPROVE, HOLD
+from ..counterexamples import Instead, tried
+from ..search import TYPES, Found, Search, at_rule
 from .abstract import Evaluation
 from .decide import Decided
 from .domains import MISSING
-from .proof import Instead, tried
-from .search import TYPES, Found, Search, at_rule
 from .space import without
 
 _DURATION = "event.DurationInSeconds"

@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..compiler.yamltree import Mapping as YamlMapping
-from ..compiler.yamltree import Sequence as YamlSequence
-from ..compiler.yamltree import YamlFile
-from ..errors import InputError
-from ..events import FIELD_SINCE, format_time, parse_time
-from ..policy.timevalues import SECOND, from_datetime, parse_duration
-from .concrete import EVENT_ID, Witness, vm_dict
-from .domains import duration_text
+from ...compiler.yamltree import Mapping as YamlMapping
+from ...compiler.yamltree import Sequence as YamlSequence
+from ...compiler.yamltree import YamlFile
+from ...errors import InputError
+from ...events import FIELD_SINCE, format_time, parse_time
+from ...policy.timevalues import SECOND, from_datetime, parse_duration
+from ..symbolic.concrete import EVENT_ID, Witness, vm_dict
+from ..symbolic.domains import duration_text
 
 SECTION = "suggested"
 # What a test has that does not say otherwise (compiler.testfile).

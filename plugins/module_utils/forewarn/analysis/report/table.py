@@ -15,21 +15,21 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..policy.artifact import Artifact
-from ..policy.decision import ABSTAIN, APPROVE, HOLD
-from .abstract import Evaluation
-from .concrete import witness
-from .decide import RULE, Decided, Region, combine
-from .diagram import Forest
-from .diff import changed_classes
-from .domains import Dimension
-from .hookwords import hook_texts
-from .phrases import phrase
-from .proof import Prover
-from .reading import Reading, make_spaces, read_together
-from .reads import WHEN, WHO, Reads
-from .space import Space
-from .vocabulary import Vocabulary
+from ...policy.artifact import Artifact
+from ...policy.decision import ABSTAIN, APPROVE, HOLD
+from ..counterexamples import Prover
+from ..diff import changed_classes
+from ..hook_wording import hook_texts
+from ..symbolic.abstract import Evaluation
+from ..symbolic.concrete import witness
+from ..symbolic.decide import RULE, Decided, Region, combine
+from ..symbolic.domains import Dimension
+from ..symbolic.reading import Reading, make_spaces, read_together
+from ..symbolic.space import Space
+from ..symbolic.symbol_table import Vocabulary
+from ..symbolic.wording import phrase
+from .decision_diagram import Forest
+from .dependencies import WHEN, WHO, Reads
 
 # What a cell can be. The first five are decisions, the others changes of them.
 APPROVED, PREPARED, HELD, FAILED, UNCOVERED = "approve", "prepared", "hold", "failed", "uncovered"

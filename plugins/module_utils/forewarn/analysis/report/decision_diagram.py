@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .domains import Dimension
-from .space import Space
+from ..symbolic.domains import Dimension
+from ..symbolic.space import Space
 
 NOWHERE = 0
 

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Form, Scope, guarded, parts
-from ..policy.functions import EvaluationError
-from ..policy.program import ROOTS
+from ...policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Form, Scope, guarded, parts
+from ...policy.functions import EvaluationError
+from ...policy.program import ROOTS
 from .concrete import roots
 from .domains import LONGEST
-from .vocabulary import FIRST_NOW, LAST_NOW, Leaf, Vocabulary
+from .symbol_table import FIRST_NOW, LAST_NOW, Leaf, Vocabulary
 
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..events import (
+from ...events import (
     API_VERSIONS,
     EVENT_SOURCES,
     EVENT_STATUSES,
@@ -23,10 +23,10 @@ from ..events import (
     event_types,
     has_field,
 )
-from ..policy.evaluate import Form
-from ..policy.functions import INT_MAX, INT_MIN
-from ..policy.params import convert
-from ..policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP
+from ...policy.evaluate import Form
+from ...policy.functions import INT_MAX, INT_MIN
+from ...policy.params import convert
+from ...policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP
 from .concrete import other_spelling
 from .domains import LONGEST, MICROSECOND, MISSING, Dimension, Value, after, intervals, show, texts
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .domains import Value
-from .phrases import phrase, spoken
 from .space import Cell, Space, without
+from .wording import phrase, spoken
 
 ANY = "any event comes"
 _OR, _REST = "; or ", "in other cases"

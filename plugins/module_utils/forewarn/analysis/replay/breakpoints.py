@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ..events import Document, Event
-from ..policy.artifact import Artifact
-from ..policy.decision import Facts
-from ..policy.params import bind
-from ..policy.program import Program
-from ..policy.view import DocumentView
+from ...events import Document, Event
+from ...policy.artifact import Artifact
+from ...policy.decision import Facts
+from ...policy.params import bind
+from ...policy.program import Program
+from ...policy.view import DocumentView
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _END = datetime.max.replace(tzinfo=timezone.utc)

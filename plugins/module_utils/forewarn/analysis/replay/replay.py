@@ -15,11 +15,11 @@ from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
-from ..events import Document, Event, Vm
-from ..policy.approval import Standing, standing
-from ..policy.decision import APPROVE, Decision, Facts
-from ..policy.engine import PolicySet
-from .moments import Answer, Clockwork, horizon, moments
+from ...events import Document, Event, Vm
+from ...policy.approval import Standing, standing
+from ...policy.decision import APPROVE, Decision, Facts
+from ...policy.engine import PolicySet
+from .breakpoints import Answer, Clockwork, horizon, moments
 from .recordings import Past, Record
 
 # What became of an event, as far as this VM goes.

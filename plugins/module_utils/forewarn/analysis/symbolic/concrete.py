@@ -11,10 +11,10 @@ from collections.abc import Container, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ..events import LATEST_API_VERSION, Document, Event, Vm, format_time, has_field, parse_document
-from ..policy.decision import Facts
-from ..policy.evaluate import ABSENT
-from ..policy.timevalues import SECOND, format_duration, format_timestamp, from_datetime
+from ...events import LATEST_API_VERSION, Document, Event, Vm, format_time, has_field, parse_document
+from ...policy.decision import Facts
+from ...policy.evaluate import ABSENT
+from ...policy.timevalues import SECOND, format_duration, format_timestamp, from_datetime
 from .domains import MISSING, duration_text
 
 Assignment = Mapping[str, Any]  # name of a dimension -> concrete value

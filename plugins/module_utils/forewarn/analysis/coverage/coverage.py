@@ -16,18 +16,18 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple, Optional
 
-from ..compiler.policytest import Tested
-from ..compiler.yamltree import Mapping as YamlMapping
-from ..errors import InputError
-from ..events import EVENT_TYPE_SINCE, format_time, parse_document
-from ..policy.artifact import Artifact
-from ..policy.decision import ABSTAIN, Decision, Verdict
-from ..policy.engine import PolicySet
-from .concrete import Witness
-from .decide import DOUBT, ERROR, EXPLANATION, Decided, Region, combine
-from .reading import read
-from .space import Space
-from .suggestion import Suggestion, suggest
+from ...compiler.policytest import Tested
+from ...compiler.yamltree import Mapping as YamlMapping
+from ...errors import InputError
+from ...events import EVENT_TYPE_SINCE, format_time, parse_document
+from ...policy.artifact import Artifact
+from ...policy.decision import ABSTAIN, Decision, Verdict
+from ...policy.engine import PolicySet
+from ..symbolic.concrete import Witness
+from ..symbolic.decide import DOUBT, ERROR, EXPLANATION, Decided, Region, combine
+from ..symbolic.reading import read
+from ..symbolic.space import Space
+from .suggestions import Suggestion, suggest
 
 BRANCHES = ("true", "false", "error")
 _TRIED = 12  # events of a set of classes, until one is decided as the analysis says

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..errors import InputError
-from ..policy.params import check_bounds, convert
+from ...errors import InputError
+from ...policy.params import check_bounds, convert
 from .domains import after, show
 
 Entry = Mapping[str, Any]  # a parameter's declaration in an artifact

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .concrete import roots
-from .shapes import Atom, Term
 from .space import Space, without
+from .translation import Atom, Term
 
 
 class Sets(NamedTuple):
