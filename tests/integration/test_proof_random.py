@@ -29,7 +29,7 @@ def test_random_events_are_decided_as_their_class(path: Path) -> None:
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
     decided, prover, chance = Decided(reading, space), Prover(reading), random.Random(20_26)
-    types = {name: entry["type"] for name, entry in reading.vocabulary.params.items()}
+    types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     outcomes: Counter[int] = Counter()
     answers: Counter[tuple[str, str | None]] = Counter()
     for _ in range(EVENTS // len(POLICIES)):

@@ -68,7 +68,7 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
         reading = read(artifact)
         if size(reading) > MOST:
             continue
-        understood = {name for name in reading.vocabulary.specs if not name.startswith("free:")}
+        understood = {name for name in reading.vocabulary.specs if not name.startswith("opaque:")}
         if chance.random() < 0.5 and len(reading.vocabulary.frees) > 1:  # as in a space that is large otherwise
             monkeypatch.setattr("forewarn.analysis.symbolic.space._WHOLE", understood)
             monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", size(reading) // 3)
@@ -80,7 +80,7 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
         decided = [Decided(reading, space) for space in reading.spaces()]
         counts["policies"] += 1
         counts["sliced"] += len(decided) > 1
-        counts["sliced by what is not understood"] += any("free:" in one[0] for one in decided[0].space.cell)
+        counts["sliced by what is not understood"] += any("opaque:" in one[0] for one in decided[0].space.cell)
         findings = [(one.code, one.rule, one.message) for one in verify(reading).findings]
         codes = {code for code, _rule, _message in findings}
         dead = [rule for code, rule, _message in findings if code in ("shadowed-rule", "unsatisfiable-rule")]

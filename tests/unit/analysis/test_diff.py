@@ -257,7 +257,7 @@ def test_random_events_change_exactly_where_it_is_told(tmp_path: Path) -> None:
         if "approve →" in what or "→ approve" in what:
             outputs |= classes
     provers, chance = (Prover(before), Prover(after)), random.Random(3)
-    types = {name: entry["type"] for name, entry in before.vocabulary.params.items()}
+    types = {name: entry["type"] for name, entry in before.symbols.params.items()}
     changed = 0
     for _ in range(1_500):
         event, document, facts, params = case(space, types, chance)

@@ -164,4 +164,4 @@ def test_json_and_a_page_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_what_belongs_to_the_page_is_no_part_of_the_runner() -> None:
     for name in ("page_data.js", "page_map.js", "page_detail.js", "page.css"):
-        assert (ROOT / "plugins" / "module_utils" / "forewarn" / "analysis" / name).is_file()
+        assert (ROOT / "plugins" / "module_utils" / "forewarn" / "analysis" / "report" / name).is_file()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from forewarn.analysis.replay.recordings import Past, Record
 from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, Replayed
-from forewarn.analysis.replay.statistics import Change, Spans, Tally
+from forewarn.analysis.replay.statistics import Change, Spans, Statistics
 from forewarn.compiler.policyfile import load_policies
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.approval import standing
@@ -108,9 +108,9 @@ def test_a_follower_takes_over_half_a_minute_later(directory: Path) -> None:
 def test_without_a_name_nothing_is_sent(directory: Path) -> None:
     (told,) = replayed(policies(directory, BRIEF), [record(0, event())], Vm())
     assert told.outcome_now == NOT_SENT
-    tally = Tally()
-    tally.add(told)
-    assert tally.nameless == 1
+    statistics = Statistics()
+    statistics.add(told)
+    assert statistics.nameless == 1
 
 
 def test_a_policy_over_the_time_decides_between_documents(directory: Path) -> None:
@@ -204,15 +204,18 @@ def test_an_approval_that_was_sent_is_what_became_of_it_then(directory: Path) ->
 
 
 def test_the_tally_counts_and_groups(directory: Path) -> None:
-    tally = Tally()
+    statistics = Statistics()
     for number in range(3):
         then = (past(0, "hold", None if number else "r9"),)
         for told in replayed(policies(directory, BRIEF), [record(0, event(), decisions=then), record(1)]):
-            tally.add(told)
-    assert (tally.events, tally.compared, tally.changed) == (3, 3, 3)
-    assert tally.changes == {Change("hold", "p", "approve", "p/r0"): 2, Change("hold", "p/r9", "approve", "p/r0"): 1}
-    assert tally.now.as_dict()["latency_seconds"] == {"shortest": 0.0, "median": 0.0, "longest": 0.0}
-    assert tally.as_dict()["then"]["events"]["held"] == 3
+            statistics.add(told)
+    assert (statistics.events, statistics.compared, statistics.changed) == (3, 3, 3)
+    assert statistics.changes == {
+        Change("hold", "p", "approve", "p/r0"): 2,
+        Change("hold", "p/r9", "approve", "p/r0"): 1,
+    }
+    assert statistics.now.as_dict()["latency_seconds"] == {"shortest": 0.0, "median": 0.0, "longest": 0.0}
+    assert statistics.as_dict()["then"]["events"]["held"] == 3
 
 
 def test_quantiles() -> None:
@@ -254,16 +257,16 @@ records_ = st.lists(
 @settings(max_examples=60)
 @given(records=records_)
 def test_whatever_was_recorded_each_event_is_told_once_a_listing(directory: Path, records: list[Record]) -> None:
-    tally = Tally()
+    statistics = Statistics()
     for told in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
-        tally.add(told)
+        statistics.add(told)
         assert told.now
         if told.would_approve:
             assert "approve" in [decided.output for decided in told.now]
     listings = sum(len(entry.document.events) for entry in records if entry.document is not None)
-    assert tally.events <= listings
-    assert (tally.events > 0) == (listings > 0)
-    json.dumps(tally.as_dict())
+    assert statistics.events <= listings
+    assert (statistics.events > 0) == (listings > 0)
+    json.dumps(statistics.as_dict())
 
 
 # Against a runner that asks each second

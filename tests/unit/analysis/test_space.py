@@ -171,7 +171,7 @@ def every_class_agrees(reading: Reading, most: int = 40_000) -> int:
         decided = Decided(reading, space)
         assert sum(found.bit_count() for _outcome, found in decided.partition()) == space.reachable.bit_count()
         understood = space.reachable
-        assert not any(name.startswith("free:") for name in space.by_name)
+        assert not any(name.startswith("opaque:") for name in space.by_name)
         members = list(space.members(understood))
         for number in members if len(members) <= most else random.Random(5).sample(members, most):
             seen = space.witness(number)
@@ -184,7 +184,7 @@ def every_class_agrees(reading: Reading, most: int = 40_000) -> int:
 def random_events_agree(reading: Reading, count: int) -> int:
     """Return how many of ``count`` random events near each slice of the space were found in it, and agree."""
     engines, inside = Engines(reading), 0
-    types = {name: entry["type"] for name, entry in reading.vocabulary.params.items()}
+    types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     for space in reading.spaces():
         decided, chance = Decided(reading, space), random.Random(11)
         for _ in range(count):
@@ -306,9 +306,9 @@ def test_a_given_parameter_is_fixed(tmp_path: Path) -> None:
         "    - {condition: event.DurationInSeconds < params.most, output: approve}\n"
     )
     artifact = loaded(tmp_path, text)
-    (free,) = read(artifact).spaces()
+    (opaque,) = read(artifact).spaces()
     (fixed,) = read(artifact, {"most": 4}).spaces()
-    assert "params.most" in free.by_name
+    assert "params.most" in opaque.by_name
     assert "params.most" not in fixed.by_name
     assert [v.label for v in fixed.by_name["event.DurationInSeconds"].values] == [
         "-1 (unknown)",

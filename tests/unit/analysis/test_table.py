@@ -105,9 +105,9 @@ def cases(table: Mapping[str, Any], most: int = 400) -> Iterator[list[int]]:
 
 def as_understood(table: Mapping[str, Any], places: list[int], decisions: list[Decision]) -> list[int]:
     """Return the class with such values of what the analysis does not understand as the engine found, if there are."""
-    frees = [place for place, dimension in enumerate(table["dims"]) if dimension["free"]]
-    for values in itertools.product((0, 1), repeat=len(frees)):
-        candidate = [dict(zip(frees, values)).get(place, value) for place, value in enumerate(places)]
+    opaque_terms = [place for place, dimension in enumerate(table["dims"]) if dimension["opaque"]]
+    for values in itertools.product((0, 1), repeat=len(opaque_terms)):
+        candidate = [dict(zip(opaque_terms, values)).get(place, value) for place, value in enumerate(places)]
         regions = [
             (policy["regions"][leaf_at(table, policy["root"], candidate) - 1], verdict)
             for side, decision in zip(table["sides"], decisions)

@@ -317,7 +317,7 @@ def test_what_is_not_understood_may_be_false_in_a_large_space(tmp_path: Path) ->
     assert "unsatisfiable-rule" not in codes(findings)
     (violated,) = [one for one in findings if one.code == "invariant-violated"]
     assert "(event.Resources.exists(name, name.startsWith('db'))) is false" in violated.message
-    assert not any("free:" in one.message for one in findings)
+    assert not any("opaque:" in one.message for one in findings)
 
 
 @pytest.mark.parametrize("most", [10, 20])  # classes in a slice
@@ -333,7 +333,7 @@ def test_slices_of_what_is_not_understood_say_the_same(
     assert wanted <= {(one.code, one.severity, one.rule) for one in found(tmp_path, text)}
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", most)
     spaces = list(read(loaded(tmp_path, text)).spaces())
-    assert any(name.startswith("free:") for space in spaces for name, _place in space.cell)
+    assert any(name.startswith("opaque:") for space in spaces for name, _place in space.cell)
     assert wanted <= {(one.code, one.severity, one.rule) for one in found(tmp_path, text)}
 
 

@@ -87,7 +87,7 @@ class Prover:
             if agrees(outcome, decision):
                 if beside is None or beside(number, instead):
                     return Example(number, seen, decision)
-            elif not space.frees:
+            elif not space.opaque_terms:
                 raise AnalysisError(
                     f"forewarn disagrees with itself about an event: {json.dumps(dict(seen.event))} is "
                     f"{outcome.output} by {outcome.policy}/{outcome.rule} for the analysis, and "
@@ -97,13 +97,13 @@ class Prover:
 
 
 def tried(space: Space, numbers: Iterable[int], most: int) -> Iterator[tuple[int, Instead]]:
-    """Yield the first ``most`` classes; some again, with other times as ``Space.moments`` has them."""
+    """Yield the first ``most`` classes; some again, with other times as ``Space.breakpoints`` has them."""
     first = []
     for number in itertools.islice(numbers, most):
         first.append(number)
         yield number, None
     for number in first[:_OTHER_TIMES]:
-        for instead in space.moments(number):
+        for instead in space.breakpoints(number):
             yield number, instead
 
 

@@ -156,7 +156,7 @@ def _compared(readings: Sequence[Reading]) -> Difference:
             if part.usual == usual:
                 when = united(space, [(part.when, cell) for cell in cells])
                 change.parts.append(part._replace(when=when))
-    sources = tuple(dict.fromkeys(free.source for free in before.vocabulary.frees.values()))
+    sources = tuple(dict.fromkeys(opaque.source for opaque in before.symbols.opaque_terms.values()))
     assumptions = tuple(dict.fromkeys((*before.assumptions, *after.assumptions)))
     return Difference("", tuple(changes.values()), classes, assumptions, sources)
 
@@ -345,16 +345,16 @@ def _checked(
     """Return what both engines decide for an event of the classes, once they confirm the analysis for some of them."""
     space: Space = pair[0].space
     last = classes.bit_length() - 1
-    numbers = tried(space, space.members(classes), _TRIES if space.frees else _SAMPLE)
+    numbers = tried(space, space.members(classes), _TRIES if space.opaque_terms else _SAMPLE)
     shown = None
     for number, instead in itertools.chain(numbers, [(last, None)]):
         seen = space.witness(number, instead)
         decisions = [prover.decide(seen) for prover in provers]
         if all(agrees(one.outcome(number), decision) for one, decision in zip(pair, decisions)):
             shown = shown or (Example(number, seen, decisions[0]), Example(number, seen, decisions[1]))
-            if space.frees:
+            if space.opaque_terms:
                 break
-        elif not space.frees:
+        elif not space.opaque_terms:
             raise AnalysisError(f"forewarn disagrees with itself about the event {dict(seen.event)}")
     return shown
 

@@ -211,7 +211,7 @@ class Search:
         sent = classes & self.space.normal
         if not sent:
             parts: list[tuple[int, Severity]] = [(classes, "note")]
-        elif self.space.frees and self.prover.example(self.decided, sent) is None:
+        elif self.space.opaque_terms and self.prover.example(self.decided, sent) is None:
             parts = [(sent, "warning"), (classes ^ sent, "note")]
         else:
             parts = [(classes, "warning")]

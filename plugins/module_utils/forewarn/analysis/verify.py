@@ -65,7 +65,7 @@ def verify(reading: Reading) -> Report:
         found += [replace(one, alone=True) for one in alone.findings()]
     findings = _suppressed(reading, found, by_itself)
     findings.sort(key=lambda one: (one.source, one.line, one.column, one.code))
-    sources = tuple(dict.fromkeys(free.source for free in reading.vocabulary.frees.values()))
+    sources = tuple(dict.fromkeys(opaque.source for opaque in reading.symbols.opaque_terms.values()))
     return Report(tuple(findings), classes, reading.assumptions, sources)
 
 

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from ..analysis.replay.recordings import KINDS, Entry, Record, read_journal, read_lines
 from ..analysis.replay.replay import Replay, Replayed
-from ..analysis.replay.statistics import Tally
+from ..analysis.replay.statistics import Statistics
 from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Vm
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     vm = given_vm(args.vm, args.vm_name)
     since = None if args.since is None else _EPOCH + timedelta(seconds=args.since.start(Clocks().wall()))
     problems = _Problems()
-    tally = Tally()
+    statistics = Statistics()
     numbers = {"documents": 0, "backwards": 0}
     spans: list[datetime] = []
 
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
                 replay = Replay(policies, params, vm if vm.name else _named(vm, source.vm_name))
                 for event in problems.progress(replay, source):
                     if since is None or event.last_seen is None or event.last_seen >= since:
-                        tally.add(event)
+                        statistics.add(event)
                         if event.changed or not args.changed:
                             yield name, event
                 numbers["documents"] += replay.documents
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
             "unreadable": problems.bad,
             "first": time_text(first),
             "last": time_text(last),
-            **tally.as_dict(),
+            **statistics.as_dict(),
         }
 
     shown = (pair for pair in told() if not args.summary)
@@ -118,22 +118,22 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             write_json(shown, summary)
         else:
-            show(shown, summary, tally)
+            show(shown, summary, statistics)
     finally:
         problems.end()
-    if tally.nameless:
+    if statistics.nameless:
         problems.warn(
-            f"{plural(tally.nameless, 'event')} would be approved by the VM that is concerned, but the recording does "
-            "not tell which VM asked: name it with --vm-name"
+            f"{plural(statistics.nameless, 'event')} would be approved by the VM that is concerned, but the recording "
+            "does not say which VM asked: name it with --vm-name"
         )
     if numbers["backwards"]:
         problems.warn(f"{plural(numbers['backwards'], 'document')} older than the one before: the order was kept")
-    if args.changed and tally.events and not tally.compared:
+    if args.changed and statistics.events and not statistics.compared:
         raise InputError(
             "the recording has no decisions to compare with.", "A runner's journal has: --from its state directory."
         )
     # A check that has not seen everything has not passed.
-    return 1 if args.changed and (tally.changed or problems.bad) else 0
+    return 1 if args.changed and (statistics.changed or problems.bad) else 0
 
 
 def _named(vm: Vm, name: str | None) -> Vm:

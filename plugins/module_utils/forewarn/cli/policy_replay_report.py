@@ -13,7 +13,7 @@ from typing import Any
 
 from ..analysis.replay.recordings import Past
 from ..analysis.replay.replay import APPROVED, NOT_SENT, STARTED, Decided, Replayed
-from ..analysis.replay.statistics import OUTCOMES, Tally, by
+from ..analysis.replay.statistics import OUTCOMES, Statistics, by
 from ..events import format_time
 from .console import Console
 from .policy_common import plural
@@ -68,13 +68,13 @@ def time_text(moment: datetime | None) -> str | None:
     return None if moment is None else format_time(moment)
 
 
-def show(told: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]], tally: Tally) -> None:
+def show(told: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]], statistics: Statistics) -> None:
     """Write a page, event by event."""
     console = Console(sys.stdout)
     page = Page(console)
     for _source, event in told:
         _show_event(page, event)
-    _show_summary(console, page, summary(), tally)
+    _show_summary(console, page, summary(), statistics)
 
 
 def _show_event(page: Page, told: Replayed) -> None:
@@ -143,12 +143,12 @@ def _second(moment: datetime) -> str:
     return format_time(moment.replace(microsecond=0))
 
 
-def _show_summary(console: Console, page: Page, numbers: dict[str, Any], tally: Tally) -> None:
+def _show_summary(console: Console, page: Page, numbers: dict[str, Any], statistics: Statistics) -> None:
     parts = [plural(numbers["documents"], "document"), plural(numbers["events"], "event")]
     parts += [f"{numbers['unreadable']:,} lines that cannot be read"] if numbers["unreadable"] else []
     spans = f", {numbers['first'][:19]}Z to {numbers['last'][:19]}Z" if numbers["first"] else ""
     page.line(f"{', '.join(parts)}{spans}", "bold")
-    sides = [tally.then, tally.now] if tally.compared else [tally.now]
+    sides = [statistics.then, statistics.now] if statistics.compared else [statistics.now]
     rows = [[_WORDS[outcome], *(f"{side.outcomes[outcome]:,}" for side in sides)] for outcome in OUTCOMES]
     for words, spans_of, share in (
         ("approval after first sight, median", "latency", 0.5),
@@ -159,16 +159,18 @@ def _show_summary(console: Console, page: Page, numbers: dict[str, Any], tally: 
         found = [getattr(side, spans_of).quantile(share) for side in sides]
         if any(value is not None for value in found):
             rows.append([words, *("-" if value is None else exact_text(max(0.0, value)) for value in found)])
-    console.table(["", *(["THEN", "NOW"] if tally.compared else ["NOW"])], rows)
-    if not tally.compared:
+    console.table(["", *(["THEN", "NOW"] if statistics.compared else ["NOW"])], rows)
+    if not statistics.compared:
         return
-    page.line(f"{tally.changed:,} of {tally.compared:,} decided otherwise than then", *_alarm(tally.changed))
-    for change, count in tally.changes.most_common(_SHOWN_CHANGES):
+    page.line(
+        f"{statistics.changed:,} of {statistics.compared:,} decided otherwise than then", *_alarm(statistics.changed)
+    )
+    for change, count in statistics.changes.most_common(_SHOWN_CHANGES):
         then = change.then_output + (f" by {change.then_by}" if change.then_by else "")
         now = change.now_output + (f" by {change.now_by}" if change.now_by else "")
         page.hanging(f"  {count:>7,}  ", f"{then}, but more than a minute apart" if then == now else f"{then} -> {now}")
-    if len(tally.changes) > _SHOWN_CHANGES:
-        page.line(f"  and {len(tally.changes) - _SHOWN_CHANGES} more kinds: see --json")
+    if len(statistics.changes) > _SHOWN_CHANGES:
+        page.line(f"  and {len(statistics.changes) - _SHOWN_CHANGES} more kinds: see --json")
 
 
 def _alarm(count: int) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ class Clockwork:
         return sorted(found | {_moved(moment, _SECOND) for moment in found})
 
 
-def moments(begin: datetime, end: datetime, instants: Sequence[datetime]) -> Iterator[datetime]:
+def breakpoints(begin: datetime, end: datetime, instants: Sequence[datetime]) -> Iterator[datetime]:
     """Yield when to look, in order: ``instants``, full half minutes, and the end; all after ``begin``.
 
     Of a long time, there are fewer of them, never more than some hundred beside ``instants``.

@@ -19,7 +19,7 @@ from ...events import Document, Event, Vm
 from ...policy.approval import Standing, standing
 from ...policy.decision import APPROVE, Decision, Facts
 from ...policy.engine import PolicySet
-from .breakpoints import Answer, Clockwork, horizon, moments
+from .breakpoints import Answer, Clockwork, breakpoints, horizon
 from .recordings import Past, Record
 
 # What became of an event, as far as this VM goes.
@@ -259,7 +259,7 @@ class _Stream:
             return
         end = horizon(begin, until, scheduled)
         before = begin
-        for moment in moments(begin, end, sorted([*self._instants, *waits])):
+        for moment in breakpoints(begin, end, sorted([*self._instants, *waits])):
             self._look(before, moment)
             before = moment
 

@@ -72,7 +72,7 @@ class Side:
         }
 
 
-class Tally:
+class Statistics:
     """Counts replayed events. ``compared`` are those of which decisions were kept, ``changed`` are among them."""
 
     def __init__(self) -> None:

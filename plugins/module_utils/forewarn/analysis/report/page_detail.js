@@ -38,7 +38,7 @@ function describe(one) {
   detail.scrollTop = 0;
 }
 
-const everyFree = dims.map((_, dim) => dim).filter((dim) => dims[dim].free);
+const everyFree = dims.map((_, dim) => dim).filter((dim) => dims[dim].opaque);
 const and = (texts) => [...texts.slice(0, -2), texts.slice(-2).join(" and ")].join(", ");
 
 function outcomeBlock(outcome, one, several, open) {

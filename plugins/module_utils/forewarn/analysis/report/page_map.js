@@ -7,7 +7,7 @@
 function axes(view) {
   const named = (name) => used(view).filter((index) => dims[index].name === name);
   const rest = used(view).filter((dim) => dim !== rows);
-  const open = rest.filter((dim) => dims[dim].start === undefined && !dims[dim].free);
+  const open = rest.filter((dim) => dims[dim].start === undefined && !dims[dim].opaque);
   const [first] = [...named("event.DurationInSeconds"), ...open, ...rest];
   const [second] = named("event.EventSource").filter((dim) => dim !== first);
   return { across: first ?? null, panels: second ?? null };

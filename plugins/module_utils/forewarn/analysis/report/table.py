@@ -26,7 +26,7 @@ from ..symbolic.decide import RULE, Decided, Region, combine
 from ..symbolic.domains import Dimension
 from ..symbolic.reading import Reading, make_spaces, read_together
 from ..symbolic.space import Space
-from ..symbolic.symbol_table import Vocabulary
+from ..symbolic.symbol_table import SymbolTable
 from ..symbolic.wording import phrase
 from .decision_diagram import Forest
 from .dependencies import WHEN, WHO, Reads
@@ -174,8 +174,8 @@ class _Making:
     def __init__(self, readings: Sequence[Reading], settled: Mapping[str, Any]) -> None:
         self.readings = readings
         self.settled = settled
-        self.vocabulary: Vocabulary = readings[0].vocabulary
-        self.dimensions = self.vocabulary.dimensions()
+        self.symbols: SymbolTable = readings[0].symbols
+        self.dimensions = self.symbols.dimensions()
         self.forest = Forest(self.dimensions)
         self._provers = [Prover(reading) for reading in readings]
         self._reads = [[Reads(policy.data, self.dimensions) for policy in reading.policies] for reading in readings]
@@ -257,7 +257,7 @@ class _Making:
             "name": dimension.name,
             "title": self._title(dimension),
             "subject": "number of Resources" if dimension.name == "count" else self._title(dimension),
-            "free": dimension.kind == "free",
+            "opaque": dimension.kind == "opaque",
             "values": [
                 {"label": _label(dimension, place), "said": self._said(dimension, place)}
                 for place in range(len(dimension.values))
@@ -268,23 +268,23 @@ class _Making:
         if usual in labels:
             told["start"] = labels.index(usual)
         if dimension.name.startswith("params."):
-            default = str(self.vocabulary.params[dimension.name[7:]].get("default"))
+            default = str(self.symbols.params[dimension.name[7:]].get("default"))
             if default.lower() in [label.lower() for label in labels]:
                 told["start"] = [label.lower() for label in labels].index(default.lower())
         return told
 
     def _title(self, dimension: Dimension) -> str:
         name = dimension.name
-        if dimension.kind == "free":
-            return self.vocabulary.frees[name].source
+        if dimension.kind == "opaque":
+            return self.symbols.opaque_terms[name].source
         if name.startswith("names:"):
             return f"Resources names {name[6:]}"
         words = {"place": "This VM", "count": "Number of Resources", "vm.name": "This VM's name", "vm.tags": "Its tags"}
         return words.get(name) or name.removeprefix("event.").replace("tag:", "vm.tags.")
 
     def _said(self, dimension: Dimension, place: int) -> str:
-        if dimension.kind == "free":
-            return self.vocabulary.frees[dimension.name].words(dimension.values[place].label)
+        if dimension.kind == "opaque":
+            return self.symbols.opaque_terms[dimension.name].words(dimension.values[place].label)
         said, label = phrase(dimension, [dimension.values[place]]), dimension.values[place].label
         return said.replace(f" in {label}", f" {label}") if " " in label else said
 
@@ -295,8 +295,8 @@ class _Making:
 
     def _examples(self) -> tuple[list[dict[str, Any]] | None, dict[str, Any], list[dict[str, Any]]]:
         """Return the groups with the part that each combination of their values adds, the base, and the parts."""
-        types = {name: entry["type"] for name, entry in self.vocabulary.params.items()}
-        base = witness({}, types, self.vocabulary.api_version).as_dict()
+        types = {name: entry["type"] for name, entry in self.symbols.params.items()}
+        base = witness({}, types, self.symbols.api_version).as_dict()
         groups: list[dict[str, Any]] = []
         deltas: list[dict[str, Any]] = []
         for dims in self._groups():
@@ -306,7 +306,7 @@ class _Making:
             parts_of = []
             for values in itertools.product(*choices):
                 named = {self.dimensions[dim].name: value.concrete for dim, value in zip(dims, values)}
-                delta = _delta(base, witness(named, types, self.vocabulary.api_version).as_dict())
+                delta = _delta(base, witness(named, types, self.symbols.api_version).as_dict())
                 if delta not in deltas:
                     deltas.append(delta)
                 parts_of.append(deltas.index(delta))
@@ -318,7 +318,7 @@ class _Making:
         found: dict[str, list[int]] = {}
         for place, dimension in enumerate(self.dimensions):
             name = dimension.name
-            if dimension.kind == "free":
+            if dimension.kind == "opaque":
                 continue
             group = "when" if name in WHEN else "who" if name in WHO or name.startswith("names:") else name
             group = "tags" if name == "vm.tags" or name.startswith("tag:") else group

@@ -61,7 +61,7 @@ class Evaluation:
             if (sets.false if term.op == "and" else sets.true if term.op == "or" else 0) == everything:
                 return sets  # decides alone, whatever the others are
             inner.append(sets)
-        if term.op == "free":
+        if term.op == "opaque":
             valued = inner[0].true
             if term.name in self._instead:
                 chosen = everything if self._instead[term.name] else 0

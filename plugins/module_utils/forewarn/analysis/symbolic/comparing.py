@@ -48,15 +48,15 @@ def _unknown_duration(search: Search) -> Iterator[Found]:
     dimension = space.by_name.get(_DURATION)
     if dimension is None or len(dimension.values) < 3:
         return
-    frees = _frees(search, (_DURATION,))
+    opaque_terms = _opaque_terms(search, (_DURATION,))
     top = max(value.low for value in dimension.values if value.concrete is not MISSING)
-    classes = search.decided.approve & space.having(_DURATION, -1) & _alike_held(search, top, frees)
+    classes = search.decided.approve & space.having(_DURATION, -1) & _alike_held(search, top, opaque_terms)
     hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
     for policy, match, taken in search.approving(classes):
-        longer = "a longer one" if frees else f"one of {_least(search, taken, top)} s and more"
+        longer = "a longer one" if opaque_terms else f"one of {_least(search, taken, top)} s and more"
         message = f"rule {match.path} approves {TYPES} whose duration is unknown (-1), though {longer} is held"
         finding = at_rule("unknown-duration-approved", "error", policy, match, message, hint)
-        yield from search.shown(finding, taken, beside=_Longer(search, top) if frees else None)
+        yield from search.shown(finding, taken, beside=_Longer(search, top) if opaque_terms else None)
 
 
 def _least(search: Search, classes: int, top: int) -> int:
@@ -70,15 +70,19 @@ def _least(search: Search, classes: int, top: int) -> int:
     return least
 
 
-def _alike_held(search: Search, low: int, frees: Sequence[str]) -> int:
+def _alike_held(search: Search, low: int, opaque_terms: Sequence[str]) -> int:
     """Return the classes that would be held if their duration were in the interval that begins at ``low``."""
     space, held = search.space, 0
     for place, value in enumerate(space.by_name[_DURATION].values):
         if value.low == low and value.concrete is not MISSING:
             held |= space.mask(_DURATION, place)
     found = 0
-    for decided in _otherwise(search, frees):
-        found |= space.all if decided is None else space.fold(decided.hold & held, [_DURATION, *_whole(search, frees)])
+    for decided in _otherwise(search, opaque_terms):
+        found |= (
+            space.all
+            if decided is None
+            else space.fold(decided.hold & held, [_DURATION, *_whole(search, opaque_terms)])
+        )
     return found
 
 
@@ -104,30 +108,30 @@ class _Longer:
 
 def _unprepared(search: Search) -> Iterator[Found]:
     space = search.space
-    frees = _frees(search, [read for reads in _ALIKE.values() for read in reads])
+    opaque_terms = _opaque_terms(search, [read for reads in _ALIKE.values() for read in reads])
     dims = [read for reads in _ALIKE.values() for read in reads if read in space.by_name]
     folded = usual = 0
-    for decided in _otherwise(search, frees):
+    for decided in _otherwise(search, opaque_terms):
         one = space.all if decided is None else space.normal & decided.approve & search.prepared(decided)
         usual |= one
-        folded |= space.fold(one, [*dims, *_whole(search, frees)])
+        folded |= space.fold(one, [*dims, *_whole(search, opaque_terms)])
     classes = without(space.normal & search.decided.approve & folded, search.prepared())
     hint = "give the rule the same prepare, or move it after the one that prepares"
     for policy, match, taken in search.approving(classes):
         message = (
             f"rule {match.path} approves {TYPES} without preparing, though the policies prepare "
-            f"for others that differ in {' or '.join(_differing(search, taken, usual, frees))} only"
+            f"for others that differ in {' or '.join(_differing(search, taken, usual, opaque_terms))} only"
         )
         finding = at_rule("approved-unprepared", "warning", policy, match, message, hint)
-        beside = _Prepared(search, usual, [*dims, *_whole(search, frees)]) if frees else None
+        beside = _Prepared(search, usual, [*dims, *_whole(search, opaque_terms)]) if opaque_terms else None
         yield from search.shown(finding, taken, beside=beside)
 
 
-def _differing(search: Search, classes: int, others: int, frees: Sequence[str]) -> list[str]:
+def _differing(search: Search, classes: int, others: int, opaque_terms: Sequence[str]) -> list[str]:
     """Return in what events may differ from the nearest of others."""
     space, by_name = search.space, {}
     for name, reads in _ALIKE.items():
-        asking = [free for free in frees if not space.frees[free].reads.isdisjoint(reads)]
+        asking = [opaque for opaque in opaque_terms if not space.opaque_terms[opaque].reads.isdisjoint(reads)]
         if asking or any(read in space.by_name for read in reads):
             by_name[name] = [*(read for read in reads if read in space.by_name), *_whole(search, asking)]
     return [name for name, dims in by_name.items() if space.fold(others, dims) & classes] or list(by_name)
@@ -154,18 +158,18 @@ class _Prepared:
         return False
 
 
-def _frees(search: Search, reads: Sequence[str]) -> list[str]:
+def _opaque_terms(search: Search, reads: Sequence[str]) -> list[str]:
     """Return the expressions that are not understood and read one of some names."""
-    return [name for name, free in search.space.frees.items() if not free.reads.isdisjoint(reads)]
+    return [name for name, opaque in search.space.opaque_terms.items() if not opaque.reads.isdisjoint(reads)]
 
 
-def _whole(search: Search, frees: Sequence[str]) -> list[str]:
-    return [name for name in frees if len(search.space.by_name[name].values) > 1]
+def _whole(search: Search, opaque_terms: Sequence[str]) -> list[str]:
+    return [name for name in opaque_terms if len(search.space.by_name[name].values) > 1]
 
 
-def _otherwise(search: Search, frees: Sequence[str]) -> Iterator[Decided | None]:
+def _otherwise(search: Search, opaque_terms: Sequence[str]) -> Iterator[Decided | None]:
     """Yield what is decided if the expressions of which a slice has one value had each; None: there are too many."""
-    sliced = [name for name in frees if len(search.space.by_name[name].values) == 1]
+    sliced = [name for name in opaque_terms if len(search.space.by_name[name].values) == 1]
     if not sliced:
         yield search.decided
     elif len(sliced) > _MOST_SLICED:

@@ -52,10 +52,10 @@ class Value(NamedTuple):
 
 
 class Dimension(NamedTuple):
-    """``kind`` is ``text``, ``flag``, ``free`` or, ordered: ``int``, ``double``, ``duration``, ``timestamp``.
+    """``kind`` is ``text``, ``flag``, ``opaque`` or, ordered: ``int``, ``double``, ``duration``, ``timestamp``.
 
-    A ``free`` dimension stands for an expression that is not understood: nothing about it may be relied upon.
-    ``name`` reads as expressions have it (``event.EventType``, ``notice``, ``params.x``); ``free:N`` for the free ones.
+    An ``opaque`` dimension stands for an expression that is not understood: nothing about it may be relied upon.
+    ``name`` reads as in expressions (``event.EventType``, ``notice``, ``params.x``); an opaque one is ``opaque:N``.
     """
 
     name: str

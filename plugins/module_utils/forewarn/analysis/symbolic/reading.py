@@ -14,7 +14,7 @@ from ...policy.params import bind
 from ...policy.program import is_conditional
 from .limits import Entry, settle
 from .space import Space, slices
-from .symbol_table import Leaf, Vocabulary
+from .symbol_table import Leaf, SymbolTable
 from .translation import Reader, Term
 
 
@@ -68,7 +68,7 @@ class Reading(NamedTuple):
     artifact: Artifact
     policies: tuple[ReadPolicy, ...]
     invariants: tuple[Invariant, ...]
-    vocabulary: Vocabulary
+    symbols: SymbolTable
     fixed: Mapping[str, Any]
     assumptions: tuple[str, ...]
     limits: Mapping[str, Entry] = {}
@@ -80,10 +80,10 @@ class Reading(NamedTuple):
 
 
 def make_spaces(readings: Sequence[Reading]) -> Iterator[Space]:
-    """Yield the space of readings that share a vocabulary."""
-    vocabulary = readings[0].vocabulary
-    types = {name: entry["type"] for name, entry in vocabulary.params.items()}
-    yield from slices(vocabulary.dimensions(), vocabulary.api_version, vocabulary.frees, types)
+    """Yield the space of readings that share a symbol table."""
+    symbols = readings[0].symbols
+    types = {name: entry["type"] for name, entry in symbols.params.items()}
+    yield from slices(symbols.dimensions(), symbols.api_version, symbols.opaque_terms, types)
 
 
 def read(
@@ -104,7 +104,7 @@ def read_together(
     invariants: Sequence[Mapping[str, Any]] = (),
     at_default: Collection[str] = (),
 ) -> list[Reading]:
-    """Read versions of policies over one vocabulary, so that one space holds the classes of all.
+    """Read versions of policies over one symbol table, so that one space holds the classes of all.
 
     Parameters ``at_default`` have their default in each version, if the versions differ in them.
     """
@@ -115,11 +115,11 @@ def read_together(
         name: tuple(dict.fromkeys(value for data in policies for value in data.get("extra_values", {}).get(name, ())))
         for name in ("EventType", "EventStatus")
     }
-    vocabulary = Vocabulary(artifacts[0].api_version, settled.varying, extra)
+    symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
     for name in dict.fromkeys(name for limits in settled.limits for name in limits):
-        vocabulary.want(Leaf(settled.varying[name]["type"], (f"params.{name}",), f"params.{name}"))
+        symbols.want(Leaf(settled.varying[name]["type"], (f"params.{name}",), f"params.{name}"))
     return [
-        _read(artifact, vocabulary, given, settled.assumptions, invariants)._replace(
+        _read(artifact, symbols, given, settled.assumptions, invariants)._replace(
             limits=limits, defaults=settled.defaults
         )
         for artifact, limits in zip(artifacts, settled.limits)
@@ -128,7 +128,7 @@ def read_together(
 
 def _read(
     artifact: Artifact,
-    vocabulary: Vocabulary,
+    symbols: SymbolTable,
     given: Mapping[str, Any],
     assumptions: tuple[str, ...],
     further: Sequence[Mapping[str, Any]],
@@ -136,10 +136,10 @@ def _read(
     policies, claims = [], []
     everything: dict[str, Any] = {}
     for data in artifact.data["policies"]:
-        fixed = _fixed(data, vocabulary.params, given)
+        fixed = _fixed(data, symbols.params, given)
         everything.update(fixed)
         types = {entry["name"]: entry["type"] for entry in data["params"]}
-        reader = Reader(vocabulary, fixed, types)
+        reader = Reader(symbols, fixed, types)
         matches = _block(reader, data["rule"], "", iter(range(1_000_000)))
         extra = data.get("extra_values", {})
         known = {
@@ -147,11 +147,11 @@ def _read(
             "EventStatus": frozenset((*EVENT_STATUSES, *extra.get("EventStatus", ()))),
         }
         policies.append(ReadPolicy(data["name"], data, matches, known))
-        claims += [_claim(entry, data["source"], vocabulary, fixed, types) for entry in data.get("invariants", ())]
+        claims += [_claim(entry, data["source"], symbols, fixed, types) for entry in data.get("invariants", ())]
     for entry in further:
-        claims.append(_claim(entry, entry["source"], vocabulary, everything, {}))
+        claims.append(_claim(entry, entry["source"], symbols, everything, {}))
     used = {name: value for name, value in given.items() if _declares(artifact, name)}
-    return Reading(artifact, tuple(policies), tuple(claims), vocabulary, used, assumptions)
+    return Reading(artifact, tuple(policies), tuple(claims), symbols, used, assumptions)
 
 
 def _declares(artifact: Artifact, name: str) -> bool:
@@ -182,14 +182,14 @@ def _block(reader: Reader, block: Mapping[str, Any], prefix: str, numbers: Itera
 def _claim(
     entry: Mapping[str, Any],
     source: str,
-    vocabulary: Vocabulary,
+    symbols: SymbolTable,
     fixed: Mapping[str, Any],
     types: Mapping[str, str],
 ) -> Invariant:
     expression = entry["expression"]
     terms = {}
     for decision in ("approve", "hold"):
-        reader = Reader(vocabulary, fixed, types)
+        reader = Reader(symbols, fixed, types)
         reader.invariants = True
         terms[decision] = reader.term({**expression, "form": _decided(expression["form"], decision)})
     text = " ".join(expression["source"].split())

@@ -85,8 +85,8 @@ def words(space: Space, box: Box, care: int | None = None) -> str:
             values, relation = compared[name]
             told += [phrase(dimension, values), *([relation] if relation else [])]
             continue
-        if dimension.kind == "free":
-            told.append(space.frees[name].words(values[0].label))
+        if dimension.kind == "opaque":
+            told.append(space.opaque_terms[name].words(values[0].label))
             continue
         left_out = []
         if not dimension.ordered:

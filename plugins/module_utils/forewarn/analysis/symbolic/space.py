@@ -21,7 +21,7 @@ from ...policy.decision import Facts
 from ...policy.functions import EvaluationError
 from . import concrete
 from .domains import MISSING, Dimension, Value
-from .symbol_table import OTHER_CASE, Free
+from .symbol_table import OTHER_CASE, OpaqueTerm
 from .wording import phrase
 
 MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
@@ -54,7 +54,7 @@ class Space:
         self,
         dimensions: Sequence[Dimension],
         api_version: str,
-        frees: Mapping[str, Free],
+        opaque_terms: Mapping[str, OpaqueTerm],
         param_types: Mapping[str, str],
         cell: Cell = (),
     ) -> None:
@@ -66,7 +66,7 @@ class Space:
             for one in dimensions
         )
         self.api_version = api_version
-        self.frees = frees
+        self.opaque_terms = opaque_terms
         self._param_types = param_types
         self.by_name = {dimension.name: dimension for dimension in self.dimensions}
         self.count = math.prod(len(dimension.values) for dimension in self.dimensions)
@@ -231,20 +231,20 @@ class Space:
             place = digits.find("1", place + 1)
 
     def witness(self, number: int, instead: Mapping[str, Any] | None = None) -> concrete.Witness:
-        """Return an event of a class. What a free dimension claims is not true of it, other than by chance.
+        """Return an event of a class. What a opaque dimension claims is not true of it, other than by chance.
 
         ``instead`` has concrete values to take rather than those of the class, by the name of the dimension.
         """
-        values = {name: value.concrete for name, value in self.values(number).items() if not name.startswith("free:")}
+        values = {name: value.concrete for name, value in self.values(number).items() if not name.startswith("opaque:")}
         return concrete.witness({**values, **(instead or {})}, self._param_types, self.api_version)
 
-    def moments(self, number: int) -> Iterator[Mapping[str, Any]]:
+    def breakpoints(self, number: int) -> Iterator[Mapping[str, Any]]:
         """Yield times, for ``witness``, at which what is not understood may be otherwise for an event of a class.
 
         What is known of the class is true at each.
         """
         clock = ("now", "event.NotBefore", "notice", "age", "event", "events")
-        if not any(name in free.reads for free in self.frees.values() for name in clock):
+        if not any(name in opaque.reads for opaque in self.opaque_terms.values() for name in clock):
             return
         dimension = self.by_name.get("now")
         if dimension is not None and len(dimension.peers) > 1:
@@ -274,7 +274,7 @@ class Space:
 
     def _place(self, dimension: Dimension, seen: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
         name = dimension.name
-        if dimension.kind == "free":
+        if dimension.kind == "opaque":
             return self._free_place(name, roots)
         if name == "place" and seen["vm.name"] is MISSING:
             actual: Any = "leader"
@@ -297,10 +297,10 @@ class Space:
 
     def _free_place(self, name: str, roots: tuple[Any, ...]) -> int:
         try:
-            value = self.frees[name].atom.value(roots)
+            value = self.opaque_terms[name].atom.value(roots)
         except EvaluationError:
             return 1
-        return 0 if value is not False or not self.frees[name].atom.is_test else 1
+        return 0 if value is not False or not self.opaque_terms[name].atom.is_test else 1
 
     # For people
 
@@ -311,9 +311,11 @@ class Space:
             dimension = self._whole[name]
             places = sorted({place for cell in cells for one, place in cell if one == name})
             product *= len(places)
-            if dimension.kind == "free":
+            if dimension.kind == "opaque":
                 told += [
-                    self.frees[name].words(dimension.values[place].label) for place in places[:1] if not places[1:]
+                    self.opaque_terms[name].words(dimension.values[place].label)
+                    for place in places[:1]
+                    if not places[1:]
                 ]
             elif any(value.normal for place, value in enumerate(dimension.values) if place not in places):
                 told.append(phrase(dimension, [dimension.values[place] for place in places]))
@@ -325,7 +327,7 @@ class Space:
         """Return the values of a class in words; ``names`` are the dimensions to tell of."""
         told = []
         for name, value in self.values(number).items():
-            if name.startswith("free:") or (names is not None and name not in names):
+            if name.startswith("opaque:") or (names is not None and name not in names):
                 continue
             told.append(phrase(self.by_name[name], [value]))
         return " and ".join(told)
@@ -361,7 +363,10 @@ def _within_any(dimension: Dimension, inside: Sequence[int], actual: Any) -> boo
 
 
 def slices(
-    dimensions: Sequence[Dimension], api_version: str, frees: Mapping[str, Free], param_types: Mapping[str, str]
+    dimensions: Sequence[Dimension],
+    api_version: str,
+    opaque_terms: Mapping[str, OpaqueTerm],
+    param_types: Mapping[str, str],
 ) -> Iterator[Space]:
     """Yield the space as one, or by the values of some dimensions where it is too large for that.
 
@@ -370,7 +375,7 @@ def slices(
     count = math.prod(len(dimension.values) for dimension in dimensions)
     may = [one for one in dimensions if one.name not in _WHOLE and len(one.values) > 1]
     first = [one for one in may if one.name in ("event.EventType", "event.EventStatus")]  # rules ask for them
-    understood = [one for one in may if one.kind != "free"]  # by others only if need be
+    understood = [one for one in may if one.kind != "opaque"]  # by others only if need be
     chosen = _sliced_by(count, understood, first)
     if chosen is None:
         chosen = _sliced_by(count, may, first)
@@ -383,7 +388,7 @@ def slices(
             )
     for places in itertools.product(*(range(len(one.values)) for one in chosen)):
         cell = tuple((one.name, place) for one, place in zip(chosen, places))
-        space = Space(dimensions, api_version, frees, param_types, cell)
+        space = Space(dimensions, api_version, opaque_terms, param_types, cell)
         if space.reachable:
             yield space
 

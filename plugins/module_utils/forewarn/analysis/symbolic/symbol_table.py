@@ -64,7 +64,7 @@ class _Spec:
         self.signed = False
 
 
-class Free(NamedTuple):
+class OpaqueTerm(NamedTuple):
     """An expression that is not understood: its text, how to evaluate it on a concrete event, and what it reads, such
     as ``event.NotBefore`` or ``now``.
     """
@@ -80,7 +80,7 @@ class Free(NamedTuple):
         return f"({self.source}) is {label}"
 
 
-class Vocabulary:
+class SymbolTable:
     """The dimensions of a set of policies. ``params`` has the declarations of parameters that vary, by name."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Vocabulary:
         self.params = params
         self.extra = extra
         self.specs: dict[str, _Spec] = {"event.EventType": _Spec("text"), "event.EventStatus": _Spec("text")}
-        self.frees: dict[str, Free] = {}
+        self.opaque_terms: dict[str, OpaqueTerm] = {}
         self._free_keys: dict[Any, str] = {}
         self._groups: dict[str, frozenset[str]] = {}
 
@@ -177,13 +177,13 @@ class Vocabulary:
         """Return the dimensions that a dimension is compared with, itself included."""
         return self._groups.get(name, frozenset((name,)))
 
-    def free(self, key: Any, source: str, atom: Any, reads: frozenset[str]) -> str:
+    def opaque(self, key: Any, source: str, atom: Any, reads: frozenset[str]) -> str:
         """Return the dimension of an expression that is not understood."""
         if key not in self._free_keys:
-            name = f"free:{len(self.frees) + 1}"
+            name = f"opaque:{len(self.opaque_terms) + 1}"
             self._free_keys[key] = name
-            self.frees[name] = Free(source, atom, reads)
-            self.specs[name] = _Spec("free")
+            self.opaque_terms[name] = OpaqueTerm(source, atom, reads)
+            self.specs[name] = _Spec("opaque")
         return self._free_keys[key]
 
     def _spec(self, name: str) -> _Spec:
@@ -219,7 +219,7 @@ class Vocabulary:
 
     def _values(self, name: str, spec: _Spec) -> tuple[Value, ...]:
         record, _dot, field = name.partition(".")
-        if spec.kind == "free":
+        if spec.kind == "opaque":
             return (Value("true", True), Value("false", False))
         if record == "event" and not has_field(self.api_version, field):
             return (Value("missing", MISSING),)

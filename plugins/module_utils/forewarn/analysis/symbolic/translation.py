@@ -5,7 +5,7 @@
 
 An expression becomes a Term, a tree of logic over atoms. An atom is *exact* if it has one answer for all events of a
 class: it compares an ordered dimension with what is constant or enumerable, a text for equality, asks ``has()``, or
-reads nothing but enumerable dimensions. The answer itself is the evaluator's, not ours. Anything else is *free*: it
+reads nothing but enumerable dimensions. The answer itself is the evaluator's, not ours. Anything else is *opaque*: it
 may be true or false for any event of any class, and an error where a part of it has no value.
 """
 
@@ -22,7 +22,7 @@ from ...policy.functions import EvaluationError
 from ...policy.program import ROOTS
 from .concrete import roots
 from .domains import LONGEST
-from .symbol_table import FIRST_NOW, LAST_NOW, Leaf, Vocabulary
+from .symbol_table import FIRST_NOW, LAST_NOW, Leaf, SymbolTable
 
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -78,8 +78,8 @@ class Term(NamedTuple):
     """Logic over atoms.
 
     ``op``: ``lit`` (``name`` is true, false or error), ``and``, ``or``, ``not``, ``if``, ``same`` and ``differ`` (of
-    bools), ``exact`` (an Atom), ``free`` (``name`` is a dimension; the term tells where there is a value), ``defined``
-    (true where all parts have a value).
+    bools), ``exact`` (an Atom), ``opaque`` (``name`` is a dimension; the term is true where it has a value), ``defined`` (true
+    where all parts have a value).
     """
 
     op: str
@@ -96,13 +96,13 @@ class _Variable(NamedTuple):
 
 
 class Reader:
-    """Reads the expressions of one policy, in the order of the file, into terms over a vocabulary.
+    """Reads the expressions of one policy, in the order of the file, into terms over a symbol table.
 
     ``invariants`` see events of unknown type as well, which rules do not.
     """
 
-    def __init__(self, vocabulary: Vocabulary, params: Mapping[str, Any], declared: Mapping[str, str]) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, symbols: SymbolTable, params: Mapping[str, Any], declared: Mapping[str, str]) -> None:
+        self.symbols = symbols
         self.params = params  # fixed ones
         self.declared = declared  # name -> type
         self.scope = Scope(ROOTS)
@@ -180,7 +180,7 @@ class Reader:
         if dims is not None:
             return Term("exact", atom=self._atom(form, dims))
         name = self._free_dimension(form, self.key(form), self._atom(form, frozenset()))
-        return Term("free", (self._parts_have_values(form),), name=name)
+        return Term("opaque", (self._parts_have_values(form),), name=name)
 
     def _atom(self, form: Form, dims: frozenset[str]) -> Atom:
         closure = guarded(Builder(self.scope, self._expression).build(form))
@@ -189,8 +189,8 @@ class Reader:
     def _free_dimension(self, form: Form, key: Any, atom: Atom) -> str:
         reads = self._reads(form)
         if _DURATION.main in reads:  # so that events differ in it, though nothing else asks for it
-            self.vocabulary.want(_DURATION)
-        return self.vocabulary.free(key, self._source(form), atom, reads)
+            self.symbols.want(_DURATION)
+        return self.symbols.opaque(key, self._source(form), atom, reads)
 
     def _reads(self, form: Form) -> frozenset[str]:
         """Return what a form reads: roots, and their fields as ``event.X``."""
@@ -218,9 +218,9 @@ class Reader:
         if form[0] == "variable":
             with self._inside(form[4]) as inner:
                 return self._has_value(inner)
-        leaf = self.vocabulary.leaf(form, self)
+        leaf = self.symbols.leaf(form, self)
         if leaf is not None:
-            self.vocabulary.want(leaf)
+            self.symbols.want(leaf)
             return Term("exact", atom=self._atom(form, frozenset(leaf.dims)))
         dims = self.safe(form)
         if dims is not None:
@@ -240,11 +240,11 @@ class Reader:
             if form[4][4] == "params":
                 return Term("lit", name="true")
             if form[4][4] == "event" and form[5] == "NotBefore":
-                self.vocabulary.want(Leaf("timestamp", ("notice",), "notice"))
+                self.symbols.want(Leaf("timestamp", ("notice",), "notice"))
                 return Term("exact", atom=self._atom(form, frozenset(("notice",))))
         atom = self._atom(form, frozenset())._replace(is_test=False)
         name = self._free_dimension(form, ("fails", self.key(form)), atom)
-        return Term("if", (Term("free", (Term("lit", name="true"),), name=name), Term("lit", name="true"), _ERROR))
+        return Term("if", (Term("opaque", (Term("lit", name="true"),), name=name), Term("lit", name="true"), _ERROR))
 
     # Exactness
 
@@ -255,11 +255,11 @@ class Reader:
             return frozenset()
         if op == "variable":
             return self.safe(self.variables[form[4]].form)
-        leaf = self.vocabulary.leaf(form, self)
+        leaf = self.symbols.leaf(form, self)
         if leaf is not None:
             if not leaf.enumerable:
                 return None
-            self.vocabulary.want(leaf)
+            self.symbols.want(leaf)
             return frozenset(leaf.dims)
         if op in ("var", "field", "has"):
             return None
@@ -286,7 +286,7 @@ class Reader:
         return form
 
     def _leaf(self, form: Form) -> Leaf | None:
-        leaf = self.vocabulary.leaf(self.resolved(form), self)
+        leaf = self.symbols.leaf(self.resolved(form), self)
         return None if leaf is None or leaf.enumerable else leaf
 
     def _comparison(self, op: str, left: Form, right: Form) -> frozenset[str] | None:
@@ -294,7 +294,7 @@ class Reader:
         if first is None and second is None:
             return self._times(left, right)
         if first is not None and second is not None:
-            return self.vocabulary.join(first, second)
+            return self.symbols.join(first, second)
         leaf, other, seen = (first, right, op) if first is not None else (second, left, _MIRRORED[op])
         dims = self.safe(other)
         if leaf is None or dims is None:
@@ -307,16 +307,16 @@ class Reader:
         values = self._values(other, dims)
         if values is None:
             return None
-        self.vocabulary.want(leaf)
+        self.symbols.want(leaf)
         for value in values:
-            self.vocabulary.cut(leaf, op, value)
+            self.symbols.cut(leaf, op, value)
         return frozenset(leaf.dims) | dims
 
     def _membership(self, element: Form, container: Form) -> frozenset[str] | None:
         leaf = self._leaf(element)
         if leaf is None:
             return None
-        self.vocabulary.want(leaf)
+        self.symbols.want(leaf)
         if container[0] != "list":
             return self._constant_membership(leaf, container)
         dims: frozenset[str] = frozenset(leaf.dims)
@@ -336,14 +336,14 @@ class Reader:
         except EvaluationError:
             return None
         for item in items:
-            self.vocabulary.cut(leaf, "eq", item)
+            self.symbols.cut(leaf, "eq", item)
         return frozenset(leaf.dims)
 
     def _values(self, form: Form, dims: frozenset[str]) -> set[Any] | None:
         """Return the values that an enumerable form can have; None if they are too many, or are containers."""
         if _has_local(form) or form[1].startswith(("list(", "map(")):
             return None
-        chosen = [self.vocabulary.dimension(name) for name in sorted(dims)]
+        chosen = [self.symbols.dimension(name) for name in sorted(dims)]
         if math.prod(len(dimension.values) for dimension in chosen) > 1000:
             return None
         atom = self._atom(form, dims)
@@ -368,11 +368,11 @@ class Reader:
         if (not_before, now) not in leaves or not self._in_range(left, right):
             return None
         leaf, value = leaves[not_before, now]
-        self.vocabulary.want(leaf)
-        self.vocabulary.cut(leaf, "eq", value)
+        self.symbols.want(leaf)
+        self.symbols.cut(leaf, "eq", value)
         if not self._asks_not_before(left, right):
             return frozenset(leaf.dims)
-        self.vocabulary.want(notice)
+        self.symbols.want(notice)
         return frozenset((*leaf.dims, *notice.dims))
 
     def _in_range(self, *forms: Form) -> bool:

@@ -129,7 +129,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 )
 
 
-class _Tally(NamedTuple):
+class _Histogram(NamedTuple):
     """What was observed: a number for each bucket and for what exceeds them all, and the sum. Replaced, not changed."""
 
     counts: tuple[int, ...]
@@ -168,7 +168,7 @@ class Metrics:
             before = self._series[name].get(key) or _nothing(metric)
             counts = list(before.counts)
             counts[sum(seconds > bound for bound in metric.buckets)] += 1
-            self._series[name][key] = _Tally(tuple(counts), before.total + seconds)
+            self._series[name][key] = _Histogram(tuple(counts), before.total + seconds)
 
     def set(self, name: str, value: Value, /, **labels: object) -> None:
         """Set a gauge, or a counter that is kept elsewhere. A function is asked at each rendering."""
@@ -196,8 +196,8 @@ class Metrics:
             lines.append(f"# TYPE {name} {metric.kind}")
             for key, value in series.items():
                 pairs = [f'{label}="{_escape(text)}"' for label, text in zip(metric.labels, key)]
-                if isinstance(value, _Tally):
-                    _render_tally(lines, name, pairs, metric.buckets, value)
+                if isinstance(value, _Histogram):
+                    _render_histogram(lines, name, pairs, metric.buckets, value)
                 else:
                     lines.append(_sample(name, pairs, value() if callable(value) else value))
         return "\n".join(lines) + "\n"
@@ -246,8 +246,8 @@ def _key(name: str, labels: Mapping[str, object], *kinds: str) -> tuple[str, ...
     return tuple(_label(labels[label]) for label in metric.labels)
 
 
-def _nothing(metric: Metric) -> _Tally:
-    return _Tally((0,) * (len(metric.buckets) + 1), 0.0)
+def _nothing(metric: Metric) -> _Histogram:
+    return _Histogram((0,) * (len(metric.buckets) + 1), 0.0)
 
 
 def _label(value: object) -> str:
@@ -276,11 +276,13 @@ def _number(value: float) -> str:
     return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"
 
 
-def _render_tally(lines: list[str], name: str, pairs: list[str], buckets: tuple[float, ...], tally: _Tally) -> None:
+def _render_histogram(
+    lines: list[str], name: str, pairs: list[str], buckets: tuple[float, ...], histogram: _Histogram
+) -> None:
     so_far = 0
-    for bound, count in zip((*buckets, math.inf), tally.counts):
+    for bound, count in zip((*buckets, math.inf), histogram.counts):
         so_far += count
         if buckets:  # a summary has none, and no quantiles: they could not be added up over VMs
             lines.append(_sample(f"{name}_bucket", [*pairs, f'le="{_number(bound)}"'], so_far))
-    lines.append(_sample(f"{name}_sum", pairs, tally.total))
+    lines.append(_sample(f"{name}_sum", pairs, histogram.total))
     lines.append(_sample(f"{name}_count", pairs, so_far))
