@@ -27,7 +27,7 @@ PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"
 # Nothing listens on the discard port: a process started without an endpoint of its own is refused at once.
 CLOSED_ENDPOINT = "http://127.0.0.1:9"
 
-# A slow machine is no failure.
+# A slow machine is not a failure.
 settings.register_profile("forewarn", settings.get_profile(settings.get_current_profile_name()), deadline=None)
 settings.load_profile("forewarn")
 

@@ -91,9 +91,9 @@ def _vm(vm: Any) -> Vm:
     for name, value in fields.items():
         if name == "tags" and value is not None:
             if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-                raise InputError("vm: tags is no mapping of texts to texts.")
+                raise InputError("vm: tags is not a mapping of texts to texts.")
         elif value is not None and not isinstance(value, str):
-            raise InputError(f"vm: {name} is no text.")
+            raise InputError(f"vm: {name} is not text.")
     return Vm(**fields)
 
 

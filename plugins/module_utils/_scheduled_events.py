@@ -278,7 +278,7 @@ def approve(
 ) -> None:
     """Send the approvals that the task asks for, and add them to the result. Raises Refused."""
     expected = params["document_incarnation"]
-    # One without an incarnation is no document that anybody can refer to.
+    # One without an incarnation is not a document that anybody can refer to.
     if expected is not None and (document.incarnation is None or expected != str(document.incarnation)):
         raise Refused(
             f"The document has changed: its incarnation is {document.incarnation}, no longer {expected}. "

@@ -48,12 +48,12 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
             f"Install it: {sys.executable} -m pip install cel-python",
         )
     if not isinstance(values, Mapping):
-        raise InputError("the values are no mapping of names.")
+        raise InputError("the values are not mappings of names.")
     if not isinstance(types, Mapping):
-        raise InputError("types is no mapping of names to types.")
+        raise InputError("types is not a mapping of names to types.")
     for name, kind in types.items():
         if not isinstance(kind, str):
-            raise InputError(f"types: {name} is declared as {kind}, which is no text.")
+            raise InputError(f"types: {name} is declared as {kind}, which is not text.")
     names = [name for name in dict.fromkeys(_WORD.findall(source)) if name in values or name in types]
     variables: dict[str, Type] = {}
     given: dict[str, Any] = {}

@@ -36,7 +36,7 @@ ALL_CALLS = list(calls())
 # cel-go) only an end beyond the text is an error.
 GOOGLE_DEFECT = "<start> or <end> is greater than <string>.size()"
 # And it gives up the whole evaluation for a key given twice, an error that && and its like absorb as any other. Where
-# we have a value and no part of it was an error, that is no excuse.
+# we have a value and no part of it was an error, that is not an excuse.
 DUPLICATE = "ALREADY_EXISTS: duplicate key in map"
 
 

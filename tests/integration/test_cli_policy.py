@@ -298,7 +298,7 @@ class TestTest:
         written(tmp_path, TESTS.replace("EventType: Reboot", "EvenType: Reboot", 1), "p.test.yml")
         result = policy("test", "p.yml", "--junit", "junit.xml", cwd=tmp_path)
         assert result.returncode == 1
-        assert "p.test.yml:4:39: error unknown-key 'EvenType' is no key here" in result.stdout
+        assert "p.test.yml:4:39: error unknown-key 'EvenType' is an unknown key" in result.stdout
         assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("errors") == "1"
 
     def test_bad_usage(self, tmp_path: Path) -> None:

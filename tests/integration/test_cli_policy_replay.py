@@ -251,7 +251,7 @@ def test_bad_lines_are_named_counted_and_no_reason_to_stop(tmp_path: Path, polic
     result = replay(policy, "--from", path, "--vm-name", "web_0")
     assert result.code == 0
     assert f"warning: {path}:1: not JSON: Expecting property name" in result.stderr
-    assert f"warning: {path}:11: the line is no JSON object\n" in result.stderr
+    assert f"warning: {path}:11: the line is not a JSON object\n" in result.stderr
     assert "3 more lines could not be read" in result.stderr
     assert "13 lines that cannot be read" in result.stdout
 

@@ -121,12 +121,12 @@ def test_what_is_news_and_what_is_not(emulator: EmulatorClient, artifact: Path, 
     ((new,), _) = source.poll()
     assert (new["change"], new["vm_name"], new["scheduled_event"]["event_id"]) == ("new", "web_0", event_id)
     assert (new["decision"]["output"], new["decision"]["rule"]) == ("hold", "rest")
-    assert source.poll()[0] == [], "the time left is no news"
+    assert source.poll()[0] == [], "the time left is not news"
     emulator.inject_fault(410, times=2)
     ((fault,), delay) = source.poll()
     assert (fault["change"], fault["fault"]["status"], fault["fault"]["passing"]) == ("fault", 410, True)
     assert delay >= 1.0
-    assert source.poll()[0] == [], "the same fault is no news"
+    assert source.poll()[0] == [], "the same fault is not news"
     assert [item["change"] for item in source.poll()[0]] == ["recovered"]
     emulator.cancel(event_id)
     changes = [item["change"] for _ in range(3) for item in source.poll()[0]]

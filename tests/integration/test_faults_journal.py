@@ -112,7 +112,7 @@ def overwrite(path: Path) -> None:
 def replace(path: Path) -> None:
     """Put a file of something else in its place."""
     path.unlink()
-    path.write_bytes(b"this is no database " * 1000)
+    path.write_bytes(b"this is not a database " * 1000)
 
 
 def remove(path: Path) -> None:
@@ -163,7 +163,7 @@ def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
     )
     state = tmp_path / "state-web_0"
     state.mkdir(mode=0o700)
-    (state / "journal.db").write_bytes(b"this is no database " * 1000)
+    (state / "journal.db").write_bytes(b"this is not a database " * 1000)
     with (
         EmulatorServer(vms=["web_0"]) as server,
         EmulatorClient(server.url) as emulator,

@@ -102,7 +102,7 @@ class Forwarder:
     def __init__(self, listener: socket.socket, endpoint: str) -> None:
         parts = urlsplit(endpoint)
         if parts.hostname is None or parts.port is None:
-            raise LabError(f"{endpoint} is no endpoint with a port")
+            raise LabError(f"{endpoint} is not an endpoint with a port")
         self._target = (parts.hostname, parts.port)
         self._listener = listener
         self._open: set[socket.socket] = set()

@@ -69,7 +69,7 @@ class Kill(NamedTuple):
         point, _, rest = text.partition(":")
         down, _, boot = rest.partition(":")
         if boot not in ("", "reboot"):
-            raise ValueError(f"{text} is no POINT[:SECONDS[:reboot]]")
+            raise ValueError(f"{text} is not a POINT[:SECONDS[:reboot]]")
         return cls(int(point), float(down or 0), boot == "reboot")
 
 

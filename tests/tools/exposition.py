@@ -126,7 +126,7 @@ def _lint(family: Family) -> Iterator[str]:
     if words[-1] in ("bucket", "count", "sum"):
         yield f"the suffix _{words[-1]} is for the parts of histograms and summaries"
     yield from (f"the type {word} in the name" for word in words if word in _KINDS)
-    yield from (f"{word} is no base unit" for word in words if word in _NOT_BASE_UNITS)
+    yield from (f"{word} is not a base unit" for word in words if word in _NOT_BASE_UNITS)
     yield from _lint_samples(family)
 
 

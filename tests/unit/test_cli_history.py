@@ -473,8 +473,8 @@ def words(kind: str, /, **fields: Any) -> str | None:
         ),
         (
             "recovery-refused",
-            {"request": "recover-1", "reason": "its file is no request. It was moved aside."},
-            "a request to recover was refused (recover-1): its file is no request. It was moved aside.",
+            {"request": "recover-1", "reason": "its file is not a request. It was moved aside."},
+            "a request to recover was refused (recover-1): its file is not a request. It was moved aside.",
         ),
         ("runner-started", {"version": "1", "dry_run": True}, "the runner started, forewarn 1, a dry run"),
         ("runner-stopped", {}, "the runner was stopped"),

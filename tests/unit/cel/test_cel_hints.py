@@ -66,7 +66,7 @@ def evaluate(source: str, roots: Mapping[str, Any] = ROOTS) -> Any:
 @pytest.mark.parametrize(
     ("source", "suggestion", "followed", "value"),
     [
-        # quotes around what is no text: as text, "30" < "9"
+        # quotes around what is not text: as text, "30" < "9"
         ('event.DurationInSeconds < "9"', "remove the quotes: 9", "event.DurationInSeconds < 9", False),
         ('"9" > event.DurationInSeconds', "remove the quotes: 9", "9 > event.DurationInSeconds", False),
         ('event.DurationInSeconds == "-1"', "remove the quotes: -1", "event.DurationInSeconds == -1", False),

@@ -49,7 +49,7 @@ def artifact_with(directory: Path, hook: dict[str, Any]) -> dict[str, Any]:
         ("{http: 'https://x/', bearer: {credential: ../a}}", "malformed", "../a", "the name of a credential"),
         ("{http: 'https://x/', bearer: {credential: ..}}", "malformed", "..}", "the name of a credential"),
         ("{http: 'https://x/', bearer: {file: a}}", "malformed", "a}}", "a whole path"),
-        ("{http: 'https://x/', bearer: {token: a}}", "unknown-key", "token", "'token' is no key here"),
+        ("{http: 'https://x/', bearer: {token: a}}", "unknown-key", "token", "'token' is an unknown key"),
         ("{http: 'https://x/', bearer: a}", "wrong-type", "a}", "must be a mapping"),
         ("{run: [/x], bearer: {file: /a}}", "missing-key", "{run:", "'http' is missing beside 'bearer'"),
         ("{http: 'http://x/', bearer: {file: /a}}", "unencrypted", "bearer:", "https://"),

@@ -199,7 +199,7 @@ def test_coverage_counts_what_was_tried_and_what_decided(tmp_path: Path) -> None
     assert [(rule.rule, rule.reached, rule.decided) for rule in coverage.rules] == [
         ("started", 3, 1),
         ("soon", 2, 0),
-        ("freeze", 2, 1),  # an error is no decision of the rule
+        ("freeze", 2, 1),  # an error is not a decision of the rule
         ("tagged", 0, 0),
         ("tagged.old", 0, 0),
     ]

@@ -100,7 +100,7 @@ def test_our_own_parser_has_no_doubt_about_any_version(site: Site, version: str)
 
 
 def test_only_names_of_iaas_resources_have_the_underscore(site: Site) -> None:
-    """And only in 2017-03-01; a role instance of a classic cloud service is no IaaS resource."""
+    """And only in 2017-03-01; a role instance of a classic cloud service is not an IaaS resource."""
     scenario = Scenario((VmSpec("web_0"), VmSpec("role_IN_0", cloud_service=True)))
     emulation = Emulation(scenario, site.clock)
     service = Service(emulation)

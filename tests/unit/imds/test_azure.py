@@ -18,7 +18,7 @@ LAPTOP = "No Asset Tag\n"
 
 @pytest.fixture
 def tag(tmp_path: Path) -> Path:
-    """Return the file of a machine that is no VM in Azure."""
+    """Return the file of a machine that is not a VM in Azure."""
     path = tmp_path / "chassis_asset_tag"
     path.write_text(LAPTOP)
     return path

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tools.client_bench import EVENT, OK, client_of, fault_of
 from tools.scripted_imds import ScriptedServer, document, raw, status
 
-# Answers that are no document
+# Answers that are not documents
 
 
 def test_an_empty_200_means_that_nothing_is_scheduled() -> None:
@@ -62,13 +62,13 @@ UNREADABLE = {
     "a chunk of negative size": raw(OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\n{}", "close"),
     "an unknown transfer coding": raw(OK + b"Transfer-Encoding: gzip\r\n\r\n", "close"),
     "a negative length": raw(OK + b"Content-Length: -1\r\n\r\n", "close"),
-    "a length that is no number": raw(OK + b"Content-Length: ten\r\n\r\n", "close"),
+    "a length that is not a number": raw(OK + b"Content-Length: ten\r\n\r\n", "close"),
     "two transfer codings": raw(OK + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n", "close"),
     "two lengths, the greater first": raw(OK + b"Content-Length: 40\r\nContent-Length: 0\r\n\r\n", "close"),
     "two lengths": raw(OK + b"Content-Length: 0\r\nContent-Length: 40\r\n\r\n" + b" " * 40, "close"),
     "a longer integer than Python reads": raw(OK + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", "close"),
     "not HTTP": raw(b"SSH-2.0-OpenSSH_9.2\r\n", "close"),
-    "a status that is no number": raw(b"HTTP/1.1 abc\r\n\r\n", "close"),
+    "a status that is not a number": raw(b"HTTP/1.1 abc\r\n\r\n", "close"),
     "too many headers": raw(OK + b"X: y\r\n" * 200 + b"\r\n", "close"),
     "no answer yet": raw(b"HTTP/1.1 102 Processing\r\n\r\n", "close"),
     "an endless header": raw(OK + b"X: " + b"y" * 70000 + b"\r\n\r\n", "close"),

@@ -89,9 +89,9 @@ def test_the_content_of_an_artifact_decides_too(plugins: SimpleNamespace) -> Non
         (DOCUMENT, {"policies": "nowhere.json"}, "nowhere.json: No such file"),
         (DOCUMENT, {"params": {"longst": "1m"}}, "no policy declares a parameter longst"),
         (DOCUMENT, {"vm": {"nam": "web_0"}}, "vm is neither a name nor a mapping of fault_domain, "),
-        (DOCUMENT, {"vm": {"name": 5}}, "vm: name is no text"),
-        (DOCUMENT, {"vm": {"tags": 5}}, "vm: tags is no mapping of texts"),
-        (DOCUMENT, {"vm": {"tags": {"role": 5}}}, "vm: tags is no mapping of texts"),
+        (DOCUMENT, {"vm": {"name": 5}}, "vm: name is not text"),
+        (DOCUMENT, {"vm": {"tags": 5}}, "vm: tags is not a mapping of texts"),
+        (DOCUMENT, {"vm": {"tags": {"role": 5}}}, "vm: tags is not a mapping of texts"),
         (DOCUMENT, {"now": "soon"}, "now: 'soon' is not a time"),
         ({"events": []}, {}, "this has events, but no api_version"),
         ("nonsense", {}, "decide: "),
@@ -150,8 +150,8 @@ def test_expressions_see_the_values_with_their_types(
         ({"l": ["a"]}, "l in {}", {}, "type-mismatch"),
         ({"l": ["a"]}, "{}[l] == 1", {}, "type-mismatch"),
         ({"n": 1}, "n == 1", {"n": 5}, "types: n is declared as 5"),
-        ({"n": 1}, "n == 1", [], "types is no mapping of names"),
-        ([1], "n == 1", {}, "the values are no mapping"),
+        ({"n": 1}, "n == 1", [], "types is not a mapping of names"),
+        ([1], "n == 1", {}, "the values are not mappings"),
     ],
 )
 def test_mistakes_of_expressions_are_told(

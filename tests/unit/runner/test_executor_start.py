@@ -69,7 +69,7 @@ def test_a_program_that_does_not_exist(hooks: Hooks) -> None:
         ("#!/bin/sh\n", 0o644, "it is not executable"),
         ("#!/no/such/interpreter\n", 0o755, "what its first line (#!) names"),
         ("echo hello\n", 0o755, "a script begins with a line such as #!/bin/sh"),
-        ("\x7fELF", 0o755, "it is no program"),
+        ("\x7fELF", 0o755, "it is not a program"),
     ],
 )
 def test_a_file_that_is_no_program(hooks: Hooks, tmp_path: Path, content: str, mode: int, says: str) -> None:

@@ -75,7 +75,7 @@ def test_the_start_counts_before_anything_is_made_of_it(clocks: HandClocks) -> N
 
 def test_until_the_recovery_has_finished(clocks: HandClocks) -> None:
     assert not ready(clocks, prepared(record(clocks, states.RECOVERING), "succeeded"))
-    assert ready(clocks), "an event that is closed is no life of the runner any more"
+    assert ready(clocks), "an event that is closed is not a record of the runner any more"
 
 
 @pytest.mark.parametrize("state", [states.SEEN, states.HELD])

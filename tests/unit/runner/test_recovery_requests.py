@@ -515,7 +515,7 @@ def test_who_asked_is_the_user_and_who_became_root() -> None:
 def test_a_request_that_cannot_be_read_now_is_read_later(
     machine: Machine, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/operations.md: it is removed when it was carried out; a file that is no request is moved aside."""
+    """docs/operations.md: it is removed when it was carried out; a file that is not a request is moved aside."""
     record = machine.failing()
     request_id = machine.ask(record, "put back by hand")
     whole = os.open

@@ -41,7 +41,7 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Count time by pauses alone. Every attempt has two real seconds at the least: a busy machine is no failure."""
+    """Count time by pauses alone. Every attempt has two real seconds at the least: a busy machine is not a failure."""
     clock = Clock()
     monkeypatch.setattr(webhook, "time", clock)
     monkeypatch.setattr(webhook, "_LEAST_SECONDS", 2.0)

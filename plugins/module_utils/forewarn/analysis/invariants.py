@@ -68,5 +68,5 @@ def _items(root: Node | None, path: Path) -> Iterator[Mapping]:
         raise InputError(f"{path}: no list of claims", _FORM)
     for number, item in enumerate(listed.items, 1):
         if not isinstance(item, Mapping):
-            raise InputError(f"{path}: claim {number} is no mapping", _FORM)
+            raise InputError(f"{path}: claim {number} is not a mapping", _FORM)
         yield item

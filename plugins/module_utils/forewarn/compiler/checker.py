@@ -43,7 +43,7 @@ class Checker(CallChecking):
             return self._made("var", declared, node, node.value)
         known = [*self.declarations.variables, *(name for name, _type, _number in self.locals)]
         if node.value == "variables":
-            self.report(node, "type-mismatch", "variables is no value; name one, as in variables.NAME")
+            self.report(node, "type-mismatch", "variables is not a value; name one, as in variables.NAME")
         else:
             message = f"there is no variable {node.value}"
             self.report(node, "undeclared-name", message, self._quoted(node.value) or did_you_mean(node.value, known))

@@ -26,7 +26,7 @@ CODES = {
     "several-documents": "The file has more than one YAML document.",
     "yaml-tag": "A YAML tag, often an expression that begins with ! and has no quotes.",
     "yaml-alias": "A YAML alias without an anchor, or within it.",
-    "yaml-key": "A key that is no plain text.",
+    "yaml-key": "A key that is not plain text.",
     # the file against its schema
     "unknown-key": "A key that does not exist here.",
     "missing-key": "A key that must be here.",
@@ -55,7 +55,7 @@ CODES = {
     "no-effect": "A key that changes nothing here.",
     # tests
     "test-policy": "A test file whose policy cannot be found.",
-    "test-input": "An input that is no event, time, duration or parameter.",
+    "test-input": "An input that is not an event, time, duration or parameter.",
     "test-steps": "Steps out of order.",
     "test-decision": "A decision for an event that the document does not have, or for one event twice.",
     "test-rule": "A rule or policy that the tested policies do not have.",

@@ -90,7 +90,7 @@ class _Parser:
         if operator == "{":
             match = _COUNT.match(self.pattern, self.position)
             if not match:
-                raise PatternError("write \\{ for a brace that is no count", self.position)
+                raise PatternError("write \\{ for a brace that is not a count", self.position)
             self.position = match.end()
             if max(len(match.group(1)), len(match.group(3) or "")) > len(str(_MAX_REPEAT)):
                 raise PatternError(f"a count must be in order and at most {_MAX_REPEAT}", start)
@@ -140,7 +140,7 @@ class _Parser:
         if character in "*+?":
             raise PatternError("there is nothing to repeat", start)
         if character == "{":
-            raise PatternError("write \\{ for a brace that is no count", start)
+            raise PatternError("write \\{ for a brace that is not a count", start)
         return [self.characters([(ord(character), ord(character))])]
 
     def group(self, start: int) -> list[Any]:

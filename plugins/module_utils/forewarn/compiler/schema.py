@@ -148,7 +148,7 @@ class _Teller:
                 suggestion = "merge keys are not supported; write the keys out, or use an alias for a whole value"
             else:
                 suggestion = "the keys here are " + ", ".join(known)
-            self.file.add("unknown-key", f"'{key}' is no key here", key_node, suggestion)
+            self.file.add("unknown-key", f"'{key}' is an unknown key", key_node, suggestion)
 
     def _keys(self, error: _Complaint, node: Mapping, label: str) -> None:
         if error.keyword == "oneOf":

@@ -253,7 +253,7 @@ class _Reader:
             if not 1970 <= moment.year <= 9000:  # so that no duration leads out of the calendar
                 raise ValueError("before 1970 or after 9000")
         except ValueError as error:
-            self.file.add("test-input", f"'now' is no time: {error}", place, f"write now: {_DEFAULT_NOW}")
+            self.file.add("test-input", f"'now' is not a valid time: {error}", place, f"write now: {_DEFAULT_NOW}")
             return None
         return moment
 
@@ -263,7 +263,7 @@ class _Reader:
         try:
             duration = None if written is None else parse_duration(written)
         except ValueError as error:
-            self.file.add("test-input", f"'{label}' is no duration: {error}", place)
+            self.file.add("test-input", f"'{label}' is not a valid duration: {error}", place)
             return None
         if duration is not None and (duration < 0 or duration > 100 * 365 * 24 * 3600 * SECOND):
             self.file.add("test-input", f"'{label}' is from 0s to a hundred years", place)

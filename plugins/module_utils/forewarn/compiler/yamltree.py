@@ -299,7 +299,7 @@ class _Builder:
     def _scalar(self, event: yaml.ScalarEvent, start: int, end: int) -> Scalar:
         lone = next((character for character in event.value if "\ud800" <= character <= "\udfff"), None)
         if lone:
-            raise self._stop("encoding", f"\\u{ord(lone):04x} alone is no character", start, "", end)
+            raise self._stop("encoding", f"\\u{ord(lone):04x} alone is not a character", start, "", end)
         return Scalar(start, end, event.value, event.style or "")
 
     def _count(self, more: int, start: int, end: int) -> None:

@@ -27,7 +27,7 @@ class AllowedHosts:
     """
 
     def __init__(self, more: Iterable[str] = ()) -> None:
-        # 0.0.0.0 and :: are no host's address: who listens there is addressed by others.
+        # 0.0.0.0 and :: address no host: requests to a server that listens there name another one.
         self._more = {_checked(name) for name in more} - {"0.0.0.0", "::"}  # noqa: S104 - left out, not listened on
 
     def complaint(self, headers: Mapping[str, str]) -> str | None:
@@ -62,7 +62,7 @@ def _host_of(url: str) -> str | None:
     """Return the host in ``//HOST[:PORT]`` or an origin, in its normal spelling, None if there is none."""
     try:
         parts = urlsplit(url)
-        _port = parts.port  # one that is no number is refused here
+        _port = parts.port  # one that is not a number is refused here
         host = parts.hostname
     except ValueError:
         return None

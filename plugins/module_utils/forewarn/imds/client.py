@@ -25,7 +25,7 @@ from .transport import Response, Transport
 
 # The address is on the host: a connection takes milliseconds, or there is nobody.
 CONNECT_TIMEOUT_SECONDS = 5.0
-# Giving up sooner is no gain: the service goes on working on what we no longer wait for, and soon answers 429.
+# Giving up sooner is not a gain: the service goes on working on what we no longer wait for, and soon answers 429.
 READ_TIMEOUT_SECONDS = 10.0
 # The first request switches the service on, which takes up to 2 minutes (SE-05).
 FIRST_READ_TIMEOUT_SECONDS = 120.0

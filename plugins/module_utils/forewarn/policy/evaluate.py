@@ -69,7 +69,7 @@ def names(form: Form) -> set[str]:
 def guarded(closure: Closure) -> Closure:
     """Return the closure of a whole expression so that it raises EvaluationError and nothing else.
 
-    Whatever else comes out of it is no answer of CEL, and must not become one: it is an InternalError.
+    Whatever else comes out of it is not an answer of CEL, and must not become one: it is an InternalError.
     """
 
     def call(env: Env) -> Any:

@@ -58,7 +58,7 @@ def _finite(value: float) -> float:
     except OverflowError as error:
         raise ValueError(f"{str(value)[:40]}… is too large for a double") from error
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no number to decide by")
+        raise ValueError(f"{number} is not a number to decide by")
     return number
 
 

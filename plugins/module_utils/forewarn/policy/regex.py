@@ -22,7 +22,7 @@ _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 def compile_program(program: list[Any]) -> Callable[[str], bool]:
     """Return a function that tells whether the pattern occurs anywhere in a text.
 
-    Raises ValueError, TypeError or LookupError for what is no program.
+    Raises ValueError, TypeError or LookupError for what is not a program.
     """
     _check(program)
 

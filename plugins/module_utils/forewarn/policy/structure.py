@@ -34,7 +34,7 @@ def _fail(where: str, wanted: str) -> ValueError:
 
 def _a(kind: type) -> _Check:
     def check(value: Any, where: str) -> None:
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):  # a bool is no int here
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):  # a bool is not an int here
             raise _fail(where, f"of type {kind.__name__}")
 
     return check

@@ -390,7 +390,7 @@ class Reconciler:
             self._metrics.count("forewarn_documents_total")
 
     def _tell_decision(self, decision: Decision, where: Standing, tracked: Tracked, now: datetime) -> None:
-        """Log and keep what is decided for an event, if that has changed; other numbers in the reason are no change."""
+        """Log and keep what is decided for an event, if that has changed. Other numbers in the reason are no change."""
         event = decision.event
         record = tracked.record
         news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)

@@ -174,7 +174,7 @@ def _parse_line(line: bytes) -> tuple[dict[str, Any], datetime | None, Vm | None
     """Return a line's document, time and VM. Raises ValueError, RecursionError."""
     data = json.loads(line.rstrip())  # or the column of a mistake is on a line that nobody sees
     if not isinstance(data, dict):
-        raise ValueError("the line is no JSON object")
+        raise ValueError("the line is not a JSON object")
     if "Events" in data:
         return data, None, None
     document = data.get("document")
@@ -192,7 +192,7 @@ def _time(value: object) -> datetime | None:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return _moment(value)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"'time' {str(value)[:40]!r} is no time: {error}") from error
+        raise ValueError(f"'time' {str(value)[:40]!r} is not a valid time: {error}") from error
     raise ValueError("'time' is neither a text like 2026-01-31T15:04:05Z nor seconds since 1970")
 
 
@@ -221,7 +221,7 @@ def _vm(value: object) -> Vm | None:
     texts = [fact for name, fact in value.items() if name != "tags" and fact is not None]
     if tags is not None:
         if not isinstance(tags, dict):
-            raise ValueError("'tags' of 'vm' is no object")
+            raise ValueError("'tags' of 'vm' is not an object")
         texts += tags.values()
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("the facts and tags of 'vm' are texts")

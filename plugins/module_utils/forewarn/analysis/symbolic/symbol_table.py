@@ -281,7 +281,7 @@ class SymbolTable:
         }[name]
         cuts = self._cuts(name)
         if name == "event.DurationInSeconds":
-            cuts.add(0)  # -1 is no duration (SE-19)
+            cuts.add(0)  # -1 is not a valid duration (SE-19)
         values = intervals(spec.kind, cuts, low, high, len(self.group(name)), unit == 1)
         if name == "event.DurationInSeconds":
             values = tuple(value._replace(label="-1 (unknown)") if value.concrete == -1 else value for value in values)

@@ -55,7 +55,7 @@ class Atom(NamedTuple):
     is_test: bool  # a bool; otherwise only whether it has a value
 
     def answer(self, values: Mapping[str, Any]) -> str:
-        """Return ``true``, ``false`` or ``error``; for what is no bool, ``true`` if it has a value."""
+        """Return ``true``, ``false`` or ``error``; for what is not a bool, ``true`` if it has a value."""
         return self.evaluate(roots(values, self.params))
 
     def evaluate(self, given: tuple[Any, ...]) -> str:

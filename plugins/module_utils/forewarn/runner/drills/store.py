@@ -176,9 +176,9 @@ def _record(content: bytes) -> Record:
             check(request), handed_over, _stamp(data["scheduled"]), _stamp(data["started"]), _names(data["resources"])
         )
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise InputError(f"its file is no drill: {error}") from error
+        raise InputError(f"its file is not a drill: {error}") from error
     if (record.scheduled is None) != (record.resources is None) or (record.started and not record.scheduled):
-        raise InputError("its file is no drill: it contradicts itself")
+        raise InputError("its file is not a drill: it contradicts itself")
     if record.resources is not None:
         check(request._replace(resources=record.resources))
     return record

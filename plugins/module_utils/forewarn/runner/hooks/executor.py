@@ -157,7 +157,7 @@ def end_leftover(pid: int, pid_started: int | None, grace_seconds: float = _LEFT
         while _is_leader(pid, pid_started) or (number == signal.SIGTERM and group_records(pid)):
             if time.monotonic() >= deadline:
                 break
-            time.sleep(_LOOK_SECONDS)  # it is no child of ours: nothing tells when it ends
+            time.sleep(_LOOK_SECONDS)  # it is not a child of ours: nothing tells when it ends
         else:
             break
     return True

@@ -150,7 +150,7 @@ class Run:
             self.status = FAILED
 
     def interrupted(self, reason: str) -> None:
-        """Let it run again after it was ended from outside: that is no failure, unless it may run once only."""
+        """Let it run again after it was ended from outside: that is not a failure, unless it may run once only."""
         if self.once_only:
             self.failures += 1
             self.end(FAILED, f"{reason}, and it may run once only")

@@ -28,7 +28,7 @@ _OOM_SCORE = "/proc/{}/oom_score_adj"
 _WHY_NOT = {
     errno.ENOENT: "it does not exist, or what its first line (#!) names does not",
     errno.EACCES: "it is not executable, or not to this user",
-    errno.ENOEXEC: "it is no program; a script begins with a line such as #!/bin/sh",
+    errno.ENOEXEC: "it is not a program; a script begins with a line such as #!/bin/sh",
     errno.EAGAIN: "the system allows no more processes (TasksMax= of the unit, or ulimit -u)",
     errno.ENOMEM: "the system is short of memory",
     errno.E2BIG: "its arguments are too long",
@@ -182,7 +182,7 @@ class Output:
             self._left_out += surplus
 
     def text(self) -> str:
-        """Return it as text, with a line where something was left out. What is no UTF-8 is replaced."""
+        """Return it as text, with a line where something was left out. What is not UTF-8 is replaced."""
         if not self._left_out:
             return (self._head + self._tail).decode("utf-8", "replace")
         # No half characters at the cuts.

@@ -248,7 +248,7 @@ def _request(content: bytes) -> Request:
         asked = Stamp.of(data["asked"])
         request = Request(record_id, data["event_id"], data["action"], data["note"], data["by"], asked)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise InputError(f"its file is no request: {error}.") from error
+        raise InputError(f"its file is not a request: {error}.") from error
     if not _is_line(request.event_id, MAX_ID_CHARACTERS):
-        raise InputError("its file is no request: event_id is not the id of an event.")
+        raise InputError("its file is not a request: event_id is not the id of an event.")
     return check(request)

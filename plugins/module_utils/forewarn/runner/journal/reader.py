@@ -126,7 +126,7 @@ class JournalReader:
 
     def _rows(self, query: str, values: list[Any]) -> list[tuple[Any, ...]]:
         try:
-            import sqlite3  # here: on a Python without it this is no defect
+            import sqlite3  # here: on a Python without it this is not a defect
         except ImportError as error:
             raise InputError(
                 f"this Python has no SQLite ({error}).", "Install the package that has its module sqlite3."

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The runner's sign of life: one small file that each tick overwrites, which other commands and the next start read.
 
-It is no record: nothing is promised of it but that a beat, once read, is one that was written.
+It is not a record: nothing is promised of it but that a beat, once read, is one that was written.
 """
 
 from __future__ import annotations

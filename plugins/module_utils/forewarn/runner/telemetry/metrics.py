@@ -4,7 +4,7 @@
 """What the runner counts and measures, as Prometheus reads it. docs/observability/README.md explains each metric.
 
 The number of series is bounded: an event's id is a label only while the event is open, and texts that vary, such as
-reasons, are no labels.
+reasons, are not labels.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Metrics:
         """Set all series of a gauge: those that ``values``, by label values in the order of METRICS, lacks are gone."""
         metric = METRICS.get(name)
         if metric is None or metric.kind != GAUGE or any(len(key) != len(metric.labels) for key in values):
-            raise ValueError(f"{name} is no gauge with such labels")
+            raise ValueError(f"{name} is not a gauge with such labels")
         series = {tuple(_label(part) for part in key): value for key, value in values.items()}
         with self._lock:
             self._series[name] = series

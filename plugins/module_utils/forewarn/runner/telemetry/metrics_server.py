@@ -126,7 +126,7 @@ class MetricsServer:
         plain = "text/plain; charset=utf-8"
         match = _REQUEST_LINE.match(head)
         if match is None:
-            return 400, "This is no HTTP request.\n", plain, ()
+            return 400, "This is not an HTTP request.\n", plain, ()
         method, target = match.groups()
         path = target.partition(b"?")[0]
         if path not in (b"/metrics", b"/healthz"):

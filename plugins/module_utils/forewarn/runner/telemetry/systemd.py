@@ -94,7 +94,7 @@ class Notifier:
                 connection.setblocking(False)
                 connection.connect(self._address)
                 connection.send(message.encode())
-        except (OSError, ValueError):  # nobody listens or reads, or it is no path
+        except (OSError, ValueError):  # nobody listens or reads, or it is not a path
             return False
         return True
 
