@@ -174,8 +174,8 @@ def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: 
     shown = recover("a1", "--again")
     assert (shown.code, shown.err) == (0, "")
     (request,) = requests(recorded)
-    assert {key: request[key] for key in ("life_id", "event_id", "action", "note", "by")} == {
-        "life_id": record.id,
+    assert {key: request[key] for key in ("record_id", "event_id", "action", "note", "by")} == {
+        "record_id": record.id,
         "event_id": "A1B2",
         "action": "again",
         "note": None,

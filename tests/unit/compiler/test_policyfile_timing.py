@@ -135,7 +135,7 @@ def test_otherwise_a_recover_needs_a_prepare(tmp_path: Path, when: str) -> None:
             "at least as long as 'delay'",
         ),
         ("{output: hold, notify: [{run: [/x], retry: never}]}", "not-here", "retry", "notify hooks are best effort"),
-        ("{output: hold, retry: never}", "unknown-key", "retry", "no key here"),
+        ("{output: hold, retry: never}", "unknown-key", "retry", "unknown key"),
         ("{output: hold, prepare: [{run: [/x]}], prepare_within: 0s}", "out-of-range", "0s", "above 0"),
         ("{output: hold, prepare: [{run: [/x]}], prepare_within: 7d}", "malformed", "7d", "write 168h"),
         ("{output: hold, prepare: [{run: [/x]}], prepare_within: 900}", "wrong-type", "900", "900s"),

@@ -213,7 +213,11 @@ def test_coverage_counts_what_was_tried_and_what_decided(tmp_path: Path) -> None
         ("- {name: t, input: {event: {EvenType: Freeze}}, output: hold}", "unknown-key", "EventType"),
         ("- {name: t, input: {event: {EventType: Freeze}}}", "missing-key", "'output' or 'decisions' or 'steps'"),
         ("- {name: t, input: {event: {EventType: Freeze}}, output: aprove}", "wrong-value", "approve"),
-        ("- {name: t, input: {event: {EventType: Freeze}, now: today}, output: hold}", "test-input", "no time"),
+        (
+            "- {name: t, input: {event: {EventType: Freeze}, now: today}, output: hold}",
+            "test-input",
+            "not a valid time",
+        ),
         (
             "- {name: t, input: {event: {EventType: Freeze}, now: 9999-12-31T00:00:00Z}, output: hold}",
             "test-input",
@@ -224,7 +228,11 @@ def test_coverage_counts_what_was_tried_and_what_decided(tmp_path: Path) -> None
             "test-input",
             "no value",
         ),
-        ("- {name: t, input: {event: {EventType: Freeze}, notice: soon}, output: hold}", "test-input", "no duration"),
+        (
+            "- {name: t, input: {event: {EventType: Freeze}, notice: soon}, output: hold}",
+            "test-input",
+            "not a valid duration",
+        ),
         ("- {name: t, input: {event: {EventType: Freeze}, age: -5s}, output: hold}", "test-input", "from 0s"),
         ("- {name: t, input: {event: {EventType: Freeze}, age: {expr: evnt}}, output: hold}", "test-input", "evnt"),
         ("- {name: t, input: {event: {EventType: Freeze}, params: {limits: 1}}, output: hold}", "test-input", "limits"),

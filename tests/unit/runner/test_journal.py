@@ -83,7 +83,7 @@ def test_fields_may_be_called_as_the_parameters_are(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     journal.note("approval-failed", None, kind="timeout", record_id=3, self="x")
     commit(journal)
-    assert entries(tmp_path)[0].fields == {"kind": "timeout", "life_id": 3, "self": "x"}
+    assert entries(tmp_path)[0].fields == {"kind": "timeout", "record_id": 3, "self": "x"}
     journal.close()
 
 

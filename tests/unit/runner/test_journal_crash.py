@@ -22,16 +22,16 @@ from tools.journals import StillClocks, commit, entries, opened, record
 # Counts up from the record's number, and says each number once it is promised.
 _WRITER = """
 import os, sys
-from tools.journals import StillClocks, life
+from tools.journals import StillClocks, record
 from forewarn.runner.journal.writer import Journal
 
 journal = Journal(sys.argv[1], StillClocks())
-lives = journal.open()
-number = lives[0].data["turn"] if lives else 0
+records = journal.open()
+number = records[0].data["turn"] if records else 0
 while number < int(sys.argv[2]):
     number += 1
     journal.note("state", 1, number=number, text="x" * (number % 50) * 50)
-    journal.save(life(1, turn=number, text="y" * (number % 70) * 70))
+    journal.save(record(1, turn=number, text="y" * (number % 70) * 70))
     if number % 10 == 0:
         journal.prune()
     if not journal.commit():

@@ -17,7 +17,7 @@ import json, os, sqlite3, sys
 sys.path.insert(0, sys.argv[1])
 from forewarn.runner.clocks import Clocks
 from forewarn.runner.journal import schema, writer as module
-from forewarn.runner.journal.writer import Journal, LifeRow
+from forewarn.runner.journal.writer import Journal, EventRow
 from forewarn.runner.journal.reader import JournalReader
 
 schema.BUSY_SECONDS = 0.05
@@ -34,7 +34,7 @@ def filled(name, **options):
     journal = Journal(name, clocks, **options)
     journal.open()
     for number in range(1, 60):
-        journal.save(LifeRow(number, "k%d" % number, "seen", number == 7, {"id": number, "text": "x" * 1000}))
+        journal.save(EventRow(number, "k%d" % number, "seen", number == 7, {"id": number, "text": "x" * 1000}))
         journal.note("state", number, text="y" * 1000)
     assert journal.commit(), journal.trouble
     return journal
@@ -57,8 +57,8 @@ for name, change in damage.items():
     filled(name).close()
     rewrite(name, change)
     journal = Journal(name, clocks)
-    lives = journal.open()
-    found[name] = [len(lives), journal.trouble, journal.moved_aside is not None, journal.commit()]
+    records = journal.open()
+    found[name] = [len(records), journal.trouble, journal.moved_aside is not None, journal.commit()]
     journal.close()
 
 journal = filled("locked")
@@ -82,7 +82,7 @@ journal = filled("large", max_bytes=60000)
 journal.prune()
 found["large"] = [journal.trouble, os.path.getsize("large/journal.db") <= 60000]
 journal.close()
-found["left"] = [row.id for row in JournalReader("large").lives(open_only=True)]
+found["left"] = [row.id for row in JournalReader("large").records(open_only=True)]
 print(json.dumps(found))
 """
 

@@ -197,7 +197,7 @@ def test_without_sqlite(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    "options", [{"life_id": 1}, {"since_wall": BASE + MANY - 3}, {"newest_first": True, "limit": 3}]
+    "options", [{"record_id": 1}, {"since_wall": BASE + MANY - 3}, {"newest_first": True, "limit": 3}]
 )
 def test_few_entries_are_found_without_looking_at_all(
     directory: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch

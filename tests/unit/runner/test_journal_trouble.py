@@ -305,7 +305,7 @@ def test_a_file_that_cannot_grow(tmp_path: Path, clocks: StillClocks, monkeypatc
 
 _FULL_DISK = """
 import json, os, pathlib, subprocess, sys
-from tools.journals import StillClocks, entries, life
+from tools.journals import StillClocks, entries, record
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.journal.reader import JournalReader
 
@@ -322,7 +322,7 @@ def fill():
             pass
 
 def look(name):
-    found[name + "_lives"] = [row.data["turn"] for row in JournalReader(directory).lives()]
+    found[name + "_records"] = [row.data["turn"] for row in JournalReader(directory).records()]
     found[name + "_numbers"] = [entry.fields.get("number") for entry in entries(pathlib.Path(directory))]
 
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", directory], check=True)
@@ -332,7 +332,7 @@ durable, number = 0, 0
 while journal.trouble is None and number < 1000:
     number += 1
     journal.note("document", None, number=number, text="x" * 2000)
-    journal.save(life(1, turn=number))
+    journal.save(record(1, turn=number))
     if journal.commit():
         durable = number
 found.update(durable=durable, tried=number, running=journal.trouble)
@@ -352,7 +352,7 @@ journal = Journal(directory, clocks)  # it needs a WAL, for which there is no ro
 found["resumed"] = [row.data["turn"] for row in journal.open()]
 found["starting"] = journal.trouble
 look("starting")
-journal.save(life(2, turn=0))
+journal.save(record(2, turn=0))
 clocks.now += 10
 found["early"] = journal.commit()
 os.unlink(directory + "/ballast")
@@ -372,23 +372,23 @@ def test_a_full_disk(tmp_path: Path, package: Path) -> None:
     assert found["tried"] == durable + 1
     # What is on the disk is still read there, at a start too; what was not is there once there is room.
     assert found["running"] == full
-    assert found["running_lives"] == [durable]
+    assert found["running_records"] == [durable]
     assert found["running_numbers"] == list(range(1, durable + 1))
     assert found["healed"]
-    assert found["healed_lives"] == [durable + 1]
+    assert found["healed_records"] == [durable + 1]
     assert found["healed_numbers"] == [*range(1, durable + 2), None]
     assert found["files"] == ["ballast", "journal.db", "journal.mark"]
     assert found["starting"] == full
-    assert found["resumed"] == found["starting_lives"] == [durable + 1]
+    assert found["resumed"] == found["starting_records"] == [durable + 1]
     assert found["starting_numbers"] == found["healed_numbers"]
     assert not found["early"]
     assert found["late"]
-    assert found["end_lives"] == [durable + 1, 0]
+    assert found["end_records"] == [durable + 1, 0]
 
 
 _READ_ONLY_DISK = """
 import json, os, signal, subprocess, sys
-from tools.journals import StillClocks, life
+from tools.journals import StillClocks, record
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.journal.reader import JournalReader
 
@@ -398,7 +398,7 @@ child = os.fork()
 if not child:
     journal = Journal(directory, StillClocks())
     journal.open()
-    journal.save(life(1))
+    journal.save(record(1))
     journal.commit()
     if killed:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -410,17 +410,17 @@ files = sorted(os.listdir(directory))
 clocks = StillClocks()
 journal = Journal(directory, clocks)
 found = {"resumed": [row.id for row in journal.open()], "trouble": journal.trouble}
-found["read"] = [row.id for row in JournalReader(directory).lives()]
+found["read"] = [row.id for row in JournalReader(directory).records()]
 found["untouched"] = files == sorted(os.listdir(directory))
 found["files"] = len(files)
-journal.save(life(2))
+journal.save(record(2))
 clocks.now += 10
 found["early"] = journal.commit()
 subprocess.run(["mount", "-o", "remount,rw", directory], check=True)
 clocks.now += 10
 found["healed"] = journal.commit()
 found["late"] = len(journal.late)
-found["end"] = [row.id for row in JournalReader(directory).lives()]
+found["end"] = [row.id for row in JournalReader(directory).records()]
 journal.close()
 print(json.dumps(found))
 """

@@ -389,7 +389,7 @@ def test_this_vm_is_not_ready_until_the_recovery_is_over(machine: Machine) -> No
 
 GOOD: dict[str, Any] = {
     "forewarn": {"schema": "recovery-request", "version": 1},
-    "life_id": 1,
+    "record_id": 1,
     "event_id": "A",
     "action": "dealt-with",
     "note": "put back",
@@ -416,14 +416,14 @@ def test_what_the_bad_ones_are_made_of_is_good() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "no request"),
+        ("", "not a request"),
         ("[]", "keys"),
-        ("[" * 60000, "no request"),
+        ("[" * 60000, "not a request"),
         ("0" * 70000, "longer than"),
         ({**GOOD, "more": 1}, "keys"),
         ({**GOOD, "forewarn": {"schema": "recovery-request", "version": 2}}, "another version"),
-        ({**GOOD, "life_id": True}, "life_id"),
-        ({**GOOD, "life_id": 2**63}, "life_id"),
+        ({**GOOD, "record_id": True}, "record_id"),
+        ({**GOOD, "record_id": 2**63}, "record_id"),
         ({**GOOD, "event_id": None}, "event_id"),
         ({**GOOD, "event_id": "a\nb"}, "event_id"),
         ({**GOOD, "action": "skip"}, "action"),
@@ -434,7 +434,7 @@ def test_what_the_bad_ones_are_made_of_is_good() -> None:
         ({**GOOD, "note": 5}, "note"),
         ({**GOOD, "action": "again"}, "note"),
         ({**GOOD, "by": ""}, "who asked"),
-        ({**GOOD, "asked": [1, 2]}, "no request"),
+        ({**GOOD, "asked": [1, 2]}, "not a request"),
     ],
 )
 def test_a_bad_file_is_moved_aside_and_told(machine: Machine, content: object, reason: str) -> None:

@@ -47,7 +47,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replace(path: Path, content: str) -> None:
-    """Write a file whole or not at all: a runner may read it at any moment. A device or a pipe is written to directly."""
+    """Write a file whole or not at all: a runner may read it at any moment.
+
+    A device or a pipe is written to directly.
+    """
     temporary: str | None = None
     try:
         path = Path(os.path.realpath(path))  # a link stays one

@@ -181,7 +181,7 @@ def _report(
     else:
         reason = "the runner has not taken it yet. It does so at its next turn"
     if args.json:
-        content = {"request": request_id, "event_id": event_id, "life_id": record.id, "action": action}
+        content = {"request": request_id, "event_id": event_id, "record_id": record.id, "action": action}
         _write({"state": state.directory, **content, "result": result, "reason": reason or None, "hooks": names})
         return 1 if result == "refused" else 0
     console = Console(sys.stdout)

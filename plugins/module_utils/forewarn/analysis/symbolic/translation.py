@@ -78,8 +78,8 @@ class Term(NamedTuple):
     """Logic over atoms.
 
     ``op``: ``lit`` (``name`` is true, false or error), ``and``, ``or``, ``not``, ``if``, ``same`` and ``differ`` (of
-    bools), ``exact`` (an Atom), ``opaque`` (``name`` is a dimension; the term is true where it has a value), ``defined`` (true
-    where all parts have a value).
+    bools), ``exact`` (an Atom), ``opaque`` (``name`` is a dimension; the term is true where it has a value),
+    ``defined`` (true where all parts have a value).
     """
 
     op: str

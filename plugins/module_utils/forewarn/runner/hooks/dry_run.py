@@ -28,8 +28,8 @@ class _Asked(NamedTuple):
 class Pretence:
     """Says once of each content of an event which hooks would run, when they would. Nothing here runs anything.
 
-    ``Record.pretended`` has what was said, under ``told``, and under ``unseen`` what would be recovered if the event may
-    have started unseen.
+    ``Record.pretended`` has what was said, under ``told``, and under ``unseen`` what would be recovered if the event
+    may have started unseen.
     """
 
     def __init__(self, journal: Journal, log: Logger) -> None:

@@ -237,9 +237,9 @@ def _request(content: bytes) -> Request:
             raise ValueError(f"it has not exactly the keys forewarn, {', '.join(Request._fields)}")
         if data["forewarn"] != _SCHEMA:
             raise ValueError("it is of another version of Forewarn")
-        record_id = data["life_id"]
+        record_id = data["record_id"]
         if isinstance(record_id, bool) or not isinstance(record_id, int) or not -(2**63) <= record_id < 2**63:
-            raise TypeError("life_id is not a number of an event")
+            raise TypeError("record_id is not a number")
         for name in ("event_id", "action", "by"):
             if not isinstance(data[name], str):
                 raise TypeError(f"{name} is not a text")
