@@ -37,7 +37,7 @@ def loaded(path: Path, text: str) -> Artifact:
 
 def size(reading: Reading) -> int:
     """Return the number of classes."""
-    return math.prod(len(dimension.values) for dimension in reading.vocabulary.dimensions())
+    return math.prod(len(dimension.values) for dimension in reading.symbols.dimensions())
 
 
 def engine(artifact: Artifact, seen: Case) -> PolicySet | None:
@@ -68,8 +68,8 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
         reading = read(artifact)
         if size(reading) > MOST:
             continue
-        understood = {name for name in reading.vocabulary.specs if not name.startswith("opaque:")}
-        if chance.random() < 0.5 and len(reading.vocabulary.frees) > 1:  # as in a space that is large otherwise
+        understood = {name for name in reading.symbols.specs if not name.startswith("opaque:")}
+        if chance.random() < 0.5 and len(reading.symbols.frees) > 1:  # as in a space that is large otherwise
             monkeypatch.setattr("forewarn.analysis.symbolic.space._WHOLE", understood)
             monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", size(reading) // 3)
         else:
@@ -88,7 +88,7 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
         violated = [message.split("'")[1] for code, _rule, message in findings if code == "invariant-violated"]
         for _ in range(EVENTS):
             seen = case(chance)
-            seen = seen._replace(params={k: v for k, v in seen.params.items() if k in reading.vocabulary.params})
+            seen = seen._replace(params={k: v for k, v in seen.params.items() if k in reading.symbols.params})
             policies = engine(artifact, seen)
             if policies is None:
                 continue
