@@ -44,7 +44,7 @@ while number < int(sys.argv[2]):
 def start_writer(directory: Path, package: Path, most: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", _WRITER, str(directory), str(most)],
-        env={**os.environ, "PYTHONPATH": f"{package.parent}:{Path(__file__).parents[2]}"},
+        env={**os.environ, "PYTHONPATH": f"{package.parent}:{Path(__file__).parents[1]}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
