@@ -7,6 +7,7 @@
 # Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, SECONDS.
 
 PY := .venv/bin/python
+PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 SECONDS ?= 600
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -19,7 +20,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither is in the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet test lab soak lint bench runner venv format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet test lab soak lint bench runner venv constraints format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -104,13 +105,19 @@ venv: .venv/.installed-all
 	@test -n '$(PYTHON)' || { echo 'Python 3.11, 3.12 or 3.13 is needed: none of python3, python3.13, python3.12, python3.11 is one. Install it, or name it: make PYTHON=/path/to/python' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/.installed: .venv/pyvenv.cfg pyproject.toml
-	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[ansible]'
+.venv/.installed: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	$(PIP_INSTALL) --constraint constraints.txt --editable '.[ansible]'
 	@touch $@
 
-.venv/.installed-all: .venv/pyvenv.cfg pyproject.toml
-	$(PY) -m pip install -qq --disable-pip-version-check --editable '.[ansible,test,lint]'
+.venv/.installed-all: .venv/pyvenv.cfg pyproject.toml constraints.txt
+	$(PIP_INSTALL) --constraint constraints.txt --editable '.[ansible,test,lint]'
 	@touch .venv/.installed $@
+
+# What is pinned stays where it is, as far as pyproject.toml lets it; what is new comes in its newest version.
+constraints: .venv/pyvenv.cfg
+	$(PIP_INSTALL) --editable '.[ansible,test,lint]'
+	{ sed -n '/^#/p' constraints.txt; $(PY) -m pip freeze --exclude-editable | LC_ALL=C sort -f; } >.venv/constraints.txt
+	mv .venv/constraints.txt constraints.txt
 
 clean:
 	rm -rf .venv .cache .ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
