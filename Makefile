@@ -2,14 +2,18 @@
 # make demo    a tour on this machine, no Azure needed      make lint    every static check
 # make demo-fleet   its second act: Ansible and three real hosts, as root
 # make test    every test                                   make bench   how long things take
+# make unit    the unit tests alone, or those of PACKAGE=runner: under a minute on two cores
 # make lab     those on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
 # make soak    kills the runner for SECONDS, 600 if not said otherwise, in scenarios that no run before has tried
-# Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, SECONDS.
+# Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS.
 
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 SECONDS ?= 600
+# Folders of tests/unit, or beginnings of files' names there.
+UNIT = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard tests/unit/$(package) tests/unit/test_$(package)*.py),\
+	$(error There is neither tests/unit/$(package) nor tests/unit/test_$(package)*.py)))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The first of these that is there and is one of the versions we test with.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -20,7 +24,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither is in the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet test lab soak lint bench runner venv constraints format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet test unit lab soak lint bench runner venv constraints format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -31,6 +35,10 @@ demo-fleet: .venv/.installed
 test: .venv/.installed-all
 	$(heading) 'pytest'
 	$(PY) -m pytest $(PYTEST_ARGS)
+
+unit: .venv/.installed-all
+	$(heading) 'unit tests'
+	$(PY) -m pytest $(PYTEST_ARGS) $(UNIT)
 
 lab: .venv/.installed-all
 	$(heading) 'lab'
