@@ -3,6 +3,7 @@
 # make demo-fleet   its second act: Ansible and three real hosts, as root
 # make test    every test                                   make bench   how long things take
 # make unit    the unit tests alone, or those of PACKAGE=runner: under a minute on two cores
+# make coverage     which branches they take; the least that is allowed is in pyproject.toml
 # make lab     those on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
 # make soak    kills the runner for SECONDS, 600 if not said otherwise, in scenarios that no run before has tried
 # Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS.
@@ -24,7 +25,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither is in the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet test unit lab soak lint bench runner venv constraints format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet test unit coverage lab soak lint bench runner venv constraints format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -39,6 +40,10 @@ test: .venv/.installed-all
 unit: .venv/.installed-all
 	$(heading) 'unit tests'
 	$(PY) -m pytest $(PYTEST_ARGS) $(UNIT)
+
+coverage: .venv/.installed-all
+	$(heading) 'coverage by the unit tests'
+	$(PY) -m pytest $(PYTEST_ARGS) --cov --cov-report=term $(if $(PACKAGE),--cov-fail-under=0) $(UNIT)
 
 lab: .venv/.installed-all
 	$(heading) 'lab'
