@@ -2,8 +2,8 @@
 # make demo    a tour on this machine, no Azure needed      make lint    every static check
 # make demo-fleet   its second act: Ansible and three real hosts, as root
 # make test    every test                                   make bench   how long things take
-# make unit    the unit tests alone, or those of PACKAGE=runner: under a minute on two cores
-# make coverage     which branches they take; the least that is allowed is in pyproject.toml
+# make unit    the unit tests alone, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
+# make coverage     which branches the unit tests take; the least that is allowed is in pyproject.toml
 # make lab     those on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
 # make soak    kills the runner for SECONDS, 600 if not said otherwise, in scenarios that no run before has tried
 # Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS.
@@ -12,9 +12,9 @@ PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 SECONDS ?= 600
-# Folders of tests/unit, or beginnings of files' names there.
-UNIT = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard tests/unit/$(package) tests/unit/test_$(package)*.py),\
-	$(error There is neither tests/unit/$(package) nor tests/unit/test_$(package)*.py)))
+# Below a directory the folders that PACKAGE names, or the files whose names begin so; without it the directory.
+tests = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard $(1)/$(package) $(1)/test_$(package)*.py),\
+	$(error There is neither $(1)/$(package) nor $(1)/test_$(package)*.py)))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # The first of these that is there and is one of the versions we test with.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
@@ -25,7 +25,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither is in the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet test unit coverage lab soak lint bench runner venv constraints format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet test unit integration coverage lab soak lint bench runner venv constraints format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -42,11 +42,15 @@ unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 2 \* $$(getc
 
 unit: .venv/.installed-all
 	$(heading) 'unit tests'
-	$(PY) -m pytest $(PYTEST_ARGS) $(UNIT)
+	$(PY) -m pytest $(PYTEST_ARGS) $(call tests,tests/unit)
+
+integration: .venv/.installed-all
+	$(heading) 'integration tests'
+	$(PY) -m pytest $(PYTEST_ARGS) $(call tests,tests/integration)
 
 coverage: .venv/.installed-all
 	$(heading) 'coverage by the unit tests'
-	$(PY) -m pytest $(PYTEST_ARGS) --cov --cov-report=term $(if $(PACKAGE),--cov-fail-under=0) $(UNIT)
+	$(PY) -m pytest $(PYTEST_ARGS) --cov --cov-report=term $(if $(PACKAGE),--cov-fail-under=0) $(call tests,tests/unit)
 
 lab: .venv/.installed-all
 	$(heading) 'lab'

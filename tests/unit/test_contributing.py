@@ -1,0 +1,66 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table in CONTRIBUTING.md names tests for every package, and every test for something."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+
+class Row(NamedTuple):
+    """What changes, and the words for PACKAGE that make unit and make integration are given."""
+
+    places: list[str]
+    unit: list[str]
+    integration: list[str]
+
+
+@pytest.fixture(scope="module")
+def rows(repository: Path) -> list[Row]:
+    text = (repository / "CONTRIBUTING.md").read_text().split("## Which tests to run")[1].split("\n## ")[0]
+    lines = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")][2:]
+    found = []
+    for cells in lines:
+        places, unit, integration = (re.findall("`([^`]+)`", cell) for cell in cells)
+        assert integration[1:] in ([], ["make lab"])
+        found.append(Row(places, " ".join(unit).split(), " ".join(integration[:1]).split()))
+    return found
+
+
+def matches(directory: Path, word: str) -> set[Path]:
+    """Return what make takes PACKAGE=word for."""
+    found = set(directory.glob(f"test_{word}*.py"))
+    return found | {directory / word} if (directory / word).exists() else found
+
+
+def test_every_package_has_a_row(repository: Path, package: Path, rows: list[Row]) -> None:
+    wanted = {f"{path.relative_to(repository)}/" for path in package.iterdir() if (path / "__init__.py").exists()}
+    wanted |= {f"plugins/{path.name}/" for path in (repository / "plugins").iterdir() if path.name != "module_utils"}
+    wanted |= {str(path.relative_to(repository)) for path in package.parent.glob("*.py")}
+    wanted |= {f"roles/{path.name}/" for path in (repository / "roles").iterdir()}
+    wanted |= {"policies/", "playbooks/", "demo/"}
+    named = {place for row in rows for place in row.places}
+    assert len(wanted) > 15
+    assert sorted(wanted - named) == []
+
+
+def test_each_place_exists(repository: Path, package: Path, rows: list[Row]) -> None:
+    for place in (place for row in rows for place in row.places):
+        assert (repository / place).exists() or (package / place).exists(), place
+
+
+@pytest.mark.parametrize("kind", ["unit", "integration"])
+def test_each_word_means_tests_and_each_test_is_meant(kind: str, repository: Path, rows: list[Row]) -> None:
+    directory = repository / "tests" / kind
+    named: set[Path] = set()
+    for word in (word for row in rows for word in getattr(row, kind)):
+        found = matches(directory, word)
+        assert found, word
+        named |= found
+    tests = {path for path in directory.iterdir() if path.name.startswith("test_") or any(path.glob("test_*.py"))}
+    assert sorted(path.name for path in tests - named) == []
