@@ -6,7 +6,8 @@
 # make coverage     which branches the unit tests take; the least that is allowed is in pyproject.toml
 # make lab     those on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
 # make soak    kills the runner for SECONDS, 600 if not said otherwise, in scenarios that no run before has tried
-# Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS.
+# make release VERSION=1.2.3   see CONTRIBUTING.md
+# Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION.
 
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
@@ -25,7 +26,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither is in the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet test unit integration coverage lab soak lint bench runner venv constraints format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet test unit integration coverage lab soak lint bench runner release venv constraints format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -66,6 +67,9 @@ runner: .venv/.installed
 	@mkdir -p dist
 	@$(PY) -m forewarn.cli.main bundle --output dist/forewarn.pyz
 
+release: .venv/.installed-all
+	@.ci/release '$(VERSION)'
+
 lint: $(LINT:%=lint-%)
 
 lint-ruff: .venv/.installed-all
@@ -79,7 +83,7 @@ lint-mypy: .venv/.installed-all
 
 lint-shellcheck: .venv/.installed-all
 	$(heading) 'shellcheck'
-	shellcheck .ci/run demo/hooks/* tests/tools/*.sh
+	shellcheck .ci/* demo/hooks/* tests/tools/*.sh
 
 lint-reuse: .venv/.installed-all
 	$(heading) 'reuse'

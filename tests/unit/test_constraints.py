@@ -26,6 +26,7 @@ def test_what_pyproject_asks_for_is_pinned(repository: Path, pinned: dict[str, s
     pyproject = tomllib.loads((repository / "pyproject.toml").read_text())
     extras = pyproject["project"]["optional-dependencies"]
     wanted = [
+        *pyproject["build-system"]["requires"],
         *pyproject["project"]["dependencies"],
         *(line for extra in ("ansible", "test", "lint") for line in extras[extra]),
     ]
