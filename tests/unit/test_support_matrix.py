@@ -60,8 +60,8 @@ def test_each_run_has_the_pythons_of_vms(job: dict[str, Any], promise: Promise) 
 def test_each_run_does_what_is_done_before_a_change_is_accepted(job: dict[str, Any], repository: Path) -> None:
     (step,) = (step for step in job["steps"] if "run" in step)
     assert step["run"].split()[-1] == ".ci/run"
-    assert '"PYTHON=python$VERSION"' in step["run"]
-    assert step["env"] == {"VERSION": "${{ matrix.python }}"}
+    assert '"PYTHON=$PYTHON"' in step["run"]
+    assert step["env"] == {"PYTHON": "python${{ matrix.python }}"}
     assert (repository / ".ci" / "run").stat().st_mode & 0o111
 
 
