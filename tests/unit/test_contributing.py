@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table in CONTRIBUTING.md names tests for every package, and every test for something."""
+"""The table in CONTRIBUTING.md names tests for every package, and every test for something. What pre-commit runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
 
 class Row(NamedTuple):
@@ -64,3 +65,14 @@ def test_each_word_means_tests_and_each_test_is_meant(kind: str, repository: Pat
         named |= found
     tests = {path for path in directory.iterdir() if path.name.startswith("test_") or any(path.glob("test_*.py"))}
     assert sorted(path.name for path in tests - named) == []
+
+
+def test_a_commit_is_checked_by_what_make_lint_runs(repository: Path) -> None:
+    makefile = (repository / "Makefile").read_text()
+    config = yaml.safe_load((repository / ".pre-commit-config.yaml").read_text())
+    (local,) = config["repos"]
+    assert len(local["hooks"]) >= 5
+    for hook in local["hooks"]:
+        assert hook["language"] == "system"  # with the version that constraints.txt says
+        command = hook["entry"].removeprefix(".venv/bin/").removesuffix(" --fix --force-exclude")
+        assert f"\t{command.removesuffix(' --force-exclude')}" in makefile

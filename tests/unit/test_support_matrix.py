@@ -75,6 +75,12 @@ def test_make_takes_these_pythons_and_no_other(repository: Path, promise: Promis
     assert pyproject["project"]["requires-python"] == f">={promise.commands[0]}"
 
 
+def test_the_development_container_has_one_of_them(repository: Path, promise: Promise) -> None:
+    found = re.search(r'"image": "python:([\d.]+)"', (repository / ".devcontainer" / "devcontainer.json").read_text())
+    assert found is not None
+    assert found[1] in promise.commands
+
+
 def test_both_ansible_cores_are_tested_with(repository: Path, promise: Promise) -> None:
     old, new = promise.cores
     pyproject = tomllib.loads((repository / "pyproject.toml").read_text())
