@@ -38,8 +38,8 @@ test: .venv/.installed-all
 	$(heading) 'pytest'
 	$(PY) -m pytest $(PYTEST_ARGS)
 
-# Many of these wait, for a disk or for a time that passes: so two for each processor.
-unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
+# Some of these wait, for a disk or for a time that passes: so one worker more than there are processors.
+unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 unit: .venv/.installed-all
 	$(heading) 'unit tests'
