@@ -63,3 +63,18 @@ def test_every_page_is_reached_from_the_readme(repository: Path) -> None:
 def test_the_pages_people_begin_with_name_the_guides(name: str, repository: Path) -> None:
     named = {path.name for path, _anchor in links(repository / name)}
     assert {path.name for path in (repository / "docs" / "guides").glob("*.md")} <= named
+
+
+def test_the_code_tour_names_what_is_there(repository: Path) -> None:
+    text = (repository / "docs" / "CODE-TOUR.md").read_text()
+    files = [*(repository / "plugins").rglob("*.py"), *(repository / "tests").rglob("*.py")]
+    stops = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert len(stops) == 11, "ten, and where to go on"
+    for stop in stops:
+        code = ""
+        for name in re.findall(r"`([\w/]+\.py)`", stop):
+            found = [path for path in files if path.as_posix().endswith(f"/{name}")]
+            assert found, name
+            code += "".join(path.read_text() for path in found)
+        for name in re.findall(r"`([A-Za-z_][\w.]*)`", stop):
+            assert name.endswith(".py") or re.search(rf"\b{name.rpartition('.')[2]}\b", code), name
