@@ -178,7 +178,7 @@ def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History)
         "  2026-11-21T14:05:11Z     +0.0 s  decided: approve, by web-tier, rule drain: a reboot waits for the drain "
         "[starts in 14 min 49 s]",
         "  -- the wall clock was set back by 1 h --",
-        "  2026-11-21T13:05:21Z    +10.0 s  approved: the service took it, the 2. time",
+        "  2026-11-21T13:05:21Z    +10.0 s  approved: the service took it for the 2nd time",
         "  -- the machine was booted --",
         "  2026-11-21T13:06:53Z    -3498 s  the runner started, forewarn 0.1.0",
         "  2026-11-21T13:06:53Z    -3498 s  the machine was down for 1 min 32 s; how long was not announced",

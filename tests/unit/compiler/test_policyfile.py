@@ -142,7 +142,7 @@ def with_param(*fields: str) -> str:
         (with_param("type: duration", "enum: [1m, 2h]", "min: 90s"), "param-value", (3, 38), 'value "1m" is less'),
         (with_param("type: int", "min: 6", "max: 5"), "param-value", (3, 31), "swap"),
         (with_param("type: string", "min: a"), "param-value", (3, 29), "a string has no 'min'"),
-        (with_param("type: string", "default: c", "enum: [a, b]"), "param-value", (3, 38), "none of a, b"),
+        (with_param("type: string", "default: c", "enum: [a, b]"), "param-value", (3, 38), "not one of a, b"),
         (with_param("type: integer", "default: 5"), "wrong-value", (3, 21), "did you mean int"),
         (with_param("type: int", "default: 9223372036854775808"), "param-value", (3, 35), "a whole number"),
         (HEAD + HOLD + "extra_values: {EventType: [Freeze]}\n", "known-value", (5, 28), "known already"),

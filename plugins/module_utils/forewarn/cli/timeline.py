@@ -140,7 +140,13 @@ def _notified(fields: Mapping[str, Any]) -> Told:
 
 def _approved(fields: Mapping[str, Any]) -> Told:
     times = number_of(fields, "times")
-    return Told("approved: the service took it" + (f", the {times:g}. time" if times else ""), ("bold", "green"))
+    again = f" for the {_ordinal(int(times))} time" if times else ""
+    return Told(f"approved: the service took it{again}", ("bold", "green"))
+
+
+def _ordinal(number: int) -> str:
+    teen = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def _would_run(fields: Mapping[str, Any]) -> Told:

@@ -70,7 +70,7 @@ def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
     if "max" in declaration and value > convert(declaration["max"], type_name):
         raise ValueError(f"is more than {declaration['max']}")
     if "enum" in declaration and value not in [convert(item, type_name) for item in declaration["enum"]]:
-        raise ValueError(f"is none of {', '.join(map(str, declaration['enum']))}")
+        raise ValueError(f"is not one of {', '.join(map(str, declaration['enum']))}")
 
 
 def bind(declarations: list[Mapping[str, Any]], given: Mapping[str, Any], policy: str) -> dict[str, Any]:

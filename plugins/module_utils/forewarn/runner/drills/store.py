@@ -138,7 +138,7 @@ def check(request: Request) -> Request:
         if not 0 <= seconds <= LONGEST_SECONDS:
             raise InputError(f"the {what} of {seconds:g} s is not from 0 to {LONGEST_SECONDS:g} s (7 days).")
     if request.source not in EVENT_SOURCES:
-        raise InputError(f"source {request.source[:80]!r} is none of {', '.join(EVENT_SOURCES)}.")
+        raise InputError(f"source {request.source[:80]!r} is not one of {', '.join(EVENT_SOURCES)}.")
     if request.resources is not None:
         if not 1 <= len(request.resources) <= _MOST_RESOURCES:
             raise InputError(f"{len(request.resources)} resources are not from 1 to {_MOST_RESOURCES}.")

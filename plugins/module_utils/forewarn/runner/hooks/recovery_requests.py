@@ -57,7 +57,7 @@ class Request(NamedTuple):
 def check(request: Request) -> Request:
     """Return the request if the runner may carry it out. Raises InputError with what is wrong about it."""
     if request.action not in ANSWERS:
-        raise InputError(f"action {request.action[:80]!r} is none of {', '.join(ANSWERS)}.")
+        raise InputError(f"action {request.action[:80]!r} is not one of {', '.join(ANSWERS)}.")
     if (request.note is None) != (request.action == AGAIN):
         raise InputError("a note belongs to what was dealt with, and to nothing else.")
     if request.note is not None and not (request.note.strip() and _is_line(request.note, _LONGEST_NOTE)):
