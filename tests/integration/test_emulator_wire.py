@@ -21,6 +21,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings, VmSpec
 from forewarn.errors import InputError, ServiceError
+from tools.scripted_imds import ScriptedServer, raw
 from tools.waiting import wait_until
 
 TARGET = "/metadata/scheduledevents?api-version=2020-07-01"
@@ -498,8 +499,34 @@ def test_a_name_to_allow_that_is_none() -> None:
 def test_a_client_of_nothing() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        with pytest.raises(ServiceError, match="does not answer"):
+        with pytest.raises(ServiceError, match="does not answer: is it running"):
             EmulatorClient(f"http://127.0.0.1:{free.getsockname()[1]}").state()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhtml",
+    ],
+    ids=["redirect", "404", "list", "text"],
+)
+def test_a_client_of_another_server(answer: bytes) -> None:
+    """It says so, and follows no redirect."""
+    with ScriptedServer(raw(answer)) as other, EmulatorClient(other.url) as client:
+        with pytest.raises(ServiceError, match="not as an emulator does: is it one"):
+            client.state()
+        assert len(other.requests) == 1
+
+
+def test_an_unknown_event_is_told_with_those_there_are(client: EmulatorClient) -> None:
+    with pytest.raises(InputError, match="there is no event 'x'. None has been scheduled yet."):
+        client.cancel("x")
+    event = client.schedule("Reboot", name="one")
+    with pytest.raises(InputError, match=rf"there is no event 'x'. The newest are {event} \(one\)\."):
+        client.cancel("x")
 
 
 def test_control_requests_are_not_in_the_log(server: EmulatorServer, client: EmulatorClient) -> None:

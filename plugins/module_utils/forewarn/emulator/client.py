@@ -1,10 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A client of the control API, for tests and scripts. Needs requests."""
+"""A client of the control API, for ``forewarn emulate COMMAND``, tests and scripts. Needs requests."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -16,16 +17,23 @@ _TIMEOUT = 10.0
 
 
 class EmulatorClient:
-    """Steers an emulator at its base URL. Durations are emulated seconds.
+    """Drives an emulator at its base URL. Durations are emulated seconds.
 
-    Raises InputError for what the emulator refuses, ServiceError where it cannot be reached.
+    Raises InputError for what the emulator refuses, ServiceError where none answers. It follows no redirect.
     """
 
     def __init__(self, base_url: str) -> None:
-        import requests  # here, for where it is not installed
+        try:
+            import requests  # here, for where it is not installed
+        except ImportError as absent:
+            raise InputError(
+                "driving an emulator takes the Python package requests, which is not installed.",
+                f"Install it: {sys.executable} -m pip install requests",
+            ) from absent
 
         self.base_url = base_url.rstrip("/")
         self._unreachable = requests.RequestException
+        self._not_connected = requests.ConnectionError
         self._not_json = requests.exceptions.InvalidJSONError
         self._session = requests.Session()
         self._session.trust_env = False  # never through the environment's proxy
@@ -53,7 +61,7 @@ class EmulatorClient:
         fields: Mapping[str, Any] | None = None,
     ) -> str:
         """Schedule an event (see ``spec.EventSpec``; None means the default of its type) and return its EventId."""
-        body = {
+        event = {
             "type": event_type,
             "resources": _names(resources),
             "duration": duration_seconds,
@@ -69,7 +77,11 @@ class EmulatorClient:
             "name": name,
             "fields": None if fields is None else dict(fields),
         }
-        return str(self._call("POST", "events", body)["event_id"])
+        return self.schedule_event(event)
+
+    def schedule_event(self, event: Mapping[str, Any]) -> str:
+        """Schedule an event and return its EventId; ``event`` is as the schema has it."""
+        return str(self._call("POST", "events", event)["event_id"])
 
     def hardware_failure(self, resources: Sequence[str] | str | None = None, **values: Any) -> str:
         """List a Reboot as Started at once (SE-22); ``values`` are as the schema's ``hardware_failure`` has them."""
@@ -181,20 +193,28 @@ class EmulatorClient:
         if method == "POST":
             data = {name: value for name, value in (body or {}).items() if value is not None}
         try:
-            response = self._session.request(method, url, json=data, timeout=_TIMEOUT)
+            response = self._session.request(method, url, json=data, timeout=_TIMEOUT, allow_redirects=False)
         except self._not_json as error:  # NaN, say
             raise InputError(f"{body} cannot be sent: {error}.") from error
+        except self._not_connected as error:
+            raise ServiceError(
+                f"the emulator at {self.base_url} does not answer: is it running?",
+                "Start it with 'forewarn emulate'; at its start it says at which address it listens.",
+            ) from error
         except self._unreachable as error:
             raise ServiceError(f"the emulator at {self.base_url} does not answer: {error}") from error
         if response.status_code == 204:
             return {}
         try:
             answer = response.json()
-        except ValueError as error:
-            raise ServiceError(f"{url} answered {response.status_code} without JSON: is that an emulator?") from error
-        if not response.ok:
-            raise InputError(str(answer.get("error", response.text)))
-        return dict(answer)
+        except ValueError:
+            answer = None
+        succeeded = response.status_code < 300
+        if not isinstance(answer, dict) or not (succeeded or "error" in answer):
+            raise ServiceError(f"{url} answered {response.status_code}, not as an emulator does: is it one?")
+        if not succeeded:
+            raise InputError(str(answer["error"]))
+        return answer
 
 
 def _names(names: Sequence[str] | str | None) -> list[str] | None:

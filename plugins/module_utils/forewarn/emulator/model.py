@@ -47,6 +47,7 @@ from .views import View
 
 DEFAULT_VM = VmSpec("vm_0")
 _HISTORY = 10_000  # transitions kept
+_NAMED = 10  # events that the error about an unknown one names
 _ROUNDING = 1e-6  # real seconds; a sum of floats just above a whole second is that second
 
 
@@ -286,7 +287,10 @@ class Model:
         for life in self.events.values():
             if life.spec.name == event:
                 return life
-        raise UnknownNameError(f"there is no event {event!r}.")
+        newest = list(self.events.values())[-_NAMED:]
+        ids = [life.event_id + (f" ({life.spec.name})" if life.spec.name else "") for life in newest]
+        hint = f"The newest are {', '.join(ids)}." if ids else "None has been scheduled yet."
+        raise UnknownNameError(f"there is no event {event!r}.", hint)
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
