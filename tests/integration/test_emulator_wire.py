@@ -522,7 +522,7 @@ def test_a_client_of_another_server(answer: bytes) -> None:
 
 
 def test_an_unknown_event_is_told_with_those_there_are(client: EmulatorClient) -> None:
-    with pytest.raises(InputError, match="there is no event 'x'. None has been scheduled yet."):
+    with pytest.raises(InputError, match="None has been scheduled yet"):
         client.cancel("x")
     event = client.schedule("Reboot", name="one")
     with pytest.raises(InputError, match=rf"there is no event 'x'. The newest are {event} \(one\)\."):

@@ -135,6 +135,8 @@ def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> i
 
 def _shell(command: Command, port: int) -> list[str]:
     text = command.text.replace(f":{EMULATOR_PORT}", f":{port}")
+    # What drives the emulator asks at the default port unless it is told where.
+    text = re.sub(r"\bforewarn emulate [a-z]\S*", rf"\g<0> --control http://127.0.0.1:{port}", text)
     if not command.background:
         return [text]
     ready = f"ready-{command.line}"

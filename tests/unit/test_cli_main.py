@@ -113,7 +113,10 @@ def test_an_interrupt_is_130(command: Callable[[Command], None]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["nonsense"], ["polic"], ["policy"], ["policy", "nonsense"], ["--colour"], ["policy", "--deep", "check"]],
+    [
+        *([], ["nonsense"], ["polic"], ["policy"], ["policy", "nonsense"], ["--colour"], ["policy", "--deep", "check"]),
+        *(["emulate", "nonsense"], ["emulate", "--deep", "log"], ["emulate", "--port", "0", "publish", "--type", "X"]),
+    ],
 )
 def test_bad_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
@@ -123,7 +126,12 @@ def test_bad_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "names"), [(["--help"], entry.COMMANDS), (["policy", "--help"], entry.POLICY_COMMANDS)]
+    ("arguments", "names"),
+    [
+        (["--help"], entry.COMMANDS),
+        (["policy", "--help"], entry.POLICY_COMMANDS),
+        (["emulate", "--help"], entry.EMULATE_COMMANDS),
+    ],
 )
 def test_help_names_every_command(
     arguments: list[str], names: dict[str, tuple[str, str]], capsys: pytest.CaptureFixture[str]
@@ -144,7 +152,11 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"forewarn {forewarn.__version__}\n"
 
 
-COMMAND_LINES = [[name] for name in entry.COMMANDS if name != "policy"] + [["policy", n] for n in entry.POLICY_COMMANDS]
+COMMAND_LINES = [
+    *([name] for name in entry.COMMANDS if name != "policy"),
+    *(["policy", name] for name in entry.POLICY_COMMANDS),
+    *(["emulate", name] for name in entry.EMULATE_COMMANDS),
+]
 
 
 @pytest.mark.parametrize("arguments", COMMAND_LINES, ids=" ".join)
@@ -156,7 +168,8 @@ def test_every_command_has_its_file_and_its_help(arguments: list[str], capsys: p
 
 
 def test_every_file_of_a_command_is_a_command(package: Path) -> None:
-    named = {module for module, _help in [*entry.COMMANDS.values(), *entry.POLICY_COMMANDS.values()]}
+    tables = (entry.COMMANDS, entry.POLICY_COMMANDS, entry.EMULATE_COMMANDS)
+    named = {module for table in tables for module, _help in table.values()}
     files = {path.stem for path in (package / "cli").glob("*.py") if "def add_arguments(" in path.read_text()}
     assert files <= named
 
@@ -314,6 +327,7 @@ def test_a_stream_that_is_closed_ends_no_command(closed: str, tmp_path: Path) ->
         (["evnts"], "forewarn: error: there is no command 'evnts': did you mean 'events'?\n"),
         (["policy", "chek", "x.yml"], "forewarn policy: error: there is no command 'chek': did you mean 'check'?\n"),
         (["policy", "xyz"], "there is no command 'xyz': the commands are check, test, verify, "),
+        (["emulate", "publsh"], "forewarn emulate: error: there is no command 'publsh': did you mean 'publish'?\n"),
     ],
 )
 def test_a_misspelt_command_is_told_the_right_one(

@@ -1,7 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn emulate``: serve an emulated Scheduled Events service until SIGINT or SIGTERM."""
+"""``forewarn emulate``: serve an emulated Scheduled Events service until SIGINT or SIGTERM.
+
+The commands that drive it meanwhile have files of their own, ``emulate_*.py``.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ from ..errors import InputError
 from ..events import LATEST_API_VERSION
 from ..runner.telemetry.log_writer import Forms, LogWriter, write_all
 from .console import Console
+from .emulate_common import DEFAULT_ADDRESS
 
-_DEFAULT_LISTEN = "127.0.0.1:8254"
 # For what the log still has to write at the end; a reader that stalls gets no more.
 _LOG_PATIENCE_SECONDS = 2.0
 _STATUS_STYLES = {2: "green", 3: "cyan", 4: "yellow", 5: "red"}
@@ -38,7 +41,7 @@ _STATUS_STYLES = {2: "green", 3: "cyan", 4: "yellow", 5: "red"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
-        "--listen", default=_DEFAULT_LISTEN, metavar="HOST:PORT", help="where to listen (default: %(default)s)"
+        "--listen", default=DEFAULT_ADDRESS, metavar="HOST:PORT", help="where to listen (default: %(default)s)"
     )
     parser.add_argument("--port", type=int, help="listen on this port instead of --listen's; 0: any that is free")
     parser.add_argument(
@@ -80,6 +83,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes."""
+    if args.command is not None:
+        raise InputError(
+            f"{args.command} drives an emulator that runs, and what stands before it is for starting one.",
+            f"Write it like: forewarn emulate {args.command}",
+        )
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
     if args.vm:
         if args.scenario:
@@ -205,11 +213,10 @@ class _Log:
             for name, endpoint in endpoints.items()
         ]
         lines += [
-            "Ask what is scheduled, approve, schedule a reboot:",
+            "Ask what is scheduled, approve, publish a reboot:",
             f"  curl -H Metadata:true '{url}'",
             f"  curl -H Metadata:true -d '{body}' '{url}'",
-            '  curl -H Content-Type:application/json -d \'{"type": "Reboot", "notice": "2m"}\' '
-            f"{server.url}/emulator/v1/events",
+            f"  forewarn emulate publish --type Reboot --notice 2m --control {server.url}",
             "Stop with Ctrl-C.",
         ]
         self._write("\n".join(lines))

@@ -49,6 +49,20 @@ POLICY_COMMANDS = {
     "replay": ("policy_replay", "show what a policy would have decided of events that have been"),
     "compile": ("policy_compile", "write the artifact that a runner loads"),
 }
+EMULATE_COMMANDS = {
+    "publish": ("emulate_publish", "let a running emulator announce an event"),
+    "cancel": ("emulate_event", "let an event vanish that has not started"),
+    "start": ("emulate_event", "start an event now, approved or not"),
+    "finish": ("emulate_event", "let a started event leave the list now"),
+    "impact": ("emulate_impact", "let a started event affect its VMs once more"),
+    "fail": ("emulate_fail", "let requests to the service fail, or be slow"),
+    "time": ("emulate_time", "jump ahead in emulated time, or change its pace"),
+    "status": ("emulate_status", "show VMs, events and faults, or one event"),
+    "log": ("emulate_log", "show the requests to the service"),
+    "switch-off": ("emulate_service", "switch the service off, as a day of silence does"),
+    "reset": ("emulate_service", "begin the scenario again"),
+}
+_SUBCOMMANDS = {"policy": POLICY_COMMANDS, "emulate": EMULATE_COMMANDS}
 
 
 _UNSET = "Is a variable of the shell not set?"
@@ -172,23 +186,30 @@ def _is_installed(name: str) -> bool:
 
 
 def _add_commands(
-    parser: argparse.ArgumentParser, commands: dict[str, tuple[str, str]], arguments: Sequence[str], depth: int
+    parser: argparse.ArgumentParser,
+    commands: dict[str, tuple[str, str]],
+    arguments: Sequence[str],
+    depth: int,
+    required: bool = True,
 ) -> None:
     names = [argument for argument in arguments if not argument.startswith("-")]
     wanted = names[depth] if len(names) > depth else None
-    if wanted is not None and wanted not in commands and arguments[depth] == wanted:
+    if wanted is not None and arguments[depth] == wanted and wanted not in commands:
         parser.error(_no_such_command(wanted, list(commands)))
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    if wanted is not None and arguments[depth] != wanted and not required:
+        wanted = None  # it belongs to an option of the command above
+    metavar = "COMMAND" if required else "[COMMAND]"
+    subparsers = parser.add_subparsers(metavar=metavar, dest="command", required=required)
     for name, (module_name, help_text) in commands.items():
         subparser = subparsers.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
         if name != wanted:
             continue
-        if name == "policy":
-            _add_commands(subparser, POLICY_COMMANDS, arguments, depth + 1)
-            continue
-        module = _module(name, module_name)
-        module.add_arguments(subparser)
-        subparser.set_defaults(run=module.run)
+        if name != "policy":  # which does nothing by itself
+            module = _module(name, module_name)
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+        if depth == 0 and name in _SUBCOMMANDS:
+            _add_commands(subparser, _SUBCOMMANDS[name], arguments, 1, required=name == "policy")
 
 
 def _no_such_command(wanted: str, commands: list[str]) -> str:

@@ -1,0 +1,27 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``forewarn emulate impact``: lets a started event affect its VMs once more (SE-23)."""
+
+from __future__ import annotations
+
+import argparse
+
+from .emulate_common import add_control_arguments, client_of, report, seconds
+from .state import exact_text
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("event", metavar="EVENT", help="EventId, or the name that the event was given")
+    parser.add_argument("--duration", type=seconds, required=True, metavar="TIME", help="for how long")
+    add_control_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Have the emulator do it, and say to which event."""
+    with client_of(args) as client:
+        client.secondary_impact(args.event, args.duration)
+        event = client.event(args.event)
+    report(args, f"affected for another {exact_text(args.duration)}", event)
+    return 0
