@@ -1,8 +1,8 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The house rules of the package, as a checker of imports: rooms import downward only, by relative imports, and what
-goes to a VM imports the standard library alone. docs/ARCHITECTURE.md says why.
+"""The house rules of the package, as a checker of imports: rooms import downward only, by relative imports, no modules
+import each other, and what goes to a VM imports the standard library alone. docs/ARCHITECTURE.md says why.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 # Room (a module or package directly below ``forewarn``) -> the rooms it may import. Each may import itself, and
@@ -72,10 +73,45 @@ def violations(package: Path) -> list[str]:
             found.append(f"{name}:1: the room {room!r} is not in the table of floors")
             continue
         tree = ast.parse(path.read_bytes(), filename=str(path))
-        here = (module.split(".") if module else [])[: None if path.name == "__init__.py" else -1]
-        for line, text in _check(tree, module, room, here, package.name, modules):
+        for line, text in _check(tree, module, room, _package_of(module, path), package.name, modules):
             found.append(f"{name}:{line}: {text}")
     return found
+
+
+def cycle(package: Path) -> list[str]:
+    """Return the modules of one cycle of imports, the first one again at the end; none where there is no cycle.
+
+    Every import counts: those in functions, and those for the type checker alone.
+    """
+    modules = module_names(package)
+    imports = {
+        module: {
+            target
+            for node in ast.walk(ast.parse(path.read_bytes(), filename=str(path)))
+            if isinstance(node, ast.ImportFrom) and node.level
+            for target in _targets(node, _package_of(module, path), modules)
+        }
+        for module, path in modules.items()
+    }
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _package_of(module: str, path: Path) -> list[str]:
+    """Return the names of the packages, below ``forewarn``, that relative imports of a module start from."""
+    return (module.split(".") if module else [])[: None if path.name == "__init__.py" else -1]
+
+
+def _targets(node: ast.ImportFrom, here: list[str], modules: Mapping[str, Path]) -> Iterator[str]:
+    """Yield the modules that a relative import names."""
+    base = here[: len(here) + 1 - node.level] + (node.module.split(".") if node.module else [])
+    for alias in node.names:
+        target = ".".join([*base, alias.name])
+        # Anything else is a name in the module, not a module.
+        yield target if target in modules or target in MAY_IMPORT else ".".join(base)
 
 
 def _check(
@@ -93,11 +129,7 @@ def _check(
             if node.level > len(here) + 1:
                 yield node.lineno, "a relative import that leaves the package"
                 continue
-            base = here[: len(here) + 1 - node.level] + (node.module.split(".") if node.module else [])
-            for alias in node.names:
-                target = ".".join([*base, alias.name])
-                if target not in modules and target not in MAY_IMPORT:
-                    target = ".".join(base)  # a name in the module, not a module
+            for target in _targets(node, here, modules):
                 yield from ((node.lineno, text) for text in _relative(target, module, room, node in deferred))
         elif isinstance(node, ast.Call) and room != "cli" and _called(node) in ("__import__", "import_module"):
             yield node.lineno, "an import by a computed name, which nothing can check: only cli may have one"

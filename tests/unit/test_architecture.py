@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tools.architecture import MAY_IMPORT, module_names, violations
+from tools.architecture import MAY_IMPORT, cycle, module_names, violations
 
 
 def test_the_package_keeps_the_house_rules(package: Path) -> None:
@@ -22,6 +22,30 @@ def test_the_table_of_floors_has_no_circle() -> None:
         ready = [room for room, below in MAY_IMPORT.items() if room not in floors and below <= floors.keys()]
         assert ready, "rooms that import each other"
         floors.update({room: max((floors[below] + 1 for below in MAY_IMPORT[room]), default=0) for room in ready})
+
+
+def test_no_modules_import_each_other(package: Path) -> None:
+    assert cycle(package) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from . import engine",
+        "from .engine import decide",
+        "def late():\n    from .engine import decide",
+        "if TYPE_CHECKING:\n    from ..policy.engine import decide",
+        "from . import middle",
+    ],
+)
+def test_a_cycle_of_modules_is_found(tmp_path: Path, source: str) -> None:
+    (tmp_path / "policy").mkdir()
+    sources = {"__init__": "", "engine": "from .program import run", "middle": "from .engine import x", "program": ""}
+    for name, text in sources.items():
+        (tmp_path / "policy" / f"{name}.py").write_text(text)
+    assert cycle(tmp_path) == []
+    (tmp_path / "policy/program.py").write_text(source)
+    assert {"policy.engine", "policy.program"} <= set(cycle(tmp_path))
 
 
 @pytest.mark.parametrize(

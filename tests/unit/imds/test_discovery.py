@@ -18,7 +18,6 @@ import pytest
 from forewarn.imds.discovery import (
     Lease,
     discover,
-    discover_endpoint,
     parse_cloud_init,
     parse_dhclient,
     parse_networkd,
@@ -219,7 +218,6 @@ def test_every_place_is_looked_at(place: str, tmp_path: Path) -> None:
     found = discover(tmp_path, NOW)
     assert found.endpoint == f"http://{HOST}"
     assert found.looked_at == (f"{path}: option 245 is {HOST}",)
-    assert discover_endpoint(tmp_path) == f"http://{HOST}"
 
 
 def test_where_169_254_169_254_is_routed_option_245_is_left_alone(tmp_path: Path) -> None:
@@ -227,13 +225,11 @@ def test_where_169_254_169_254_is_routed_option_245_is_left_alone(tmp_path: Path
     write(tmp_path, "run/systemd/netif/leases/2", NETWORKD % "169.254.169.254/32,10.0.0.1")
     write(tmp_path, "var/lib/dhcp/dhclient.leases", CLASSIC % ("1:2:3:4", NEVER))
     assert discover(tmp_path, NOW).endpoint is None
-    assert discover_endpoint(tmp_path) == "http://169.254.169.254"
 
 
 def test_without_a_lease_the_default_stays(tmp_path: Path) -> None:
     found = discover(tmp_path, NOW)
     assert (found.endpoint, found.looked_at) == (None, ("no DHCP lease found",))
-    assert discover_endpoint(tmp_path) == "http://169.254.169.254"
 
 
 def test_of_several_files_the_one_changed_last_counts(tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from .endpoint import DEFAULT_ENDPOINT
-
 _MAX_FILE_BYTES = 1024 * 1024
 _SERVICE = bytes((169, 254, 169, 254))
 _ROUTE_OPTIONS = (
@@ -46,11 +44,6 @@ class Discovery:
 
     endpoint: str | None
     looked_at: tuple[str, ...]
-
-
-def discover_endpoint(root: Path = Path("/")) -> str:
-    """Return the endpoint to use: that of option 245 where the leases call for it, else the default."""
-    return discover(root).endpoint or DEFAULT_ENDPOINT
 
 
 def discover(root: Path = Path("/"), now: datetime | None = None) -> Discovery:

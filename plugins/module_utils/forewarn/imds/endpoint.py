@@ -85,9 +85,9 @@ def resolve(option: str | None, environ: Mapping[str, str]) -> str:
     else:
         return DEFAULT_ENDPOINT
     if chosen == AUTO:
-        from .discovery import discover_endpoint  # not at the top: seldom used, and the runner must start fast
+        from .discovery import discover  # not at the top: seldom used, and the runner must start fast
 
-        return discover_endpoint()
+        return discover().endpoint or DEFAULT_ENDPOINT
     try:
         return parse_endpoint(chosen).url
     except InputError as error:
