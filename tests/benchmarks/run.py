@@ -19,11 +19,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import adhoc, footprint, journal, latency, proving, replay, role, rules, startup, waiting
+from benchmarks import adhoc, footprint, journal, latency, polling, proving, replay, role, rules, startup, waiting
 
 BENCHMARKS = {
     "rules": rules.run,
     "footprint": footprint.run,
+    "polling": polling.run,
     "latency": latency.run,
     "waiting": waiting.run,
     "startup": startup.run,
