@@ -15,7 +15,6 @@ from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 _MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, what frames chunks, and what may follow them
-_PIECE_BYTES = 65536
 BEGIN_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host, or it is not there
 
 
@@ -32,8 +31,8 @@ class Response(NamedTuple):
     repeated: bool = False
 
 
-class _ClosedError(Exception):
-    """The server closed a kept connection before it answered: it dropped the connection for being idle."""
+class _ClosedError(PassingFault):
+    """The server closed the connection before it answered: a kept one, because it was idle for too long."""
 
 
 class _EndlessError(http.client.HTTPException):
@@ -76,6 +75,19 @@ class _BoundedSocket(socket.socket):
         return False
 
 
+class _Connection(http.client.HTTPConnection):
+    """A connection whose answers are bounded, see ``_BoundedSocket``."""
+
+    sock: _BoundedSocket | Any  # None while there is none
+
+    def connect(self) -> None:
+        # As bytes: a text would be taken through the IDNA codec, whose import costs the start 2 ms.
+        address = (self.host.encode("ascii"), self.port)
+        plain = socket.create_connection(address, self.timeout)  # type: ignore[arg-type]  # may be
+        self.sock = _BoundedSocket(fileno=plain.detach())
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
 class Transport:
     """Requests to one host and port. The connection is kept between them; no redirect is followed.
 
@@ -83,17 +95,14 @@ class Transport:
     """
 
     def __init__(self, host: str, port: int, connect_timeout: float) -> None:
-        self._host = host
-        self._port = port
+        self._where = f"{host} port {port}"
+        self._connection = _Connection(host, port)
         self._connect_timeout = connect_timeout
-        self._socket: _BoundedSocket | None = None
         self._begun: str | None = None  # the target of a GET that was sent ahead
 
     def close(self) -> None:
         """Close the connection, if there is one; the next request opens another."""
-        if self._socket is not None:
-            self._socket.close()
-        self._socket = None
+        self._connection.close()
         self._begun = None
 
     def begin(self, target: str, headers: Mapping[str, str], timeout: float) -> None:
@@ -101,10 +110,9 @@ class Transport:
 
         Connecting takes ``BEGIN_SECONDS`` at most, and what is sent fits into the buffer of a new connection.
         """
-        timed = self._open(min(self._connect_timeout, BEGIN_SECONDS))
-        timed.start(timeout)
+        self._open(min(self._connect_timeout, BEGIN_SECONDS)).start(timeout)
         try:
-            timed.sendall(self._compose("GET", target, headers, None))
+            self._connection.request("GET", target, headers=headers)
         except OSError as error:
             self.close()
             raise self._fault(error, "asking", timeout) from error
@@ -125,53 +133,29 @@ class Transport:
         answer is ``repeated`` then, the fault ``unsure``. ``admit`` is called before each sending. Raises PassingFault.
         """
         awaited = method == "GET" and self._begun == target  # its answer may be there already
-        if not awaited and self._socket is not None and (self._begun is not None or not self._socket.idle()):
+        kept = self._connection.sock
+        if not awaited and kept is not None and (self._begun is not None or not kept.idle()):
             self.close()
         repeated = False
-        if self._socket is not None:
+        if self._connection.sock is not None:
             try:
                 return self._send(method, target, headers, body, timeout, admit)
             except _ClosedError:
-                self.close()
                 repeated = True
         try:
             return self._send(method, target, headers, body, timeout, admit)._replace(repeated=repeated)
-        except _ClosedError as error:
-            self.close()
-            fault = PassingFault(f"{self._where} closed the connection without an answer.", kind=CONNECTION)
-            fault.unsure = repeated
-            raise fault from error.__cause__
         except PassingFault as fault:
             fault.unsure = repeated
             raise
 
-    @property
-    def _where(self) -> str:
-        return f"{self._host} port {self._port}"
-
-    def _open(self, connect_timeout: float | None = None) -> _BoundedSocket:
-        timeout = self._connect_timeout if connect_timeout is None else connect_timeout
-        if self._socket is None:
+    def _open(self, connect_timeout: float) -> _BoundedSocket:
+        if self._connection.sock is None:
+            self._connection.timeout = connect_timeout
             try:
-                # As bytes: a text would be taken through the IDNA codec, whose import costs the start 2 ms.
-                address = (self._host.encode("ascii"), self._port)
-                plain = socket.create_connection(address, timeout)  # type: ignore[arg-type]  # may be
+                self._connection.connect()
             except OSError as error:
-                raise self._fault(error, "connecting", timeout) from error
-            self._socket = _BoundedSocket(fileno=plain.detach())
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return self._socket
-
-    def _compose(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
-        """Return a request. HTTPConnection would make the same one, for a tenth of what a whole poll costs."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        if self._port != http.client.HTTP_PORT:
-            host += f":{self._port}"
-        lines = [f"{method} {target} HTTP/1.1", f"Host: {host}", "Accept-Encoding: identity"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        if body is not None:
-            lines.append(f"Content-Length: {len(body)}")
-        return "\r\n".join((*lines, "", "")).encode("ascii") + (body or b"")
+                raise self._fault(error, "connecting", connect_timeout) from error
+        return self._connection.sock
 
     def _send(
         self,
@@ -185,34 +169,29 @@ class Transport:
         begun, self._begun = self._begun is not None, None
         if not begun:
             admit()
-        timed = self._open()
+        self._open(self._connect_timeout).start(timeout)
         complete = False
-        response = None
         try:
-            timed.start(timeout)
             try:
                 if not begun:
-                    timed.sendall(self._compose(method, target, headers, body))
-                response = http.client.HTTPResponse(timed, method=method)
-                response.begin()
+                    self._connection.request(method, target, body, headers)
+                response = self._connection.getresponse()
             except ConnectionError as error:
-                raise _ClosedError from error
-            answer = self._read(response)
-            complete = not response.will_close
+                text = f"{self._where} closed the connection without an answer."
+                raise _ClosedError(text, kind=CONNECTION) from error
+            with response:  # it holds the socket, too
+                answer = self._read(response)
+            complete = True
             return answer
         except _EndlessError as error:
             raise self._garbage("is too long: it has no end") from error
         except (http.client.HTTPException, ValueError) as error:  # ValueError: of a chunk of negative size
             said = " ".join(f"{type(error).__name__}: {error}".split())[:200]  # of BadStatusLine, with its line break
-            raise PassingFault(
-                f"the answer of {self._where} is not HTTP, or is cut short: {said}.", kind=GARBAGE
-            ) from error
+            raise self._garbage(f"is not HTTP, or is cut short: {said}") from error
         except OSError as error:
             raise self._fault(error, "answering", timeout) from error
         finally:
             if not complete:
-                if response is not None:
-                    response.close()  # it holds the socket, too
                 self.close()
 
     def _read(self, response: http.client.HTTPResponse) -> Response:
@@ -225,28 +204,24 @@ class Transport:
         chunked = coding == "chunked"
         if coding and not chunked:
             raise self._garbage(f"has the Transfer-Encoding {coding[:40]!r}")
+        length = None
         if declared is not None and not chunked:
             if not (declared.isascii() and declared.isdigit()):
                 raise self._garbage(f"has the Content-Length {declared[:40]!r}")
             if len(declared) > 18 or int(declared) > MAX_BODY_BYTES:
                 raise self._garbage(f"is too long: {declared[:40]} bytes announced, {MAX_BODY_BYTES} are the limit")
-        pieces = []
-        size = 0
-        while True:
-            piece = response.read(_PIECE_BYTES)
-            if not piece:
-                break
-            pieces.append(piece)
-            size += len(piece)
-            if size > MAX_BODY_BYTES:
-                raise self._garbage(f"is too long: more than {MAX_BODY_BYTES} bytes")
-        if declared is not None and not chunked and size < int(declared):
-            raise self._garbage(f"is cut short: {size} of {declared} bytes")
-        if not size and declared is None and not chunked and response.status <= 200:
+            length = int(declared)
+        # Never without a size: http.client would make room for whatever a chunk announces.
+        body = response.read(MAX_BODY_BYTES + 1 if length is None else length)
+        if len(body) > MAX_BODY_BYTES:
+            raise self._garbage(f"is too long: more than {MAX_BODY_BYTES} bytes")
+        if length is not None and len(body) < length:
+            raise self._garbage(f"is cut short: {len(body)} of {length} bytes")
+        if not body and length is None and not chunked and response.status <= 200:
             # Nothing tells an empty document from one that was lost on the way. Any other status says all there is, but
             # for those below 200: they come before an answer, and the answer has not come.
             raise self._garbage("ended before its body, whose length it did not announce")
-        return Response(response.status, response.reason, headers, b"".join(pieces))
+        return Response(response.status, response.reason, headers, body)
 
     def _garbage(self, what: str) -> PassingFault:
         return PassingFault(f"the answer of {self._where} {what}.", kind=GARBAGE)
