@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import http.client
+import selectors
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from typing import NoReturn
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner.telemetry import metrics_server
 from forewarn.runner.telemetry.metrics import CONTENT_TYPE, Metrics
 from forewarn.runner.telemetry.metrics_server import MetricsServer
 from tools.exposition import lint, parse
+from tools.waiting import wait_until
 
 TIMEOUT = 20.0  # only a defect takes so long
 
@@ -115,7 +117,8 @@ def test_old_clients_and_bare_line_ends_are_served(served: Served) -> None:
     assert served.raw(b"GET /metrics HTTP/1.0\n\n").endswith(b"\r\n\r\na 1\n")
 
 
-def test_an_endless_head_is_cut_off(served: Served) -> None:
+def test_an_endless_head_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MetricsServer, "patience_seconds", 0.4)
     line = b"X-Filler: " + b"x" * 1000 + b"\r\n"
     with served.connect() as connection, pytest.raises(OSError, match=r"reset|pipe|abort"):
         connection.sendall(line * 20_000)
@@ -124,34 +127,43 @@ def test_an_endless_head_is_cut_off(served: Served) -> None:
 def test_a_client_that_drips_is_cut_off_and_the_next_one_served(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics_server, "PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr(MetricsServer, "patience_seconds", 2.0)
     with served.connect() as slow:
         begun = time.monotonic()
         stop = threading.Event()
+        cut_off: list[float] = []
 
         def drip() -> None:
             try:
                 while not stop.wait(0.05):  # each byte well within the time
                     slow.sendall(b"G")
             except OSError:
-                pass
+                cut_off.append(time.monotonic() - begun)
 
         thread = threading.Thread(target=drip)
         thread.start()
         try:
             assert served.ask("/healthz")[0] == 200
-            assert 1.9 < time.monotonic() - begun < TIMEOUT / 2
+            assert time.monotonic() - begun < 1.9, "nobody waits for the slow one"
+            thread.join(TIMEOUT)
         finally:
             stop.set()
             thread.join()
+    assert 1.9 < cut_off[0] < TIMEOUT / 2
 
 
 def test_a_client_that_takes_no_answer_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics_server, "PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr(MetricsServer, "patience_seconds", 2.0)
     served.render = lambda: "x" * 20_000_000  # more than the system buffers
     with served.connect() as slow:
         slow.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
         assert served.ask("/healthz")[0] == 200
+        wait_until(lambda: not served.server._connections, TIMEOUT, what="the slow one is still connected")
+
+
+def test_an_answer_that_the_system_has_no_room_for_is_sent_as_it_is_taken(served: Served) -> None:
+    served.render = lambda: "x" * 20_000_000
+    assert len(served.ask("/metrics")[1]) == 20_000_000
 
 
 def test_clients_that_go_away_do_no_harm(served: Served) -> None:
@@ -188,19 +200,15 @@ def test_the_thread_takes_no_signals(served: Served) -> None:
 def test_being_out_of_descriptors_does_not_spin(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
 
-    class Listener:
-        def accept(self) -> None:
+    class Listener(socket.socket):
+        def accept(self) -> NoReturn:
             raise OSError(24, "Too many open files")
 
-    def sleep(seconds: float) -> None:
-        pauses.append(seconds)
-        server._closing = len(pauses) == 3
-
     server = MetricsServer("127.0.0.1:0", lambda: "", lambda: (True, ""))
-    monkeypatch.setattr(time, "sleep", sleep)
-    thread = threading.Thread(target=server._serve, args=(Listener(),))  # its signal mask is its own
-    thread.start()
-    thread.join(TIMEOUT)
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    with Listener() as listener, selectors.DefaultSelector() as selector:
+        for _ in range(3):
+            server._accept(listener, selector)
     assert pauses == [1.0, 1.0, 1.0]
 
 
@@ -249,6 +257,7 @@ def test_loopback_in_every_spelling(address: str) -> None:
         *("0.0.0.0:9750", "10.0.0.4:9750", "169.254.169.254:80", "[::]:9750", "[fe80::1]:9750", "[::ffff:127.0.0.1]:1"),
         *("example.com:9750", "127.1:9750", "", ":9750", "9750", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536"),
         *("127.0.0.1:http", "127.0.0.1:-1", "::1:9750", "[127.0.0.1]:9750", "127.0.0.1\0:9750", "127.0.0.1:９７５０"),
+        "[7f00::1]:9750",  # its first byte is 127
     ],
 )
 def test_other_addresses_are_refused(address: str) -> None:

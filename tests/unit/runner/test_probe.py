@@ -15,8 +15,8 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.runner.telemetry import probe
-from forewarn.runner.telemetry.probe import LONGEST_HEAD, MOST_CONNECTIONS, ProbeServer
+from forewarn.runner.telemetry.http_listener import MOST_CONNECTIONS
+from forewarn.runner.telemetry.probe import ProbeServer
 
 TIMEOUT = 20.0  # only a defect takes so long
 SOON = 1.0  # less than the patience with a client that hinders
@@ -125,7 +125,7 @@ def test_a_request_in_pieces_is_put_together(served: Served) -> None:
 
 
 def test_a_head_that_is_too_long_is_refused(served: Served) -> None:
-    filler = b"X-Filler: " + b"x" * LONGEST_HEAD + b"\r\n\r\n"
+    filler = b"X-Filler: " + b"x" * ProbeServer.longest_head + b"\r\n\r\n"
     assert served.raw(b"GET /readyz HTTP/1.1\r\n" + filler).startswith(b"HTTP/1.1 431 ")
 
 
@@ -136,7 +136,7 @@ def test_a_body_does_not_take_the_answer_back(served: Served) -> None:
 
 
 def test_a_client_without_end_is_cut_off(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "PATIENCE_SECONDS", 0.4)
+    monkeypatch.setattr(ProbeServer, "patience_seconds", 0.4)
     line = b"X-Filler: " + b"x" * 1000 + b"\r\n"
     with served.connect() as connection, pytest.raises(OSError, match=r"reset|pipe|abort"):
         connection.sendall(line * 20_000)
@@ -176,7 +176,7 @@ def test_clients_that_drip_hinder_nobody(served: Served) -> None:
 
 
 def test_a_silent_client_is_disconnected(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(ProbeServer, "patience_seconds", 0.2)
     with served.connect() as connection:
         assert connection.recv(1) == b""
 
