@@ -9,7 +9,6 @@ few kB, and of the files those that differ.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ _FILE = {
     "mode": {"type": "str", "required": True},
     "content": {"type": "str"},
     "source": {"type": "str"},
+    "archive": {"type": "bool", "default": False},
     "backup": {"type": "bool", "default": False},
     "unit": {"type": "bool", "default": False},
 }
@@ -176,10 +176,13 @@ def _file(entry: dict[str, Any]) -> dict[str, Any]:
         raw = content.encode() if source is None else Path(source).read_bytes()
     except OSError as error:
         raise AnsibleActionFail(f"{source}, on the control node: {error.strerror}") from error
+    digest = _on_vm.digest_of(raw, entry["archive"])
+    if digest is None:
+        raise AnsibleActionFail(f"{entry['path']}: what is to be brought there is not a ZIP archive, or a damaged one.")
     return {
         **entry,
         "mode": _mode(entry["mode"]),
-        "sha256": hashlib.sha256(raw).hexdigest(),
+        "digest": digest,
         "show": source is None,
     }
 
@@ -190,7 +193,7 @@ def _diffs(wanted: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]]) ->
     for entry, there in zip(wanted, found):  # both in the order of the request
         if not there["differs"]:
             continue
-        after = entry["content"] if entry["show"] else f"sha256 {entry['sha256']}\n"
+        after = entry["content"] if entry["show"] else f"sha256 {entry['digest']}\n"
         before = there["text"] if entry["show"] else f"sha256 {there['digest']}\n" if there["digest"] else ""
         place = entry["path"]
         diffs.append({"before_header": place, "after_header": place, "before": before, "after": after})

@@ -11,8 +11,7 @@ module: runner_install
 short_description: Bring files to a VM and run their service, sending only what differs
 version_added: 0.1.0
 description:
-  - Made for the role P(forewarn.azure.runner#role), which sends less than 250 kB to a VM with it, runner included, and
-    next to nothing where nothing changes.
+  - Made for the role P(forewarn.azure.runner#role), which sends next to nothing to a VM with it where nothing changes.
   - All files are written beside their places and checked before the first is put in place, each by one rename. They
     belong to root.
   - Then the service is enabled, and started, restarted or reloaded, whichever is needed.
@@ -77,6 +76,11 @@ options:
       source:
         description: Path of a file on the control node.
         type: path
+      archive:
+        description: Whether it is a ZIP archive, which differs where the names or contents of its files do, not where
+          only their compression does.
+        type: bool
+        default: false
       backup:
         description: Whether the file that it replaces is kept beside it, under a name with the time.
         type: bool

@@ -9,6 +9,7 @@ Sent whole, it has a fiftieth of what a module of Ansible's would bring along. S
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -16,11 +17,27 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 from typing import Any
 
 MARK = "runner-install:"  # before the answer: what a login shell or sudo writes is not it
 _SECONDS = 300  # for one command: the start of the service may take four minutes
+
+
+def digest_of(content: bytes, archive: bool) -> str | None:
+    """Return the SHA-256 of a file in hexadecimal. Of a ZIP archive: of the names and the contents of its files.
+
+    Compression does not count, since one zlib does not compress as another does. None for an archive that is damaged.
+    """
+    if archive:
+        try:
+            with zipfile.ZipFile(io.BytesIO(content)) as files:
+                digests = [(name, hashlib.sha256(files.read(name)).hexdigest()) for name in sorted(files.namelist())]
+        except Exception:  # ZipFile raises almost anything where the content is damaged
+            return None
+        content = json.dumps(digests).encode()
+    return hashlib.sha256(content).hexdigest()
 
 
 def look(request: dict[str, Any]) -> dict[str, Any]:
@@ -125,10 +142,10 @@ def _compare(entry: dict[str, Any]) -> dict[str, Any]:
     if path.is_symlink() or not path.is_file():
         return {"path": entry["path"], "differs": True, "digest": None, "text": ""}
     content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
+    digest = digest_of(content, entry["archive"])
     return {
         "path": entry["path"],
-        "differs": digest != entry["sha256"] or not _attributes_are_so(path, entry),
+        "differs": digest != entry["digest"] or not _attributes_are_so(path, entry),
         "digest": digest,
         "text": content.decode("utf-8", "replace") if entry["show"] else "",
     }
@@ -144,7 +161,7 @@ def _draft_path(path: Path) -> Path:
 def _draft(entry: dict[str, Any]) -> Path:
     source = entry["source"]
     content: bytes = entry["content"].encode() if source is None else Path(source).read_bytes()
-    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+    if digest_of(content, entry["archive"]) != entry["digest"]:
         raise ValueError(f"{entry['path']}: what arrived is not what was sent.")
     draft = _draft_path(Path(entry["path"]))
     try:

@@ -48,6 +48,12 @@ section:
 HOOK = '#!/bin/sh\necho "$FOREWARN_PHASE $FOREWARN_EVENT_TYPE" >> /var/log/hooks/calls\n'
 # Outside the runner's sandbox: the runner itself could not write there.
 UNIT = "[Service]\nType=oneshot\nExecStart=/usr/bin/touch /root/drained\n"
+# What the installed runner is made another one by.
+MAKE_OLDER = """\
+import zipfile
+with zipfile.ZipFile("/opt/forewarn/forewarn.pyz", "a") as runner:
+    runner.writestr("older", "")
+"""
 SITE = "- {hosts: all, gather_facts: false, roles: [forewarn.azure.runner]}\n"
 VARIABLES: dict[str, Any] = {
     "forewarn_serial": "100%",
@@ -232,10 +238,10 @@ def test_policies_from_git_go_forth_and_back_and_an_older_runner_is_replaced(lab
         assert played.changed()["web_1"] > 0
         return str(status(host)["runner"]["policy"])
 
-    host.ssh("printf older >> /opt/forewarn/forewarn.pyz")
+    host.ssh("python3 -", stdin=MAKE_OLDER)
     first, process = roll_out("v1"), main_pid(host)
-    assert "older" not in host.ssh("tail -c 5 /opt/forewarn/forewarn.pyz").stdout
-    assert host.ssh("tail -c 5 /opt/forewarn/forewarn.pyz.*~").stdout == "older"
+    assert "older" not in host.ssh("python3 -m zipfile --list /opt/forewarn/forewarn.pyz").stdout
+    assert "older" in host.ssh("python3 -m zipfile --list /opt/forewarn/forewarn.pyz.*~").stdout
     second = roll_out("main")
     assert second != first
     assert roll_out("v1") == first

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 import os
 import subprocess
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -51,8 +53,8 @@ def systemd(on_vm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
 
 def entry(path: Path, content: str, **more: Any) -> dict[str, Any]:
     digest = hashlib.sha256(content.encode()).hexdigest()
-    values = {"mode": 0o600, "backup": True, "unit": False, "source": None, "show": True}
-    return {"path": str(path), "content": content, "sha256": digest, **values, **more}
+    values = {"mode": 0o600, "archive": False, "backup": True, "unit": False, "source": None, "show": True}
+    return {"path": str(path), "content": content, "digest": digest, **values, **more}
 
 
 def request(*files: dict[str, Any], **service: Any) -> dict[str, Any]:
@@ -71,6 +73,56 @@ def test_a_unit_that_systemd_refuses_lets_nothing_be_replaced(
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
     assert config.read_text() == "old"
     assert [command.split()[0] for command in asked] == ["verify"]
+
+
+def archive_of(files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", compression) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return content.getvalue()
+
+
+SOURCES = {"__main__.py": b"import forewarn\n" * 9, "forewarn/__init__.py": b"1"}
+CHANGED = {**SOURCES, "forewarn/__init__.py": b"2"}
+
+
+@pytest.mark.parametrize(
+    ("installed", "differs"),
+    [
+        (archive_of(SOURCES), False),
+        (archive_of(SOURCES, zipfile.ZIP_STORED), False),
+        (b"#!/usr/bin/env python3\n" + archive_of(dict(reversed(SOURCES.items()))), False),
+        (archive_of(CHANGED), True),
+        (archive_of({**SOURCES, "forewarn/more.py": b""}), True),
+        (archive_of({name.replace("__init__", "other"): data for name, data in SOURCES.items()}), True),
+        (archive_of(SOURCES)[:-30], True),
+        (archive_of(SOURCES, zipfile.ZIP_STORED).replace(b"import forewarn\n", b"import ferowarn\n"), True),
+        (b"", True),
+        (b"no archive", True),
+    ],
+    ids=["same", "stored", "order", "changed", "more", "renamed", "cut", "damaged", "empty", "other"],
+)
+def test_an_archive_differs_by_names_and_contents_and_not_by_its_bytes(
+    on_vm: ModuleType, tmp_path: Path, installed: bytes, differs: bool
+) -> None:
+    """A runner that was built with another zlib is the same runner: it is not replaced, and not restarted."""
+    runner, sent = tmp_path / "forewarn.pyz", tmp_path / "sent"
+    runner.write_bytes(installed)
+    sent.write_bytes(archive_of(SOURCES))
+    digest = on_vm.digest_of(sent.read_bytes(), archive=True)
+    wanted = entry(runner, "", source=str(sent), show=False, archive=True, digest=digest)
+    assert on_vm._compare(wanted)["differs"] is differs
+    assert on_vm.apply({**request(wanted), "service": None})["error"] == ""
+    assert (runner.read_bytes() == sent.read_bytes()) is (differs or installed == sent.read_bytes())
+
+
+def test_no_damage_of_an_archive_is_an_error(on_vm: ModuleType) -> None:
+    whole = archive_of(SOURCES)
+    for place, byte in enumerate(whole):
+        for damage in (0, 1, byte ^ 1, 255):
+            digest = on_vm.digest_of(whole[:place] + bytes([damage]) + whole[place + 1 :], archive=True)
+            assert digest is None or len(digest) == 64
 
 
 def test_what_did_not_arrive_whole_is_not_put_in_place(
