@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``runner_build``: makes on the control node what a VM gets. Options and results are documented in the module.
 
-What it made is kept below Ansible's home directory: the next run that wants the same of the same files has it at once.
+What came of the policies is kept below Ansible's home directory: the next run with the same files has it at once.
 What is compiled, tested and proven is left to the command ``forewarn`` of this collection, in a process of its own: an
 operator sees the same text here as there. Only the parameters of each host are checked in this process.
 """
@@ -26,10 +26,10 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 from ansible_collections.forewarn.azure.plugins.module_utils import forewarn as package
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn import __version__
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn import __version__, bundle
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.cli.main import POLICY_COMMANDS
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import LATEST_API_VERSION
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
@@ -123,8 +123,8 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
         else:
             home = directory
         artifact = directory / "policy.json"
+        pyz = _bundle()
         with Keep() as keep:
-            pyz = _bundle(keep)
             objections, remarks = _kept_policies(keep, home, artifact, paths, api_version)
     except BuildError as error:
         return {"refused": str(error)}
@@ -138,18 +138,16 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
     }
 
 
-def _bundle(keep: Keep) -> Path:
-    """Build the runner, or return what was built: it is the same whatever the policies."""
+def _bundle() -> Path:
+    """Build the runner, or return what was built in this run: it is the same whatever the policies."""
     directory = _run_directory("runner")
     pyz = directory / "forewarn.pyz"
     with _locked(directory / "lock"):
         if not pyz.exists():
-            content = keep.find("runner")
-            if content is None:
-                _forewarn(directory, "bundle", "--output", str(pyz))
-                keep.store("runner", pyz.read_bytes())
-            else:
-                pyz.write_bytes(content)
+            try:
+                bundle.build(Path(package.__file__).parent, pyz)
+            except InputError as error:
+                raise BuildError(f"{error} Nothing was rolled out.") from error
     return pyz
 
 

@@ -14,7 +14,7 @@ description:
   - Builds C(forewarn.pyz), compiles policies, runs the policies' own tests, and checks the parameters of each host.
   - It works on the control node alone and touches no VM. The role P(forewarn.azure.runner#role) begins with it.
   - Hosts of one run that want the same share what was built, so a branch that moves meanwhile does not split a fleet.
-  - What was built and proven is kept below Ansible's home directory, for the next run with the same files.
+  - What was compiled and proven is kept below Ansible's home directory, for the next run with the same files.
 author:
   - Forewarn maintainers (@forewarn)
 requirements:

@@ -151,9 +151,7 @@ def test_what_git_is_not_to_be_asked(adhoc: AdHoc) -> None:
 
 def test_what_was_built_is_kept_for_the_next_run_with_the_same_files(adhoc: AdHoc) -> None:
     first = build(adhoc, {"policies": ["policies"]}).only()
-    kept = list((adhoc.directory / "home" / "forewarn" / "built").iterdir())
-    assert len(kept) == 2  # the runner, and what came of the policies
-    (policies,) = [path for path in kept if path.read_bytes().startswith(b"{")]
+    (policies,) = (adhoc.directory / "home" / "forewarn" / "built").iterdir()
     content = json.loads(policies.read_text())
     policies.write_text(json.dumps({**content, "remarks": ["this was kept"]}))
     again = build(adhoc, {"policies": ["policies"]})
