@@ -3,23 +3,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """forewarn.pyz: what a VM needs of this package, as one file that Python runs. docs/runner.md describes it.
 
-The same sources give the same bytes, whoever builds it, when and where: a VM's file can be compared with one that was
-built elsewhere, and a control node that builds it anew replaces nothing.
+The same sources give the same entries, whoever builds it, when and where. Only their compression depends on the zlib
+of the machine that builds.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-import struct
 import tempfile
-import zlib
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import InputError
-from .compress import deflate
+from .errors import InputError
 
 # Rooms, and modules of the room of commands. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
@@ -49,17 +48,8 @@ from forewarn.cli.main import main
 if __name__ == "__main__":
     raise SystemExit(main())
 """
-# Each source says this after its copyright. In the bundle MAIN says it for all, in what would be a thirtieth of it; the
-# line stays, so that a traceback names the same lines.
-NOTICE = b"# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)"
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _MODE = 0o755
-
-# The parts of a ZIP file. 1980 is the first year that it can write, and the default of what has no time.
-_VERSION, _DEFLATED, _MIDNIGHT, _FIRST_DAY, _UNIX = 20, 8, 0, 1 << 5 | 1, 3 << 8
-_LOCAL = struct.Struct("<4s5H3L2H")
-_CENTRAL = struct.Struct("<4s6H3L5H2L")
-_END = struct.Struct("<4s4H2LH")
 
 
 class Bundle(NamedTuple):
@@ -75,18 +65,18 @@ def build(source: Path, target: Path) -> Bundle:
 
     Raises InputError if the directory lacks something, or the target cannot be written.
     """
-    content = archive({"__main__.py": MAIN.encode("ascii"), **sources(source)})
+    content = archive({"__main__.py": MAIN.encode("ascii"), **_sources(source)})
     _replace(target, content)
     return Bundle(target, len(content), hashlib.sha256(content).hexdigest())
 
 
-def sources(package: Path) -> dict[str, bytes]:
+def _sources(package: Path) -> dict[str, bytes]:
     """Return the files of the runner by their names in the bundle. Raises InputError."""
     files: dict[str, bytes] = {}
     for path in _modules(package):
         name = path.relative_to(package).as_posix()
         try:
-            files[f"forewarn/{name}"] = path.read_bytes().replace(NOTICE, b"#", 1)
+            files[f"forewarn/{name}"] = path.read_bytes()
         except OSError as error:
             hint = "The package that the runner is built from has to be whole: install it again."
             raise InputError(f"{path}: {error.strerror}.", hint) from error
@@ -94,17 +84,15 @@ def sources(package: Path) -> dict[str, bytes]:
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """Return a ZIP file that can be executed: of given files, names in ASCII, and of nothing else."""
-    content = bytearray(_SHEBANG)
-    directory = bytearray()
-    for name, data in sorted(files.items()):
-        packed = deflate(data)
-        common = (0, _DEFLATED, _MIDNIGHT, _FIRST_DAY, zlib.crc32(data), len(packed), len(data), len(name), 0)
-        entry = (_UNIX | _VERSION, _VERSION, *common, 0, 0, 0, 0o100644 << 16, len(content))
-        directory += _CENTRAL.pack(b"PK\1\2", *entry) + name.encode("ascii")
-        content += _LOCAL.pack(b"PK\3\4", _VERSION, *common) + name.encode("ascii") + packed
-    end = (0, 0, len(files), len(files), len(directory), len(content), 0)
-    return bytes(content + directory + _END.pack(b"PK\5\6", *end))
+    """Return a ZIP file that Python runs, as PEP 441 describes it: of given files, by their names."""
+    content = io.BytesIO(_SHEBANG)
+    content.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(content, "w") as bundle:
+        for name, data in sorted(files.items()):
+            entry = zipfile.ZipInfo(name)  # of 1980-01-01, whenever it is built
+            entry.external_attr = 0o100644 << 16
+            bundle.writestr(entry, data, zipfile.ZIP_DEFLATED)
+    return content.getvalue()
 
 
 def _modules(package: Path) -> Iterator[Path]:
