@@ -50,7 +50,7 @@ def test_what_systemd_made_comes_first_then_root_then_the_users_own() -> None:
     assert default(everything, 0) == "/var/lib/forewarn"
     assert default(everything, 1000) == "/x/forewarn"
     assert default({"XDG_STATE_HOME": "relative", "HOME": "/home/me"}, 1000) == "/home/me/.local/state/forewarn"
-    assert default({"HOME": "/home/me"}, None) == "/home/me/.local/state/forewarn"
+    assert default({"HOME": "/home/me"}, 1000) == "/home/me/.local/state/forewarn"
     with pytest.raises(InputError, match="--state"):
         default({}, 1000)
 

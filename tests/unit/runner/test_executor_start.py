@@ -16,9 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.runner.hooks import executor as executor_module
 from forewarn.runner.hooks import process
-from forewarn.runner.hooks.process import KEPT_BYTES
 from tools.hook_bench import Hooks, open_files, wait_for
 
 
@@ -252,14 +250,3 @@ def test_a_kernel_that_cannot_tell_when_a_process_ends(
     os.kill(int(wait_for(own)), signal.SIGKILL)
     assert hooks.run("exec >&- 2>&-; sleep 0.2; exit 4").exit_code == 4
     assert hooks.run("trap '' TERM; while :; do sleep 0.02; done", timeout=0.1).result == "timed-out"
-
-
-def test_a_system_that_cannot_poll_pipes(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor_module, "CAN_POLL", False)
-    outcome = hooks.run("cat; exit 3", stdin=b"x" * 100_000)
-    assert (outcome.result, outcome.exit_code) == ("failed", 3)
-    assert f"{100_000 - 2 * KEPT_BYTES} bytes left out" in outcome.output
-    assert hooks.run("exec sleep 20", timeout=0.1).result == "timed-out"
-    hooks.shell(1, "exec sleep 20")
-    hooks.executor.end(1, "enough")
-    assert hooks.wait(1)[:2] == ("ended", None)

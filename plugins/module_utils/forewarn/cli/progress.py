@@ -34,8 +34,7 @@ def waiting(
 
     def tell() -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         pause, why = first, f" {WHY}"
         while not over.wait(pause) and not client.answered:
             _note(console, f"waiting for {client.endpoint.url}, for {time.monotonic() - begun:.0f} s now.{why}")

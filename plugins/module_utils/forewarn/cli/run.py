@@ -151,7 +151,7 @@ def _state(args: argparse.Namespace) -> str | None:
         return os.path.abspath(named)  # noqa: PTH100 - importing pathlib takes a tenth of the start
     if args.once:  # it does nothing that would have to be undone
         return None
-    live = directories.default(os.environ, os.getuid() if hasattr(os, "getuid") else None)
+    live = directories.default(os.environ, os.getuid())
     return dry_runs.directory_beside(live) if args.dry_run else live
 
 

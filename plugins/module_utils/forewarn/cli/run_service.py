@@ -94,7 +94,7 @@ def _serve(
     client.log = lambda text: log.warning("waiting", reason=text)
     asking = identity_client(client)
     settings = commands.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
-    elsewhere = directories.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None)
+    elsewhere = directories.in_memory(os.environ, os.getuid())
     notifier = Notifier(os.environ, clocks)
     readiness = _readiness(args, beat, clocks)
     equipment = Equipment(

@@ -126,7 +126,7 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
         raise InputError(f"--policy compiles, and for that the module {error.name} is missing.", hint) from error
     try:
         found = paths_of(paths)
-        if hasattr(os, "geteuid") and os.geteuid() == 0:  # others try their own; an artifact is always checked
+        if os.geteuid() == 0:  # others try their own; an artifact is always checked
             for policy in find_policies(found):
                 trust.check_file(str(policy.path), "policy")
         return load_policies(found, api_version)

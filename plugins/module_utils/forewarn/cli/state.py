@@ -99,7 +99,7 @@ def open_state(given: str | None, dry_run: bool = False) -> State:
     from ..runner.telemetry import heartbeat
 
     directory = state_directory(given, dry_run)
-    beat = heartbeat.read(directory, directories.in_memory(os.environ, os.getuid() if hasattr(os, "getuid") else None))
+    beat = heartbeat.read(directory, directories.in_memory(os.environ, os.getuid()))
     try:
         return State(directory, beat, JournalReader(directory))
     except InputError as error:
@@ -115,7 +115,7 @@ def state_directory(given: str | None, dry_run: bool = False) -> str:
     """
     from ..runner.state import directories, dry_runs
 
-    uid = os.getuid() if hasattr(os, "getuid") else 0
+    uid = os.getuid()
     directory = given or directories.default(os.environ, uid)
     if not given and (dry_run or _is_only_a_dry_run(directory)):
         directory = dry_runs.directory_beside(directory)

@@ -150,8 +150,7 @@ class ThreadRequester:
 
     def _work(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
             self._asked.acquire()
             self._answer = self._make(self._request)

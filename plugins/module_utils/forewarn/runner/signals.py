@@ -1,10 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Signals: a clean stop on SIGTERM and SIGINT, SIGHUP to reload. Flags, a wait that they end, an end to slow requests.
-
-SIGHUP and the alarm exist on POSIX alone; elsewhere a stop waits for the request that is under way.
-"""
+"""Signals: a clean stop on SIGTERM and SIGINT, SIGHUP to reload. Flags, a wait they end, an end to slow requests."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class StopSignals:
         self._woken = False
         self._grace = grace_seconds
         self._requesting = False
-        self._reader, self._writer = socket.socketpair()  # Windows waits for nothing else
+        self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
         self._previous: dict[int, object] = {}
@@ -47,15 +44,13 @@ class StopSignals:
 
     def __enter__(self) -> StopSignals:
         handlers = {
-            "SIGTERM": self._on_stop,
-            "SIGINT": self._on_stop,
-            "SIGHUP": self._on_reload,
-            "SIGALRM": self._on_alarm,
+            signal.SIGTERM: self._on_stop,
+            signal.SIGINT: self._on_stop,
+            signal.SIGHUP: self._on_reload,
+            signal.SIGALRM: self._on_alarm,
         }
-        for name, handler in handlers.items():
-            number = getattr(signal, name, None)
-            if number is not None:
-                self._previous[number] = signal.signal(number, handler)
+        for number, handler in handlers.items():
+            self._previous[number] = signal.signal(number, handler)
         self._previous_wakeup = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         return self
 
@@ -115,12 +110,10 @@ class StopSignals:
         self.reload = True
 
     def _set_alarm(self) -> None:
-        if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, self._grace, self._grace)
+        signal.setitimer(signal.ITIMER_REAL, self._grace, self._grace)
 
     def _clear_alarm(self) -> None:
-        if hasattr(signal, "setitimer"):
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _on_alarm(self, _number: int, _frame: FrameType | None) -> None:
         if self._requesting and self.received is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -26,6 +27,7 @@ RUN, UNIT, HTTP = "run", "unit", "http"
 
 # The whole search path, whatever the runner was started with.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_BASE_ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
 # Linux takes no string of more than 128 KiB into an environment; a longer one would keep the hook from being started.
 _LONGEST_VALUE_BYTES = 16 * 1024
 _REPLACED = re.compile("[\0\ud800-\udfff]")
@@ -117,7 +119,7 @@ def command(
     if kind(hook) == HTTP:
         argv = _python()
         request = _request(hook, settings, timeout_seconds)
-        return Command(argv, _base_environment(), _utf8(request) + b"\n" + content, timeout_seconds)
+        return Command(argv, _BASE_ENVIRONMENT, _utf8(request) + b"\n" + content, timeout_seconds)
     if kind(hook) == UNIT:
         wanted = [
             "systemctl",
@@ -135,7 +137,7 @@ def command(
         check_program(program)
     except InputError as error:
         raise HookError(str(error)) from error
-    environment = {**_base_environment(), **_environment(occasion, seconds)}
+    environment = {**_BASE_ENVIRONMENT, **_environment(occasion, seconds)}
     return Command((program, *wanted[1:]), environment, content, timeout_seconds)
 
 
@@ -169,13 +171,6 @@ def _find(program: str) -> str:
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - as above
             return path
     raise HookError(f"there is no program {program} in {PATH}")
-
-
-def _base_environment() -> dict[str, str]:
-    environment = {"PATH": PATH, "LANG": "C.UTF-8"}
-    if os.name == "nt":  # untried; there no program starts without these
-        environment.update({name: os.environ[name] for name in ("SYSTEMROOT", "PATH") if name in os.environ})
-    return environment
 
 
 def _environment(occasion: Occasion, timeout_seconds: float) -> dict[str, str]:
@@ -215,10 +210,8 @@ def _value(value: str | float | None) -> str:
 
 def _home() -> str:
     try:
-        import pwd  # here: POSIX only
-
         return pwd.getpwuid(os.getuid()).pw_dir
-    except (ImportError, KeyError):  # a user without an entry
+    except KeyError:  # a user without an entry
         return "/"
 
 

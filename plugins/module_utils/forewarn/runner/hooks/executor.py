@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from .commands import Command
 from .process import (
-    CAN_POLL,
-    Output,
     Streams,
     exit_descriptor,
     group_is_of_hook,
@@ -222,7 +220,7 @@ class _Hook:
             begun.set()
         outcome = Outcome(FAILED, None, 0.0, "", "it could not be watched, and was killed")
         try:
-            outcome = self._watch(process) if CAN_POLL else self._watch_without_poll(process)
+            outcome = self._watch(process)
         except BaseException:  # as above; nor may the process go on without a timeout
             process.kill()
             raise
@@ -262,27 +260,6 @@ class _Hook:
             if exit_fd is not None:
                 os.close(exit_fd)
         return self._outcome(code, ending, self._clock() - began, streams.output.text(), killed=not steps)
-
-    def _watch_without_poll(self, process: subprocess.Popen[bytes]) -> Outcome:
-        """The same, plainly, for Windows: untried there. It ends the process, not what that has started."""
-        import subprocess  # here: as in spawn
-
-        began = self._began
-        content: bytes | None = self._command.stdin
-        ending: str | None = None
-        while True:
-            try:
-                printed, _nothing = process.communicate(content, _LOOK_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                content = None
-            late = self._clock() - began >= self._command.timeout_seconds
-            if ending is None and (late or self._end_reason is not None):
-                ending = TIMED_OUT if self._end_reason is None else ENDED
-                process.terminate()
-        output = Output()
-        output.add(printed)
-        return self._outcome(process.returncode, ending, self._clock() - began, output.text(), killed=False)
 
     def _outcome(self, code: int | None, ending: str | None, seconds: float, output: str, killed: bool) -> Outcome:
         exit_code = None if code is None or code < 0 else code

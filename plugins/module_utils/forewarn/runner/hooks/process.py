@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Child processes: starting one, its pipes, its process group, and knowing it again. What is POSIX only is in here."""
+"""Child processes: starting one, its pipes, its process group, and knowing it again."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ KEPT_BYTES = 8 * 1024  # of the output's beginning, and as many of its end
 _PIECE_BYTES = 64 * 1024
 _LAST_PIECES = 64  # read after a hook has ended: what it left behind may print for ever
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes within a UTF-8 character
-
-CAN_POLL = hasattr(select, "poll")  # not on Windows, where pipes cannot be polled
 
 _OOM_SCORE = "/proc/{}/oom_score_adj"
 _WHY_NOT = {
@@ -52,13 +50,11 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
     """
     import subprocess  # here: most runners never run a hook
 
-    argv: list[str] | list[bytes] = list(command.argv)
-    environment: dict[str, str] | dict[bytes, bytes] = dict(command.environment)
-    if os.name == "posix":  # as UTF-8, whatever the locale
-        argv = [_as_bytes(word) for word in command.argv]
-        environment = {_as_bytes(name): _as_bytes(value) for name, value in command.environment.items()}
-        # A process inherits what its parent's thread does not listen to, and Popen does not undo that.
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    # As UTF-8, whatever the locale.
+    argv = [_as_bytes(word) for word in command.argv]
+    environment = {_as_bytes(name): _as_bytes(value) for name, value in command.environment.items()}
+    # A process inherits what its parent's thread does not listen to, and Popen does not undo that.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         # pylint: disable-next=ansible-bad-function # a service of its own, no module that has run_command
         process = subprocess.Popen(  # noqa: S603 - the program was checked, and no shell has a part in it
@@ -72,8 +68,7 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
             start_new_session=True,
         )
     finally:
-        if os.name == "posix":  # signals are the main thread's
-            signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
+        signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())  # signals are the main thread's
     _expose_to_oom_killer(process.pid)
     return process
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -210,12 +211,7 @@ class Recoveries:
 
 def asker(environ: Mapping[str, str]) -> str:
     """Return the name of the user of this process, and through sudo of whoever became it."""
-    try:
-        import pwd  # Windows has none
-
-        uid = os.getuid()
-    except (ImportError, AttributeError):
-        return environ.get("USERNAME") or "unknown"
+    uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -191,12 +191,12 @@ def _secret(path: str) -> str:
 
     try:
         check_file(path, "the secret")
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # a pipe must not keep us waiting
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not keep us waiting
         with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
             mode = os.fstat(descriptor).st_mode
             if not stat.S_ISREG(mode):
                 raise _AttemptError(f"the secret {path} is not a file", lasting=True)
-            if os.name == "posix" and mode & stat.S_IROTH:
+            if mode & stat.S_IROTH:
                 raise _AttemptError(f"the secret {path} is readable by everybody: chmod o-r {path}", lasting=True)
             content = file.read(_MAX_SECRET_BYTES).strip()
     except InputError as error:

@@ -166,7 +166,7 @@ def _write(doubt: Doubt) -> None:
     os.makedirs(directory, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
     draft = doubt.file + ".new"
     fields = {"keys": doubt.keys, "reason": doubt.reason, "record": doubt.record, "wall": doubt.wall}
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="ascii") as file:
         json.dump({"forewarn": _SCHEMA, **fields}, file, indent=1)
         file.write("\n")

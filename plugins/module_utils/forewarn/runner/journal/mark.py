@@ -102,7 +102,7 @@ class MarkFile:
         head = f'"commits": {mark.commits}, "number": {mark.number}, "digest": {mark.digest}'
         text = f'{{{head}, "lives": [{",".join(named)}]}}'
         content = (text.ljust(SIZE - 10) + "\n").encode("ascii")
-        flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
         with suppress(OSError):
             file = os.open(self._path, flags, 0o600)
             try:

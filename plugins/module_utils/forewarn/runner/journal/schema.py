@@ -306,7 +306,7 @@ def _which_file(path: str) -> tuple[int, int] | None:
 def _is_full(path: str) -> bool:
     try:
         return os.statvfs(os.path.dirname(path) or ".").f_bavail == 0  # noqa: PTH120 - as above
-    except (AttributeError, OSError):  # Windows has no statvfs
+    except OSError:
         return False
 
 

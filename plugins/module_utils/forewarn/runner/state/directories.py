@@ -7,6 +7,7 @@ only one runner uses it at a time.
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,8 +20,8 @@ _WHAT = "state directory"
 _ELSEWHERE = "name another with --state."
 
 
-def default(environ: Mapping[str, str], uid: int | None) -> str:
-    """Return the state directory where none is named; ``uid`` is the runner's user, None where there are none.
+def default(environ: Mapping[str, str], uid: int) -> str:
+    """Return the state directory where none is named; ``uid`` is the runner's user.
 
     What systemd made for the unit comes first (StateDirectory=, its first if it has several), then
     /var/lib/forewarn for root, then the user's own after the XDG base directories. Raises InputError if there is none.
@@ -32,14 +33,14 @@ def default(environ: Mapping[str, str], uid: int | None) -> str:
         return "/var/lib/forewarn"
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # noqa: PTH117 - importing pathlib takes a tenth of the start
-        home = environ.get("HOME") or environ.get("USERPROFILE")
+        home = environ.get("HOME")
         if not home:
             raise InputError("there is no HOME to keep a state directory in.", "Name one with --state.")
         base = os.path.join(home, ".local", "state")  # noqa: PTH118 - as above
     return os.path.join(base, "forewarn")  # noqa: PTH118 - as above
 
 
-def in_memory(environ: Mapping[str, str], uid: int | None) -> str | None:
+def in_memory(environ: Mapping[str, str], uid: int) -> str | None:
     """Return a directory in memory, which is there also when the disk is full, None if there is none.
 
     What systemd made for the unit comes first (RuntimeDirectory=), then /run/forewarn for root, then the user's own.
@@ -54,10 +55,7 @@ def in_memory(environ: Mapping[str, str], uid: int | None) -> str | None:
 
 
 class StateDirectory:
-    """``prepare`` it, then ``lock`` it for as long as the runner records.
-
-    Windows has no such modes and no flock; there neither protects anything. That is untried.
-    """
+    """``prepare`` it, then ``lock`` it for as long as the runner records."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)  # noqa: PTH100 - as above
@@ -93,10 +91,6 @@ class StateDirectory:
         Raises InputError, naming the process, if another has it. On a full disk or one that can only be read the lock
         is had all the same: what cannot be written is the journal's to say.
         """
-        try:
-            import fcntl  # here: Windows has none
-        except ImportError:
-            return
         descriptor = self._open()
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

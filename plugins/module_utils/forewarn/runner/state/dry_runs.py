@@ -50,7 +50,7 @@ def claim(directory: str, dry_run: bool) -> None:
             f"Name another with --state, or leave it out: then a dry run has one of its own, {SUBDIRECTORY}.",
         )
     try:
-        file = os.open(_mark(directory), os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        file = os.open(_mark(directory), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             os.write(file, _CONTENT)
             os.fsync(file)

@@ -19,8 +19,7 @@ from . import trust
 _REFUSED = ".refused"
 _MOST_BYTES = 64 * 1024
 _PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # these say nothing about a file
-_SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)  # Windows has neither
-_RELATIVE = os.open in os.supports_dir_fd  # not on Windows
+_SAFELY = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Inbox:
@@ -50,10 +49,6 @@ class Inbox:
         """Make the directory if there is none, for the runner's user if it is root who asks. Raises InputError."""
         opened = []
         try:
-            if not _RELATIVE:
-                with suppress(FileExistsError):
-                    os.mkdir(self.path, 0o700)  # noqa: PTH102 - as above
-                return
             opened.append(os.open(self._state, os.O_RDONLY | os.O_DIRECTORY))
             with suppress(FileExistsError):
                 os.mkdir(self._name, 0o700, dir_fd=opened[0])
@@ -73,7 +68,7 @@ class Inbox:
         path = self._file(name)
         trust.check_file(path, self._what)
         try:
-            file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _SAFELY)
+            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _SAFELY)
             try:
                 content = os.read(file, _MOST_BYTES + 1)
             finally:
@@ -94,11 +89,10 @@ class Inbox:
         directory: int | None = None
         temporary = f".{name}.{os.urandom(4).hex()}"
         try:
-            if _RELATIVE:  # so that nobody can put a link in place of the directory meanwhile
-                directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _SAFELY)
-            source, target = (temporary, name) if _RELATIVE else (self._file(temporary), self._file(name))
+            # All below is relative to it, so that nobody can put a link in place of the directory meanwhile.
+            directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _SAFELY)
             try:
-                file = os.open(source, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o600, dir_fd=directory)
+                file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o600, dir_fd=directory)
                 try:
                     _give(file, directory)
                     if os.write(file, content) != len(content):
@@ -106,12 +100,12 @@ class Inbox:
                     os.fsync(file)
                 finally:
                     os.close(file)
-                os.replace(source, target, src_dir_fd=directory, dst_dir_fd=directory)
+                os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
             except OSError:
-                _discard(source, directory)
+                with suppress(OSError):  # it was not even made
+                    os.unlink(temporary, dir_fd=directory)
                 raise
-            if directory is not None:
-                os.fsync(directory)
+            os.fsync(directory)
         except OSError as error:
             raise self._refused(error, self._file(name)) from error
         finally:
@@ -143,14 +137,7 @@ class Inbox:
         return os.path.join(self.path, name)  # noqa: PTH118 - as above
 
 
-def _give(file: int, directory: int | None) -> None:
-    if directory is None:  # there are no such owners
-        return
+def _give(file: int, directory: int) -> None:
     owner = os.fstat(directory)
     if os.geteuid() == 0 and owner.st_uid != 0:
         os.fchown(file, owner.st_uid, owner.st_gid)
-
-
-def _discard(name: str, directory: int | None) -> None:
-    with suppress(OSError):  # it was not even made
-        os.unlink(name, dir_fd=directory)

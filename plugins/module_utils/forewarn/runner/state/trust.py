@@ -9,7 +9,9 @@ A policy decides when a machine goes down, and a hook runs with the runner's rig
 from __future__ import annotations
 
 import errno
+import grp
 import os
+import pwd
 import socket
 import stat
 from collections.abc import Iterator
@@ -27,8 +29,6 @@ def check_file(path: str, what: str) -> None:
     That is asked of the file, of every directory above it, and of each symbolic link on the way and what is above
     that. Others may write to a directory if it is sticky, as /tmp is: there they can add, but not replace. An access
     list of Linux shows in the group's bits, so it counts. ``what`` says what the file is for: "artifact", say.
-
-    Windows has no such owners and modes: there only the file's existence is checked.
     """
     status = _trusted(path, what)
     if not stat.S_ISREG(status.st_mode):
@@ -44,7 +44,7 @@ def check_program(path: str) -> None:
             "Write where it is, such as /usr/local/bin/drain: PATH is not searched.",
         )
     check_file(path, what)
-    if not os.access(path, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+    if not os.access(path, os.X_OK, effective_ids=True):
         raise InputError(f"{_subject(what, path)} may not be executed.", f"Run: chmod +x {_quoted(path)}")
 
 
@@ -86,8 +86,6 @@ def _is_near(host: str) -> bool:
 def _trusted(path: str, what: str, *, shared: bool = False) -> os.stat_result:
     """Return the status of what is at the end of ``path``. Raises InputError if others can change it."""
     try:
-        if os.name == "nt":
-            return os.stat(path)  # noqa: PTH116 - as above
         for end, status in _checked(path, what):  # noqa: B007 - the last one counts
             pass
     except OSError as error:
@@ -182,8 +180,6 @@ def _quoted(path: str) -> str:
 
 
 def _user(uid: int) -> str:
-    import pwd  # here: only an error needs it, and Windows has none
-
     try:
         return f"user {pwd.getpwuid(uid).pw_name}"
     except KeyError:
@@ -191,8 +187,6 @@ def _user(uid: int) -> str:
 
 
 def _group(gid: int) -> str:
-    import grp  # as in _user
-
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:

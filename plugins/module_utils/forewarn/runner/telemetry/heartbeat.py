@@ -81,10 +81,9 @@ class Heartbeat:
         if self._file is not None and os.fstat(self._file).st_nlink == 0:  # somebody has removed it
             self.close()
         if self._file is None:
-            flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
             self._file = os.open(self._path, flags, 0o600)
-        os.lseek(self._file, 0, os.SEEK_SET)  # and not pwrite, which Windows lacks
-        os.write(self._file, content)
+        os.pwrite(self._file, content, 0)
         if durable:
             _sync(self._file)
 
@@ -107,7 +106,7 @@ def _substitute(directory: str, elsewhere: str) -> str:
 def _write_substitute(path: str, content: bytes) -> None:
     with suppress(OSError):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - as above
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             os.write(file, content)
         finally:
@@ -188,8 +187,6 @@ def _parse(content: bytes) -> Beat | None:
 
 
 def _is_process(pid: int) -> bool:
-    if os.name == "nt":  # there, signal 0 is Ctrl+C
-        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -133,8 +133,7 @@ class HttpListener:
         import selectors
 
         # Signals are for the main thread: its system calls have to be interrupted.
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         with selectors.DefaultSelector() as selector:
             selector.register(listener, _READABLE)
             while not self._closing:

@@ -99,8 +99,7 @@ class LogWriter:
 
     def _work(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while not self._broken:
             line = self._next()
             if line is None:

@@ -223,8 +223,7 @@ def write_textfile(path: str, text: str) -> str | None:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                if hasattr(os, "fchmod"):  # POSIX
-                    os.fchmod(descriptor, 0o644)  # whatever the umask: node_exporter runs as somebody else
+                os.fchmod(descriptor, 0o644)  # whatever the umask: node_exporter runs as somebody else
                 file.write(text.encode("utf-8", "replace"))
             os.replace(draft, path)  # noqa: PTH105 - as above. Not synced: what the machine loses is soon made anew.
         except OSError:
