@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +88,15 @@ def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
     tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = doubted(tmp_path, "e")
-    listdir = os.listdir
+    iterdir = Path.iterdir
 
-    def fails(path: Any = ".") -> Any:
-        if str(path) == str(file.parent):
+    def fails(path: Path) -> Iterator[Path]:
+        if path == file.parent:
             raise OSError(error, os.strerror(error))
-        return listdir(path)
+        return iterdir(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "listdir", fails)
+        patch.setattr(Path, "iterdir", fails)
         journal = opened(tmp_path, StillClocks())
     assert file.exists()
     assert journal.doubt("e"), "nobody has seen to it"
@@ -113,22 +114,22 @@ def test_what_an_unreadable_directory_names_is_held_though_its_record_is_whole(
     story.go(3)
     story.stop()
     file = doubted(tmp_path, event.lower())
-    listdir = os.listdir
+    iterdir = Path.iterdir
 
-    def fails(path: Any = ".") -> Any:
-        if str(path) == str(file.parent):
+    def fails(path: Path) -> Iterator[Path]:
+        if path == file.parent:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return listdir(path)
+        return iterdir(path)
 
     story.world.generation = 0
     with monkeypatch.context() as patch:
-        patch.setattr(os, "listdir", fails)
+        patch.setattr(Path, "iterdir", fails)
         story.start()
         story.world.unreadable = frozenset([other.lower()])  # nor does the document tell all
         story.go(5)
         assert story.count("post") == 0
     story.world.unreadable = frozenset()
-    assert listdir(file.parent) == [file.name], "what may be lost is not what is lost"
+    assert list(file.parent.iterdir()) == [file], "what may be lost is not what is lost"
     story.go(90)
     approved = {each for entry in story.world.ledger if entry.kind == "post" for each in entry.fields["ids"]}
     assert approved == {other}

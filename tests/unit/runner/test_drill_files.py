@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -220,11 +221,11 @@ def test_while_the_directory_cannot_be_read_what_runs_goes_on(
     hand_over(state, clocks)
     document = drills.poll("web_0")
 
-    def fail(*_: object) -> list[str]:
+    def fail(*_: object) -> Iterator[Path]:
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "listdir", fail)
+        patch.setattr(Path, "iterdir", fail)
         assert drills.poll("web_0") is document
         clocks.ran += 900
         assert only_event(drills.poll("web_0")).event_status == "Started"

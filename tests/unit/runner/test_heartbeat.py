@@ -177,7 +177,7 @@ def test_a_directory_that_is_not_there_is_trouble_until_it_is(tmp_path: Path) ->
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heart = Heartbeat(str(tmp_path), FakeClocks())
-    heart._path = "/dev/full"
+    heart._path = Path("/dev/full")
     heart.beat({}, durable=False)
     assert heart.trouble == "/dev/full: No space left on device"
     heart.close()

@@ -14,6 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..runner.journal.reader import JournalReader
@@ -88,7 +89,7 @@ def show(page: Page, rows: list[dict[str, Any]]) -> None:
 
 def _counterpart(directory: str) -> str:
     if dry_runs.is_marked(directory):
-        return os.path.dirname(os.path.abspath(directory))  # noqa: PTH100, PTH120 - importing pathlib takes long
+        return str(Path(os.path.abspath(directory)).parent)
     return dry_runs.directory_beside(directory)
 
 

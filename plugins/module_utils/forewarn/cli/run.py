@@ -148,7 +148,7 @@ def _told_of_waiting(client: Client) -> AbstractContextManager[None]:
 def _state(args: argparse.Namespace) -> str | None:
     if args.state is not None:
         named: str = args.state
-        return os.path.abspath(named)  # noqa: PTH100 - importing pathlib takes a tenth of the start
+        return os.path.abspath(named)
     if args.once:  # it does nothing that would have to be undone
         return None
     live = directories.default(os.environ, os.getuid())

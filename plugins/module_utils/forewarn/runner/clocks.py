@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -58,7 +59,6 @@ class Clocks:
 
 def _read_boot_id() -> str:
     try:
-        with open(_BOOT_ID, encoding="ascii") as file:  # noqa: PTH123 - importing pathlib takes a tenth of the start
-            return file.read().strip()
+        return Path(_BOOT_ID).read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return ""

@@ -13,6 +13,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from ...errors import InputError
@@ -84,11 +85,11 @@ class DrillStore:
         found: dict[str, list[str]] = {_RECORD: [], _CANCEL: []}
         strange = []
         for name in listing:
-            stem, suffix = os.path.splitext(name)  # noqa: PTH122 - importing pathlib takes a tenth of the start
-            if suffix not in found:
+            file = PurePath(name)
+            if file.suffix not in found:
                 continue
-            if re.fullmatch(_ID, stem):
-                found[suffix].append(stem)
+            if re.fullmatch(_ID, file.stem):
+                found[file.suffix].append(file.stem)
             else:
                 strange.append(name)
         return Names(frozenset(found[_RECORD]), frozenset(found[_CANCEL]), tuple(strange))

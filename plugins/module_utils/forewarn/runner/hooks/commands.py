@@ -153,7 +153,7 @@ def missing(hooks: Iterable[Mapping[str, Any]], check_program: Callable[[str], N
         except HookError as error:
             sentences.append(error.message)
             continue
-        if os.path.exists(path):  # noqa: PTH110 - importing pathlib takes a tenth of the start
+        if os.path.exists(path):  # noqa: PTH110 - Path.exists raises where a directory may not be entered
             check_program(path)
         else:
             sentences.append(f"there is no program {path}")
@@ -162,13 +162,13 @@ def missing(hooks: Iterable[Mapping[str, Any]], check_program: Callable[[str], N
 
 def _find(program: str) -> str:
     """Return the path of a program."""
-    if os.path.isabs(program):  # noqa: PTH117 - importing pathlib takes a tenth of the start
+    if Path(program).is_absolute():
         return program
     if "/" in program or not program:
         raise HookError(f"the program {program!r} is neither a name nor a whole path")
     for directory in PATH.split(":"):
         path = f"{directory}/{program}"
-        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - as above
+        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - likewise
             return path
     raise HookError(f"there is no program {program} in {PATH}")
 

@@ -10,6 +10,7 @@ import errno
 import os
 import select
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .commands import Command
@@ -76,11 +77,8 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
 def _expose_to_oom_killer(pid: int) -> None:
     """Take from a child what OOMScoreAdjust= of the unit gives to the runner alone: hooks are to be ended first."""
     try:
-        with open(_OOM_SCORE.format("self"), "rb") as file:  # noqa: PTH123 - importing pathlib takes long
-            protected = int(file.read()) < 0
-        if protected:
-            with open(_OOM_SCORE.format(pid), "wb", buffering=0) as file:  # noqa: PTH123 - as above
-                file.write(b"0")
+        if int(Path(_OOM_SCORE.format("self")).read_bytes()) < 0:
+            Path(_OOM_SCORE.format(pid)).write_bytes(b"0")
     except (OSError, ValueError):  # it has ended; or another system, which has no such thing
         pass
 
@@ -96,9 +94,8 @@ def why_not_started(program: str, error: Exception) -> str:
 def identity(pid: int) -> Identity | None:
     """Return what the kernel says of a process; None if there is no such process, or no /proc."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - importing pathlib takes a tenth of the start
-            # The name, in brackets, may hold anything.
-            fields = file.read().rpartition(b")")[2].split()
+        # The name, in brackets, may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return Identity(fields[0].decode(), int(fields[2]), int(fields[19]))
     except (OSError, ValueError, IndexError):
         return None
@@ -120,7 +117,7 @@ def group_records(process_group: int) -> bool:
     if not signal_group(process_group, 0):
         return False
     try:
-        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+        numbers = _processes()
     except OSError:
         return True
     found = [identity(number) for number in numbers]
@@ -134,7 +131,7 @@ def group_is_of_hook(process_group: int, started: int) -> bool:
     if not signal_group(process_group, 0):
         return False
     try:
-        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - as above
+        numbers = _processes()
     except OSError:
         return False
     for number in numbers:
@@ -142,12 +139,15 @@ def group_is_of_hook(process_group: int, started: int) -> bool:
         if found is None or found.group != process_group or found.start < started or found.state in "ZX":
             continue
         try:
-            with open(f"/proc/{number}/environ", "rb") as file:  # noqa: PTH123 - as above
-                if b"FOREWARN_ATTEMPT=" in file.read():
-                    return True
+            if b"FOREWARN_ATTEMPT=" in Path(f"/proc/{number}/environ").read_bytes():
+                return True
         except OSError:
             pass
     return False
+
+
+def _processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 
 
 def exit_descriptor(pid: int) -> int | None:

@@ -192,7 +192,7 @@ def _secret(path: str) -> str:
     try:
         check_file(path, "the secret")
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not keep us waiting
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor
+        with os.fdopen(descriptor, "rb") as file:
             mode = os.fstat(descriptor).st_mode
             if not stat.S_ISREG(mode):
                 raise _AttemptError(f"the secret {path} is not a file", lasting=True)

@@ -13,6 +13,7 @@ import json
 import os
 from binascii import crc32
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from .mark import Loss
@@ -41,14 +42,14 @@ class Doubt(NamedTuple):
 
 def read(directory: str) -> list[Doubt]:
     """Return what lies in a state directory. Never raises."""
-    path = os.path.join(directory, DIRECTORY)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+    path = Path(directory, DIRECTORY)
     try:
-        names = sorted(os.listdir(path))  # noqa: PTH208 - as above
+        files = sorted(path.iterdir())
     except FileNotFoundError:
         return []
     except OSError as error:  # what lies there may mean any event
-        return [Doubt(path, None, f"{path} cannot be read: {error.strerror}", "", 0.0)]
-    return [_read(os.path.join(path, name)) for name in names if name.endswith(_SUFFIX)]  # noqa: PTH118 - as above
+        return [Doubt(str(path), None, f"{path} cannot be read: {error.strerror}", "", 0.0)]
+    return [_read(str(file)) for file in files if file.name.endswith(_SUFFIX)]
 
 
 class Doubts:
@@ -82,7 +83,7 @@ class Doubts:
     @property
     def _unread(self) -> str:
         """What stands for all of them as long as the directory cannot be read."""
-        return os.path.join(self._directory, DIRECTORY)  # noqa: PTH118 - as above
+        return str(Path(self._directory, DIRECTORY))
 
     def add(self, losses: Iterable[Loss], wall: float) -> list[Doubt]:
         """Keep aside what is left of the records; return what was not known before."""
@@ -90,7 +91,7 @@ class Doubts:
         for loss in losses:
             content = crc32(f"{loss.key}\n{loss.reason}\n{loss.record}".encode("utf-8", "backslashreplace"))
             name = f"{'unknown' if loss.record_id is None else loss.record_id}-{content:08x}{_SUFFIX}"
-            file = os.path.join(self._directory, DIRECTORY, name)  # noqa: PTH118 - as above
+            file = str(Path(self._directory, DIRECTORY, name))
             if file in self._doubts:
                 continue
             doubt = Doubt(file, None if loss.key is None else (loss.key,), loss.reason, loss.record, wall)
@@ -162,9 +163,8 @@ def _is_gone(file: str) -> bool:
 
 
 def _write(doubt: Doubt) -> None:
-    directory = os.path.dirname(doubt.file)  # noqa: PTH120 - as above
-    os.makedirs(directory, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
-    draft = doubt.file + ".new"
+    Path(doubt.file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = Path(doubt.file + ".new")
     fields = {"keys": doubt.keys, "reason": doubt.reason, "record": doubt.record, "wall": doubt.wall}
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="ascii") as file:
@@ -172,13 +172,13 @@ def _write(doubt: Doubt) -> None:
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
-    os.replace(draft, doubt.file)  # noqa: PTH105 - as above
+    draft.replace(doubt.file)
 
 
 def _read(file: str) -> Doubt:
     """Return what a file says. One that cannot be read may mean any event."""
     try:
-        with open(file, "rb") as opened:  # noqa: PTH123 - as above
+        with Path(file).open("rb") as opened:
             content = opened.read(_MOST_BYTES)
     except OSError as error:
         return Doubt(file, None, f"{file} cannot be read: {error.strerror}", "", 0.0)

@@ -14,6 +14,7 @@ import os
 from binascii import crc32
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from .schema import DamagedRow, EventRow
@@ -74,12 +75,12 @@ class MarkFile:
     """The file beside the database in ``directory``. Nothing here raises: without the file less is noticed."""
 
     def __init__(self, directory: str) -> None:
-        self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self._path = Path(directory, FILE_NAME)
 
     def read(self) -> Mark | None:
         """Return what it says, None if there is none or it is damaged."""
         try:
-            with open(self._path, "rb") as file:  # noqa: PTH123 - as above
+            with self._path.open("rb") as file:
                 checksum, _space, text = file.read(SIZE).partition(b" ")
             if len(text) != SIZE - 9 or int(checksum, 16) != crc32(text):
                 return None

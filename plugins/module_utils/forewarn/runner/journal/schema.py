@@ -11,6 +11,7 @@ import os
 from binascii import crc32
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import InputError
@@ -142,7 +143,6 @@ def move_aside(path: str, wall: float) -> str:
 
     Raises OSError, and InputError if several lie there already.
     """
-    from pathlib import Path
     from time import gmtime, strftime
 
     start = Path(path).name + _ASIDE
@@ -203,7 +203,6 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
     Raises sqlite3.Error, OSError, and what ``check_format`` raises.
     """
     import sqlite3
-    from pathlib import Path
 
     wal = Path(path + "-wal")
     size = wal.stat().st_size if wal.exists() else None
@@ -297,7 +296,7 @@ def _lenient(raw: bytes) -> str:
 
 def _which_file(path: str) -> tuple[int, int] | None:
     try:
-        status = os.stat(path)  # noqa: PTH116 - importing pathlib takes a tenth of the start
+        status = Path(path).stat()
     except OSError:
         return None
     return status.st_dev, status.st_ino
@@ -305,7 +304,7 @@ def _which_file(path: str) -> tuple[int, int] | None:
 
 def _is_full(path: str) -> bool:
     try:
-        return os.statvfs(os.path.dirname(path) or ".").f_bavail == 0  # noqa: PTH120 - as above
+        return os.statvfs(Path(path).parent).f_bavail == 0
     except OSError:
         return False
 

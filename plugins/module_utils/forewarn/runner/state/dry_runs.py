@@ -10,6 +10,7 @@ runner has prepared, a dry run would recover nothing. So neither starts on the o
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from ...errors import InputError
 from ..journal.schema import FILE_NAME as JOURNAL
@@ -22,7 +23,7 @@ _CONTENT = b"dry-run\n"
 
 def directory_beside(live: str) -> str:
     """Return the state directory of the dry run that belongs to a live runner's."""
-    return os.path.join(live, SUBDIRECTORY)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+    return str(Path(live, SUBDIRECTORY))
 
 
 def is_marked(directory: str) -> bool:
@@ -44,7 +45,7 @@ def claim(directory: str, dry_run: bool) -> None:
     if not dry_run or marked:
         return
     used = (JOURNAL, HEARTBEAT)
-    if any(os.path.lexists(os.path.join(directory, name)) for name in used):  # noqa: PTH118 - as above
+    if any(os.path.lexists(Path(directory, name)) for name in used):
         raise InputError(
             f"state directory {directory} is that of a live runner: a dry run would recover nothing that it prepared.",
             f"Name another with --state, or leave it out: then a dry run has one of its own, {SUBDIRECTORY}.",
@@ -63,5 +64,5 @@ def claim(directory: str, dry_run: bool) -> None:
         ) from error
 
 
-def _mark(directory: str) -> str:
-    return os.path.join(directory, MARK)  # noqa: PTH118 - as above
+def _mark(directory: str) -> Path:
+    return Path(directory, MARK)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
+from pathlib import Path
 
 from ...errors import InputError
 from . import trust
@@ -26,7 +27,7 @@ class Inbox:
     """The directory ``name`` below the state directory ``state``. ``what`` says what a file in it is: "drill", say."""
 
     def __init__(self, state: str, name: str, what: str) -> None:
-        self.path = os.path.join(state, name)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self.path = Path(state, name)
         self._state = state
         self._name = name
         self._what = what
@@ -38,7 +39,7 @@ class Inbox:
         Left out are hidden files, as those that are being written, and what is done with.
         """
         try:
-            listing = os.listdir(self.path)  # noqa: PTH208 - as above
+            listing = [file.name for file in self.path.iterdir()]
         except FileNotFoundError:  # nobody has asked for anything yet
             return []
         except OSError:
@@ -66,7 +67,7 @@ class Inbox:
         be read now.
         """
         path = self._file(name)
-        trust.check_file(path, self._what)
+        trust.check_file(str(path), self._what)
         try:
             file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _SAFELY)
             try:
@@ -115,26 +116,24 @@ class Inbox:
     def remove(self, name: str) -> None:
         """Remove a file, if it is there. Never raises: what cannot be removed is not seen any more."""
         try:
-            os.unlink(self._file(name))  # noqa: PTH108 - as above
-        except FileNotFoundError:
-            pass
+            self._file(name).unlink(missing_ok=True)
         except OSError:
             self._stuck.add(name)
 
     def refuse(self, name: str) -> None:
         """Move a file aside, to be looked at. Never raises: what cannot be moved is not seen any more."""
         try:
-            os.replace(self._file(name), self._file(name + _REFUSED))  # noqa: PTH105 - as above
+            self._file(name).replace(self._file(name + _REFUSED))
         except OSError:
             self._stuck.add(name)
 
-    def _refused(self, error: OSError, path: str) -> InputError:
+    def _refused(self, error: OSError, path: Path) -> InputError:
         mine = isinstance(error, PermissionError)
         hint = f"Only root and the runner's user may write to {self._state}: run this as one of them." if mine else ""
         return InputError(f"{path}: {error.strerror}.", hint)
 
-    def _file(self, name: str) -> str:
-        return os.path.join(self.path, name)  # noqa: PTH118 - as above
+    def _file(self, name: str) -> Path:
+        return self.path / name
 
 
 def _give(file: int, directory: int) -> None:

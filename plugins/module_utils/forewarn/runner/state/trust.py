@@ -15,6 +15,7 @@ import pwd
 import socket
 import stat
 from collections.abc import Iterator
+from pathlib import Path
 
 from ...errors import InputError
 from ...imds.endpoint import parse_endpoint
@@ -38,7 +39,7 @@ def check_file(path: str, what: str) -> None:
 def check_program(path: str) -> None:
     """Raise InputError unless ``path`` is absolute and a program as ``check_file`` wants it, which we may execute."""
     what = "hook program"
-    if not os.path.isabs(path):  # noqa: PTH117 - importing pathlib takes a tenth of the start
+    if not Path(path).is_absolute():
         raise InputError(
             f"{_subject(what, path)} is not an absolute path.",
             "Write where it is, such as /usr/local/bin/drain: PATH is not searched.",
@@ -123,7 +124,7 @@ def _steps(path: str) -> Iterator[tuple[str, os.stat_result]]:
     here, links = "", 0
     status = os.lstat("/")
     yield "/", status
-    left = (path if path.startswith("/") else f"{os.getcwd()}/{path}").split("/")[::-1]  # noqa: PTH109 - as above
+    left = (path if path.startswith("/") else f"{Path.cwd()}/{path}").split("/")[::-1]
     while left:
         name = left.pop()
         if name in ("", "."):
@@ -140,7 +141,7 @@ def _steps(path: str) -> Iterator[tuple[str, os.stat_result]]:
         links += 1
         if links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        target = os.readlink(step)  # noqa: PTH115 - as above
+        target = str(Path(step).readlink())
         if target.startswith("/"):
             here = ""
         left.extend(target.split("/")[::-1])

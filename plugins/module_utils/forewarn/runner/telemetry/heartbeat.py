@@ -13,6 +13,7 @@ import os
 from binascii import crc32
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..clocks import Clocks, Stamp
@@ -46,7 +47,7 @@ class Heartbeat:
 
     def __init__(self, directory: str, clocks: Clocks, elsewhere: str | None = None) -> None:
         self.trouble: str | None = None
-        self._path = os.path.join(directory, FILE_NAME)  # noqa: PTH118 - importing pathlib takes a tenth of the start
+        self._path = Path(directory, FILE_NAME)
         self._elsewhere = None if elsewhere is None else _substitute(directory, elsewhere)
         self._substituted = False
         self._clocks = clocks
@@ -68,7 +69,7 @@ class Heartbeat:
             if self._substituted and self._elsewhere is not None:
                 self._substituted = False
                 with suppress(OSError):
-                    os.unlink(self._elsewhere)  # noqa: PTH108 - as above
+                    self._elsewhere.unlink()
 
     def close(self) -> None:
         """Close the file, which stays as it is."""
@@ -90,7 +91,7 @@ class Heartbeat:
 
 def read(directory: str, elsewhere: str | None = None) -> Beat | None:
     """Return the latest beat of a state directory, None if there is none that can be read. Never raises."""
-    beat = _read(os.path.join(directory, FILE_NAME))  # noqa: PTH118 - as above
+    beat = _read(Path(directory, FILE_NAME))
     other = None if elsewhere is None else _read(_substitute(directory, elsewhere))
     if beat is None or other is None:
         return beat or other
@@ -98,14 +99,14 @@ def read(directory: str, elsewhere: str | None = None) -> Beat | None:
     return beat if beat.stamp.boot_id == other.stamp.boot_id and beat.stamp.boot >= other.stamp.boot else other
 
 
-def _substitute(directory: str, elsewhere: str) -> str:
-    name = f"{FILE_NAME}-{crc32(os.path.abspath(directory).encode('utf-8', 'surrogateescape')):08x}"  # noqa: PTH100 - Path.absolute leaves ".."
-    return os.path.join(elsewhere, name)  # noqa: PTH118 - as above
+def _substitute(directory: str, elsewhere: str) -> Path:
+    name = f"{FILE_NAME}-{crc32(os.path.abspath(directory).encode('utf-8', 'surrogateescape')):08x}"
+    return Path(elsewhere, name)
 
 
-def _write_substitute(path: str, content: bytes) -> None:
+def _write_substitute(path: Path, content: bytes) -> None:
     with suppress(OSError):
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - as above
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             os.write(file, content)
@@ -113,10 +114,10 @@ def _write_substitute(path: str, content: bytes) -> None:
             os.close(file)
 
 
-def _read(path: str) -> Beat | None:
+def _read(path: Path) -> Beat | None:
     for _attempt in range(_READ_ATTEMPTS):  # it may be just being written
         try:
-            with open(path, "rb") as file:  # noqa: PTH123 - as above
+            with path.open("rb") as file:
                 content = file.read(SIZE)
         except (OSError, ValueError):  # ValueError: a NUL in the path
             return None

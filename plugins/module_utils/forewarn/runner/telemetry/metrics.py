@@ -13,7 +13,7 @@ import math
 import os
 from _thread import allocate_lock  # the same lock as threading's, without the import
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Union
 
@@ -213,21 +213,19 @@ def write_textfile(path: str, text: str) -> str | None:
 
     Return None, or in a sentence why it could not be written: metrics must not stop the runner.
     """
-    directory, name = os.path.split(path)
     # Beside it, to be renamed; hidden, and not called *.prom, so that nobody reads it half-written.
-    draft = os.path.join(directory, f".{name}.new")  # noqa: PTH118 - importing pathlib takes a tenth of the start
+    draft = Path(path).parent / f".{Path(path).name}.new"
     try:
-        with suppress(FileNotFoundError):  # what a runner left that was killed
-            os.unlink(draft)  # noqa: PTH108 - as above
+        draft.unlink(missing_ok=True)  # what a runner left that was killed
         # Made by us or not at all: whoever can write to the directory may have put a link there.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 os.fchmod(descriptor, 0o644)  # whatever the umask: node_exporter runs as somebody else
                 file.write(text.encode("utf-8", "replace"))
-            os.replace(draft, path)  # noqa: PTH105 - as above. Not synced: what the machine loses is soon made anew.
+            draft.replace(path)  # Not synced: what the machine loses is soon made anew.
         except OSError:
-            os.unlink(draft)  # noqa: PTH108 - as above
+            draft.unlink()
             raise
     except (OSError, ValueError) as error:  # ValueError: a path that is none
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
