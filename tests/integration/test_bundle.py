@@ -26,7 +26,7 @@ GOAL_BYTES = 400_000
 
 
 @pytest.fixture(scope="module")
-def house(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the package, so that it does not change while it is compared; the modes of files are others."""
     copy = tmp_path_factory.mktemp("bundle") / "forewarn"
     ignore = shutil.ignore_patterns("__pycache__")
@@ -34,21 +34,21 @@ def house(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def pyz(house: Path) -> Path:
-    return build(house, house.parent / "forewarn.pyz").path
+def pyz(source: Path) -> Path:
+    return build(source, source.parent / "forewarn.pyz").path
 
 
 # What is in it
 
 
-def test_it_holds_the_standard_library_floors_and_nothing_else(house: Path, pyz: Path) -> None:
-    modules = module_names(house)
+def test_it_holds_the_standard_library_layers_and_nothing_else(source: Path, pyz: Path) -> None:
+    modules = module_names(source)
     wanted = [path for name, path in modules.items() if is_standard_library_only(name)]
     with zipfile.ZipFile(pyz) as bundle:
         names = bundle.namelist()
         assert bundle.testzip() is None
         for path in wanted:
-            assert bundle.read(f"forewarn/{path.relative_to(house).as_posix()}") == path.read_bytes()
+            assert bundle.read(f"forewarn/{path.relative_to(source).as_posix()}") == path.read_bytes()
         assert bundle.read("__main__.py").decode() == MAIN
     assert len(names) == len(wanted) + 1
     assert not [name for name in names if "compiler" in name or "emulator" in name or "bundle" in name]
@@ -58,13 +58,13 @@ def test_the_checker_of_imports_has_the_same_list() -> None:
     assert set(CONTENTS) == set(STANDARD_LIBRARY_ONLY)
 
 
-def test_the_floors_have_no_files_that_it_would_leave_behind(package: Path) -> None:
+def test_the_packages_have_no_files_that_it_would_leave_behind(package: Path) -> None:
     """Only .py files are taken: a file of data would be missing on the VM."""
-    rooms = [package / name for name in CONTENTS if (package / name).is_dir()]
+    packages = [package / name for name in CONTENTS if (package / name).is_dir()]
     files = [
-        path for room in rooms for path in room.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
+        path for one in packages for path in one.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
     ]
-    assert len(rooms) == 3
+    assert len(packages) == 3
     assert files == []
 
 
@@ -72,21 +72,21 @@ def test_it_is_small(pyz: Path) -> None:
     assert 50_000 < pyz.stat().st_size < GOAL_BYTES
 
 
-def test_it_can_be_executed_and_changed_by_its_owner_alone(house: Path, tmp_path: Path) -> None:
+def test_it_can_be_executed_and_changed_by_its_owner_alone(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "forewarn.pyz"
     target.write_text("an older one")
     target.chmod(0o600)
     before = os.umask(0o077)
     try:
-        build(house, target)
+        build(source, target)
     finally:
         os.umask(before)
     assert target.stat().st_mode & 0o7777 == 0o755
     assert target.read_bytes().startswith(b"#!/usr/bin/env python3\nPK\3\4")
 
 
-def test_size_and_digest_are_the_file_s(house: Path, tmp_path: Path) -> None:
-    bundle = build(house, tmp_path / "forewarn.pyz")
+def test_size_and_digest_are_the_file_s(source: Path, tmp_path: Path) -> None:
+    bundle = build(source, tmp_path / "forewarn.pyz")
     content = bundle.path.read_bytes()
     assert (bundle.size, bundle.sha256) == (len(content), hashlib.sha256(content).hexdigest())
 
@@ -116,10 +116,10 @@ class Circumstances(NamedTuple):
     ],
     ids=lambda circumstances: "-".join(map(str, circumstances)),
 )
-def test_circumstances_change_nothing(house: Path, pyz: Path, tmp_path: Path, circumstances: Circumstances) -> None:
+def test_circumstances_change_nothing(source: Path, pyz: Path, tmp_path: Path, circumstances: Circumstances) -> None:
     """Built from a copy, under the name that Ansible gives the package. Each Python may have a zlib of its own."""
     copy = tmp_path / "ansible_collections/forewarn/azure/plugins/module_utils/forewarn"
-    shutil.copytree(house, copy)
+    shutil.copytree(source, copy)
     for path in copy.rglob("*"):
         os.utime(path, (circumstances.mtime,) * 2)
     program = (
@@ -237,9 +237,9 @@ def test_the_command_writes_here_by_default(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("name", ["__init__.py", "cli/__init__.py", "errors.py", "cli/drill.py"])
-def test_a_package_that_is_not_whole_is_refused(house: Path, tmp_path: Path, name: str) -> None:
+def test_a_package_that_is_not_whole_is_refused(source: Path, tmp_path: Path, name: str) -> None:
     copy = tmp_path / "forewarn"
-    shutil.copytree(house, copy)
+    shutil.copytree(source, copy)
     (copy / name).unlink()
     with pytest.raises(InputError, match=r"No such file.*install it again"):
         build(copy, tmp_path / "forewarn.pyz")
@@ -247,10 +247,10 @@ def test_a_package_that_is_not_whole_is_refused(house: Path, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("target", ["missing/forewarn.pyz", "directory"])
-def test_a_target_that_cannot_be_written_is_told(house: Path, tmp_path: Path, target: str) -> None:
+def test_a_target_that_cannot_be_written_is_told(source: Path, tmp_path: Path, target: str) -> None:
     (tmp_path / "directory" / "full").mkdir(parents=True)
     with pytest.raises(InputError, match=f"{target} cannot be written"):
-        build(house, tmp_path / target)
+        build(source, tmp_path / target)
     assert [path.name for path in tmp_path.iterdir()] == ["directory"], "nothing half written is left"
 
 

@@ -70,8 +70,8 @@ def test_the_running_python_is_among_them() -> None:
 
 @pytest.mark.parametrize("line", ["import yaml", "import requests", "from __future__ import nothing", "def f(: pass"])
 def test_an_offence_is_found(tmp_path: Path, line: str) -> None:
-    house = tmp_path / "forewarn"
-    house.mkdir()
-    (house / "__init__.py").write_text(line + "\n")
+    source = tmp_path / "forewarn"
+    source.mkdir()
+    (source / "__init__.py").write_text(line + "\n")
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert run(version, house, ["forewarn"]).returncode == 1
+    assert run(version, source, ["forewarn"]).returncode == 1

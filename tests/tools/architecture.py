@@ -1,8 +1,8 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The house rules of the package, as a checker of imports: rooms import downward only, by relative imports, no modules
-import each other, and what goes to a VM imports the standard library alone. docs/ARCHITECTURE.md says why.
+"""A checker of imports: packages import only from layers below, by relative imports; no modules import each other; and
+what goes to a VM imports the standard library alone. docs/ARCHITECTURE.md says why.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-# Room (a module or package directly below ``forewarn``) -> the rooms it may import. Each may import itself, and
+# Part (a module or package directly below ``forewarn``) -> the parts it may import. Each may import itself, and
 # ``forewarn`` for its version.
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
-    room: frozenset(below.split())
-    for room, below in {
+    part: frozenset(below.split())
+    for part, below in {
         "errors": "",
         "events": "errors",
         "imds": "errors events",
@@ -30,7 +30,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "cli": "errors events policy imds compiler runner emulator analysis bundle",
     }.items()
 }
-# What a VM runs: rooms, and modules of rooms.
+# What a VM runs: packages, and modules of packages.
 STANDARD_LIBRARY_ONLY = (
     *("errors", "events", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
@@ -67,13 +67,13 @@ def violations(package: Path) -> list[str]:
     found = []
     modules = module_names(package)
     for module, path in modules.items():
-        room = module.partition(".")[0]
+        part = module.partition(".")[0]
         name = path.relative_to(package)
-        if room and room not in MAY_IMPORT:
-            found.append(f"{name}:1: the room {room!r} is not in the table of floors")
+        if part and part not in MAY_IMPORT:
+            found.append(f"{name}:1: {part!r} is not in the table of layers")
             continue
         tree = ast.parse(path.read_bytes(), filename=str(path))
-        for line, text in _check(tree, module, room, _package_of(module, path), package.name, modules):
+        for line, text in _check(tree, module, part, _package_of(module, path), package.name, modules):
             found.append(f"{name}:{line}: {text}")
     return found
 
@@ -115,7 +115,7 @@ def _targets(node: ast.ImportFrom, here: list[str], modules: Mapping[str, Path])
 
 
 def _check(
-    tree: ast.Module, module: str, room: str, here: list[str], package: str, modules: Mapping[str, Path]
+    tree: ast.Module, module: str, part: str, here: list[str], package: str, modules: Mapping[str, Path]
 ) -> Iterator[tuple[int, str]]:
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     deferred = {inner for function in functions for inner in ast.walk(function)}
@@ -130,8 +130,8 @@ def _check(
                 yield node.lineno, "a relative import that leaves the package"
                 continue
             for target in _targets(node, here, modules):
-                yield from ((node.lineno, text) for text in _relative(target, module, room, node in deferred))
-        elif isinstance(node, ast.Call) and room != "cli" and _called(node) in ("__import__", "import_module"):
+                yield from ((node.lineno, text) for text in _relative(target, module, part, node in deferred))
+        elif isinstance(node, ast.Call) and part != "cli" and _called(node) in ("__import__", "import_module"):
             yield node.lineno, "an import by a computed name, which nothing can check: only cli may have one"
 
 
@@ -143,10 +143,10 @@ def _absolute(target: str, module: str, package: str) -> Iterator[str]:
         yield f"imports {target}, which is not in the standard library of each Python from 3.9 to 3.13"
 
 
-def _relative(target: str, module: str, room: str, deferred: bool) -> Iterator[str]:
+def _relative(target: str, module: str, part: str, deferred: bool) -> Iterator[str]:
     wanted = target.partition(".")[0]
-    if wanted not in ("", room, *MAY_IMPORT.get(room, ())):
-        yield f"{room or 'the package itself'} must not import {wanted}"
+    if wanted not in ("", part, *MAY_IMPORT.get(part, ())):
+        yield f"{part or 'the package itself'} must not import {wanted}"
     elif is_standard_library_only(module) and not is_standard_library_only(target) and not deferred:
         yield f"is to run on a VM, where {target} is not: import it in the function that needs it"
 

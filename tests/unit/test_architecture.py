@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The floors of the house hold, and the checker that says so finds a house where they do not."""
+"""The layers hold, and their checker finds a package where they do not."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pytest
 from tools.architecture import MAY_IMPORT, cycle, module_names, violations
 
 
-def test_the_package_keeps_the_house_rules(package: Path) -> None:
+def test_the_package_keeps_the_rules_of_imports(package: Path) -> None:
     assert len(module_names(package)) > 10, "the walk found the package"
     assert violations(package) == []
 
 
-def test_the_table_of_floors_has_no_circle() -> None:
-    floors: dict[str, int] = {}
-    while len(floors) < len(MAY_IMPORT):
-        ready = [room for room, below in MAY_IMPORT.items() if room not in floors and below <= floors.keys()]
-        assert ready, "rooms that import each other"
-        floors.update({room: max((floors[below] + 1 for below in MAY_IMPORT[room]), default=0) for room in ready})
+def test_the_table_of_layers_has_no_cycle() -> None:
+    layers: dict[str, int] = {}
+    while len(layers) < len(MAY_IMPORT):
+        ready = [each for each, below in MAY_IMPORT.items() if each not in layers and below <= layers.keys()]
+        assert ready, "packages that import each other"
+        layers.update({each: max((layers[below] + 1 for below in MAY_IMPORT[each]), default=0) for each in ready})
 
 
 def test_no_modules_import_each_other(package: Path) -> None:
@@ -83,13 +83,13 @@ def test_a_cycle_of_modules_is_found(tmp_path: Path, source: str) -> None:
     ],
 )
 def test_an_offence_is_found(tmp_path: Path, path: str, source: str, text: str) -> None:
-    house = tmp_path / "forewarn"
+    root = tmp_path / "forewarn"
     for file in ("__init__.py", "cli/policy_check.py", "compiler/policyfile.py", "policy/__init__.py", path):
-        (house / file).parent.mkdir(parents=True, exist_ok=True)
-        (house / file).touch()
-    assert violations(house) == [f for f in violations(house) if "attic" in f]
-    (house / path).write_text(source + "\n")
-    (found,) = violations(house)
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).touch()
+    assert violations(root) == [f for f in violations(root) if "attic" in f]
+    (root / path).write_text(source + "\n")
+    (found,) = violations(root)
     assert text in found
     assert found.startswith(f"{path}:{max(1, len(source.splitlines()))}: ")
 
@@ -109,7 +109,7 @@ def test_an_offence_is_found(tmp_path: Path, path: str, source: str, text: str) 
     ],
 )
 def test_what_is_allowed_passes(tmp_path: Path, path: str, source: str) -> None:
-    house = tmp_path / "forewarn"
-    (house / path).parent.mkdir(parents=True)
-    (house / path).write_text(source + "\n")
-    assert violations(house) == []
+    root = tmp_path / "forewarn"
+    (root / path).parent.mkdir(parents=True)
+    (root / path).write_text(source + "\n")
+    assert violations(root) == []

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from .errors import InputError
 
-# Rooms, and modules of the room of commands. The checker of imports has this list too, and a test compares them.
+# Packages, and modules of the package of commands. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
     *("errors", "events", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
