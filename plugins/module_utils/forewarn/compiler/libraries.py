@@ -10,7 +10,8 @@ import sys
 
 from ..errors import InputError
 
-_PACKAGES = {"celpy": "cel-python", "jsonschema": "jsonschema", "yaml": "PyYAML"}  # by the module they bring
+# By the module that they bring.
+_PACKAGES = {"celpy": "cel-python", "jsonschema": "jsonschema", "lark": "lark", "yaml": "PyYAML"}
 
 
 class MissingLibraryError(InputError):

@@ -99,13 +99,15 @@ def _grammar_tree(source: str) -> Any:
 
 @functools.cache
 def _parser() -> Any:
-    """Return a parser of cel-python's grammar.
+    """Return a parser of cel-python's grammar, made by lark as cel-python makes its own.
 
-    Not its CELParser: the true and false of that have no position, it is one per process for whoever comes first, and
-    importing it imports the whole evaluator.
+    cel-python's CELParser cannot be used. It replaces the tokens ``true`` and ``false`` by new ones without a position,
+    so a finding about them, or about what ends or begins with them, has no place in the file. Its errors lack the token
+    that was not expected. One parser serves the process, with the tree class of whoever asks first. Importing it
+    imports the whole evaluator, which takes 7 MiB more.
     """
     require_libraries()
-    spec = importlib.util.find_spec("celpy")  # not imported: its evaluator is not needed
+    spec = importlib.util.find_spec("celpy")  # not imported: compiling does not need its evaluator
     if spec is None or not spec.submodule_search_locations:
         raise MissingLibraryError("the Python package cel-python has no directory to read its grammar from")
     import lark
