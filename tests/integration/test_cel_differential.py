@@ -18,10 +18,11 @@ from typing import Any
 
 import pytest
 from forewarn.compiler import types as t
+from forewarn.compiler.outcome import Outcome
 from forewarn.compiler.types import Declarations
 from tools.cel_calls import Composer, calls, sample
 from tools.cel_expressions import DECLARATIONS, Generator, values
-from tools.cel_oracles import MISSING, CelPython, Google, Ours, Outcome, strict
+from tools.cel_oracles import MISSING, CelPython, Google, Ours, strict
 
 DEFAULT_EVALUATIONS = 24_000
 EVALUATIONS = int(os.environ.get("FOREWARN_EVALUATIONS", DEFAULT_EVALUATIONS))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Other CEL engines to compare with: Google's cel-expr-python, and cel-python's interpreter.
+"""Other CEL engines to compare with: Google's cel-expr-python, and the product's own use of cel-python.
 
 Values go in and come out as the evaluator has them: timestamps and durations are nanoseconds.
 """
@@ -12,19 +12,16 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-import celpy
 from cel_expr_python import cel  # type: ignore[import-untyped]  # has types for editors, but does not say so
 from cel_expr_python.ext import ext_strings  # type: ignore[import-untyped]  # as above
-from celpy import celtypes
-from celpy.celparser import CELParseError
-from celpy.evaluation import CELEvalError
+from forewarn.compiler import cel_python
 from forewarn.compiler import types as t
 from forewarn.compiler.expression import check
-from forewarn.compiler.types import Declarations, Type
+from forewarn.compiler.outcome import Outcome
+from forewarn.compiler.types import CelSyntaxError, Declarations, Type
 from forewarn.policy import timevalues as tv
 from forewarn.policy.evaluate import Builder, Closure, Env, Form, Scope
 from forewarn.policy.functions import EvaluationError
@@ -46,30 +43,6 @@ STRICT = (
     "no time zone",
     "no offset",
 )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """``kind`` is value, error or refused (at compile time); ``detail`` is the value, or the message."""
-
-    kind: str
-    detail: Any
-
-    def same(self, other: Outcome) -> bool:
-        """Tell whether both are errors, or both the same value: a NaN is one with a NaN, -0.0 differs from 0.0."""
-        if self.kind != other.kind:
-            return False
-        return self.kind != "value" or _identical(self.detail, other.detail)
-
-
-def _identical(a: Any, b: Any) -> bool:
-    if isinstance(a, float) and isinstance(b, float):
-        return repr(a) == repr(b)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_identical, a, b))
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_identical(value, b[key]) for key, value in a.items())
-    return type(a) is type(b) and bool(a == b)
 
 
 def strict(ours: Outcome, other: Outcome, errors: Iterable[str] = ()) -> bool:
@@ -290,80 +263,14 @@ class CelPython:
     """cel-python with its interpreter; never with its CompiledRunner, which shares state between threads."""
 
     def __init__(self, declarations: Declarations) -> None:
-        self.declarations = declarations
-        self._env = celpy.Environment(runner_class=celpy.InterpretedRunner)
-        self._program = functools.lru_cache(maxsize=64)(self._compile)  # it is slow
-
-    def _compile(self, source: str) -> Any:
-        return self._env.program(self._env.compile(source))
+        self._engine = cel_python.CelPython(declarations.records)
+        self._types = {name: str(type_) for name, type_ in declarations.variables.items()}
 
     def run(self, source: str, values: Mapping[str, Any], type_: Type | None = None) -> Outcome:
         """Compile and evaluate; what it raises beside its own errors is an error, too."""
         try:
-            program = self._program(source)
-        except CELParseError as error:
+            given = {name: value for name, value in values.items() if value is not MISSING}
+            outcome = self._engine.evaluate(source, given, self._types)
+        except CelSyntaxError as error:
             return Outcome("refused", str(error))
-        given = {
-            name: _celpy_value(value, self.declarations.variables[name], self.declarations)
-            for name, value in values.items()
-            if value is not MISSING
-        }
-        try:
-            result = program.evaluate(given)
-        except (CELEvalError, ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
-            return Outcome("error", f"{type(error).__name__}: {error.args[:1]}")
-        return Outcome("value", _from_celpy(result))
-
-
-_CELPY_TYPES: Mapping[str, Callable[[Any], Any]] = {
-    "bool": celtypes.BoolType,
-    "int": celtypes.IntType,
-    "uint": celtypes.UintType,
-    "double": celtypes.DoubleType,
-    "string": celtypes.StringType,
-    "bytes": celtypes.BytesType,
-    "null": lambda value: value,
-    "timestamp": lambda value: celtypes.TimestampType(tv.format_timestamp(value)),
-    "duration": lambda value: celtypes.DurationType(timedelta(microseconds=value // 1000)),
-}
-
-
-def _celpy_value(value: Any, type_: Type, declarations: Declarations) -> Any:
-    if type_.kind == "record":
-        fields = declarations.records[type_.name]
-        return celtypes.MapType(
-            {
-                celtypes.StringType(name): _celpy_value(item, fields[name].type, declarations)
-                for name, item in value.items()
-            }
-        )
-    if type_.kind == "list":
-        return celtypes.ListType([_celpy_value(item, type_.of[0], declarations) for item in value])
-    if type_.kind == "map":
-        key, item = type_.of
-        return celtypes.MapType(
-            {_celpy_value(k, key, declarations): _celpy_value(v, item, declarations) for k, v in value.items()}
-        )
-    return _CELPY_TYPES[type_.kind](value)
-
-
-def _from_celpy(value: Any) -> Any:
-    if isinstance(value, celtypes.BoolType):
-        return bool(value)
-    if isinstance(value, (celtypes.TimestampType, datetime)):
-        return tv.from_datetime(value)
-    if isinstance(value, (celtypes.DurationType, timedelta)):
-        return (value.days * 86400 + value.seconds) * tv.SECOND + value.microseconds * 1000
-    if isinstance(value, (celtypes.IntType, celtypes.UintType)):
-        return int(value)
-    if isinstance(value, celtypes.DoubleType):
-        return float(value)
-    if isinstance(value, celtypes.StringType):
-        return str(value)
-    if isinstance(value, celtypes.BytesType):
-        return bytes(value)
-    if isinstance(value, list):
-        return [_from_celpy(item) for item in value]
-    if isinstance(value, dict):
-        return {_from_celpy(key): _from_celpy(item) for key, item in value.items()}
-    return value
+        return outcome._replace(kind="error") if outcome.kind == "broken" else outcome

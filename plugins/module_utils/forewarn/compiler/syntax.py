@@ -70,7 +70,7 @@ def parse(source: str) -> Node:
     if not source.strip():
         raise CelSyntaxError("syntax", "the expression is empty", 0, 0, "write true or false")
     literals = scan(source)
-    tree = _grammar_tree(source)
+    tree = grammar_tree(source)
     converter = _Converter(source, literals)
     node = converter.convert(tree, 0)
     if converter.literals_left:
@@ -79,7 +79,8 @@ def parse(source: str) -> Node:
     return node
 
 
-def _grammar_tree(source: str) -> Any:
+def grammar_tree(source: str) -> Any:
+    """Return the tree of cel-python's grammar, which cel-python evaluates as well. Raises CelSyntaxError."""
     from lark.exceptions import LexError, ParseError, UnexpectedInput
 
     try:

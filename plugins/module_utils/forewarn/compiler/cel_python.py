@@ -1,0 +1,106 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Evaluates expressions with cel-python's interpreter. Values go in and come out as our own evaluator has them.
+
+Only the interpreter: cel-python's compiled runner shares state between threads, and has given wrong answers for that.
+Both engines take the tree of one parser, since both have one grammar.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from celpy import celtypes
+from celpy.evaluation import Activation, CELEvalError, Evaluator
+
+from ..policy import timevalues as tv
+from .outcome import Outcome
+from .syntax import grammar_tree
+from .types import Field
+
+_DEPTH = 4000  # of frames: what is nested 64 levels deep takes more than the usual 1000
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class CelPython:
+    """cel-python's interpreter. ``records`` declares the fields of each record.
+
+    Times are whole microseconds: it takes no finer ones.
+    """
+
+    def __init__(self, records: Mapping[str, Mapping[str, Field]]) -> None:
+        self._records = records
+        self._trees: dict[str, Any] = {}
+
+    def evaluate(self, source: str, values: Mapping[str, Any], types: Mapping[str, str]) -> Outcome:
+        """Evaluate an expression. ``values`` are by name, and may lack some; ``types`` are theirs, as CEL writes types.
+
+        Raises CelSyntaxError.
+        """
+        if source not in self._trees:
+            self._trees[source] = grammar_tree(source)
+        given = {name: self._to_celpy(value, types[name]) for name, value in values.items()}
+        depth = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(depth, _DEPTH))
+        try:
+            return Outcome("value", _from_celpy(Evaluator(self._trees[source], Activation()).evaluate(given)))
+        except CELEvalError as error:
+            return Outcome("error", str(error.args[0]).partition(" (in activation")[0])
+        except Exception as error:  # of any type: what it cannot do ends in TypeError, RecursionError and others
+            return Outcome("broken", f"{type(error).__name__}: {error}")
+        finally:
+            sys.setrecursionlimit(depth)
+
+    def _to_celpy(self, value: Any, kind: str) -> Any:
+        if kind.startswith("record("):
+            fields = self._records[kind[len("record(") : -1]]
+            pairs = ((celtypes.StringType(name), str(fields[name].type), item) for name, item in value.items())
+            return celtypes.MapType({name: self._to_celpy(item, type_) for name, type_, item in pairs})
+        if kind.startswith("list("):
+            inner = kind[len("list(") : -1]
+            return celtypes.ListType([self._to_celpy(item, inner) for item in value])
+        if kind.startswith("map("):
+            key, _comma, inner = kind[len("map(") : -1].partition(", ")
+            return celtypes.MapType(
+                {self._to_celpy(name, key): self._to_celpy(item, inner) for name, item in value.items()}
+            )
+        return _SCALARS[kind](value)
+
+
+_SCALARS: Mapping[str, Callable[[Any], Any]] = {
+    "bool": celtypes.BoolType,
+    "int": celtypes.IntType,
+    "uint": celtypes.UintType,
+    "double": celtypes.DoubleType,
+    "string": celtypes.StringType,
+    "bytes": celtypes.BytesType,
+    "null": lambda value: value,
+    "timestamp": lambda value: celtypes.TimestampType(_EPOCH + timedelta(microseconds=value // 1000)),
+    "duration": lambda value: celtypes.DurationType(timedelta(microseconds=value // 1000)),
+}
+
+
+def _from_celpy(value: Any) -> Any:
+    if isinstance(value, celtypes.BoolType):
+        return bool(value)
+    if isinstance(value, (celtypes.TimestampType, datetime)):
+        return tv.from_datetime(value)
+    if isinstance(value, (celtypes.DurationType, timedelta)):
+        return (value.days * 86400 + value.seconds) * tv.SECOND + value.microseconds * 1000
+    if isinstance(value, (celtypes.IntType, celtypes.UintType)):
+        return int(value)
+    if isinstance(value, celtypes.DoubleType):
+        return float(value)
+    if isinstance(value, celtypes.StringType):
+        return str(value)
+    if isinstance(value, celtypes.BytesType):
+        return bytes(value)
+    if isinstance(value, list):
+        return [_from_celpy(item) for item in value]
+    if isinstance(value, dict):
+        return {_from_celpy(key): _from_celpy(item) for key, item in value.items()}
+    return value
