@@ -84,8 +84,7 @@ def _key(artifact: Artifact, params: Mapping[str, Any]) -> str:
     """Return a text that changes when the policies do, their parameters, or what proves."""
     package = Path(package_file).parent
     states = []
-    for room in ("analysis", "policy"):
-        with os.scandir(package / room) as entries:
-            found = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".py")]
-        states += sorted((room, name, state.st_mtime_ns, state.st_size) for name, state in found)
+    for room in ("analysis", "compiler", "policy"):
+        found = [(str(path.relative_to(package)), path.stat()) for path in (package / room).rglob("*.py")]
+        states += sorted((name, state.st_mtime_ns, state.st_size) for name, state in found)
     return hashlib.sha256(json.dumps([__version__, states, artifact.digest, dict(params)]).encode()).hexdigest()

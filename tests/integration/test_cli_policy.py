@@ -20,6 +20,8 @@ from xml.etree import ElementTree
 
 import pytest
 from forewarn.cli.main import main
+from forewarn.compiler import outcome
+from forewarn.compiler.cel_python import CelPython
 
 EVENT = {
     "EventId": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
@@ -305,6 +307,25 @@ class TestTest:
         for path in (tmp_path, tmp_path / "none.yml", written(tmp_path, GOOD)):
             result = policy("test", path)
             assert (result.returncode, result.stdout) == (2, "")
+
+    def test_a_second_engine_that_says_something_else(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        condition = "event.DurationInSeconds < 9"
+        written(tmp_path, f"name: p\nrule:\n  match:\n    - {{id: a, condition: {condition}, output: approve}}\n")
+        test = "{name: t, input: {event: {EventType: Freeze, DurationInSeconds: 5}}, output: approve}"
+        written(tmp_path, f"section: [{{name: s, tests: [{test}]}}]\n", "p.test.yml")
+        assert policy("test", "p.yml", cwd=tmp_path).returncode == 0
+        monkeypatch.setattr(CelPython, "evaluate", lambda *_arguments: outcome.Outcome("error", "no such overload"))
+        result = policy("test", "p.yml", "--junit", "junit.xml", cwd=tmp_path)
+        assert result.returncode == 1
+        assert result.stdout.startswith(
+            f"p.yml:4:26: error engines-differ forewarn and cel-python differ on {condition}: forewarn says true, "
+            'cel-python says it has no value (no such overload); event {"EventId": '
+        )
+        assert f"  |                          {'^' * len(condition)}\n  hint: write the expression in" in result.stdout
+        assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("errors") == "1"
+        data = json.loads(policy("test", "p.yml", "--json", cwd=tmp_path).stdout)
+        assert data["forewarn"] == {"schema": "policy-test", "version": 1}
+        assert [(one["code"], one["line"], one["column"]) for one in data["findings"]] == [("engines-differ", 4, 26)]
 
 
 class TestExplain:

@@ -32,6 +32,17 @@ section: [{name: all, tests: [{name: freeze, output: approve, rule: freeze}]}]
 """
 
 
+# Has cel-python say the opposite of each condition.
+WRONG_ENGINE = """\
+import celpy
+evaluate = celpy.Evaluator.evaluate
+def opposite(evaluator, context=None):
+    value = evaluate(evaluator, context)
+    return celpy.celtypes.BoolType(not value) if isinstance(value, celpy.celtypes.BoolType) else value
+celpy.Evaluator.evaluate = opposite
+"""
+
+
 @pytest.fixture
 def adhoc(tmp_path: Path, collections_path: Path) -> AdHoc:
     directory = tmp_path / "policies"
@@ -41,11 +52,17 @@ def adhoc(tmp_path: Path, collections_path: Path) -> AdHoc:
     return AdHoc(tmp_path, collections_path)
 
 
-def build(adhoc: AdHoc, args: dict[str, Any], *options: str, **hosts: dict[str, Any]) -> Outcome:
+def build(
+    adhoc: AdHoc,
+    args: dict[str, Any],
+    *options: str,
+    environ: dict[str, str] | None = None,
+    **hosts: dict[str, Any],
+) -> Outcome:
     # Should anything be asked of a VM, it fails: nobody listens there.
     nowhere = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
     asked = {name: {**nowhere, **variables} for name, variables in (hosts or {"vm": {}}).items()}
-    return adhoc.run(asked, args, *options, module=BUILD)
+    return adhoc.run(asked, args, *options, module=BUILD, environ=environ)
 
 
 def git(directory: Path, *arguments: str) -> str:
@@ -90,6 +107,19 @@ def test_a_claim_that_does_not_hold_is_refused(adhoc: AdHoc) -> None:
     assert outcome.status == {"vm": "FAILED"}
     assert "forewarn policy verify objects" in outcome.only()["msg"]
     assert "nothing is approved" in outcome.only()["msg"]
+
+
+def test_a_policy_on_which_two_engines_differ_is_refused(adhoc: AdHoc) -> None:
+    (adhoc.directory / "wrong").mkdir()
+    (adhoc.directory / "wrong" / "sitecustomize.py").write_text(WRONG_ENGINE)
+    outcome = build(adhoc, {"policies": ["policies"]}, environ={"PYTHONPATH": str(adhoc.directory / "wrong")})
+    assert outcome.status == {"vm": "FAILED"}
+    message = outcome.only()["msg"]
+    assert "Nothing was rolled out." in message
+    for command in ("Tests of the policies fail", "forewarn policy verify objects"):
+        told = message.partition(command)[2]
+        assert "web.yml:8:18: error engines-differ" in told
+        assert "forewarn says true, cel-python says false" in told
 
 
 def test_a_mistake_is_refused_whatever_the_gate(adhoc: AdHoc) -> None:

@@ -27,6 +27,7 @@ CODES = {
     "started-not-recovered": "A rule is to recover events that started, and decides none that has.",
     "invariant-violated": "A claim of the policy does not hold for some event.",
     "invariant-can-fail": "A claim of the policy cannot be evaluated for some event.",
+    "engines-differ": "An expression that cel-python evaluates in another way than forewarn, for some event.",
     "unused-suppression": "A suppression in the file that suppresses nothing.",
 }
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..policy.decision import HOLD
-from .counterexamples import Beside, Making, Prover
+from .counterexamples import Beside, Example, Making, Prover
 from .finding import Finding, Severity
 from .symbolic.decide import DOUBT, Decided, MatchSets, PolicyDecided
 from .symbolic.reading import Invariant, ReadMatch
@@ -173,6 +173,10 @@ class Search:
             )
             yield found._replace(finding=weaker)
             return
+        yield found._replace(finding=self.with_case(finding, example))
+
+    def with_case(self, finding: Finding, example: Example) -> Finding:
+        """Return a finding with the event that shows it."""
         decision = example.decision
         # What was given for all events is part of what decides one.
         seen = example.witness._replace(params={**self.decided.reading.fixed, **example.witness.params})
@@ -191,7 +195,7 @@ class Search:
                 **({"rule": decision.rule} if decision.rule else {}),
             },
         }
-        yield found._replace(finding=replace(finding, case=case, explain=tuple(seen.explain)))
+        return replace(finding, case=case, explain=tuple(seen.explain))
 
     def _failing(self, policy: PolicyDecided, sets: MatchSets) -> Iterator[Found]:
         for classes, what in ((sets.failed, "condition"), (sets.unexplained, "explanation")):

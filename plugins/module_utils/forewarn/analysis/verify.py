@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..compiler.second_opinion import CODE as ENGINES_DIFFER
 from ..policy.artifact import Artifact
 from .counterexamples import Prover
+from .differing import Differing
 from .finding import CODES, RANK, Finding
 from .recovering import early, recovery
 from .search import TYPES, WHEN, Dead, Found, Refuted, Search, never
@@ -35,9 +37,13 @@ class Report:
 
 
 def verify(reading: Reading) -> Report:
-    """Look for findings. Raises InputError if there are too many classes, AnalysisError on a defect of our own."""
+    """Look for findings.
+
+    Raises InputError if there are too many classes or cel-python is missing, AnalysisError on a defect of our own.
+    """
     together, prover, classes = _Merged(), Prover(reading), 0
     single = len(reading.policies) == 1
+    differing = Differing(reading)
     for space in reading.spaces():
         decided = Decided(reading, space)
         classes += space.reachable.bit_count()
@@ -45,6 +51,7 @@ def verify(reading: Reading) -> Report:
         together.add(space, search.together())
         together.add(space, compared(search))
         together.add(space, early(search))
+        together.add(space, differing.found(search))
         if single:
             together.add(space, search.rules(), never(decided))
             together.add(space, recovery(search))
@@ -139,7 +146,7 @@ def _suppressed(reading: Reading, findings: list[Finding], by_itself: list[Findi
             for place, finding in enumerate(result):
                 if _meant(finding, code, policy.name, rule):
                     result[place], used = replace(finding, suppressed=entry["reason"]), True
-            if not used:
+            if not used and code != ENGINES_DIFFER:  # of which tests may have an event
                 about = f"of rule {rule} " if rule else ""
                 message = f"the file suppresses {code} {about}and there is no such finding"
                 source = policy.data["source"]

@@ -59,6 +59,7 @@ CODES = {
     "test-steps": "Steps out of order.",
     "test-decision": "A decision for an event that the document does not have, or for one event twice.",
     "test-rule": "A rule or policy that the tested policies do not have.",
+    "engines-differ": "An expression that cel-python evaluates in another way than forewarn, for the event of a test.",
 }
 
 _LINE_BREAK = re.compile("\r\n|\r|\n")

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..events import LATEST_API_VERSION
+from ..events import LATEST_API_VERSION, Event
 from ..policy.approval import standing
 from ..policy.artifact import Artifact, load
 from ..policy.decision import APPROVE, Decision, Facts
 from ..policy.engine import PolicySet
 from .findings import Finding, blocks, in_order
 from .policyfile import compile_policies
+from .second_opinion import CODE, HINT, Difference, SecondOpinion
 from .testfile import ABSTAIN, Case, Expectation, Step, TestFile, read_tests
-from .yamltree import YamlFile
+from .yamltree import YamlFile, read_bytes
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,9 @@ def run_tests(paths: Sequence[Path]) -> Run:
                 for file, data in zip(tests.policies, artifact.data["policies"], strict=True)
             ]
             run.tested.append(Tested(tests, artifact, tuple(covered)))
-            run.results.extend(_Runner(run.tested[-1]).run())
+            runner = _Runner(run.tested[-1])
+            run.results.extend(runner.run())
+            findings.extend(runner.differences)
         findings.extend(tests.file.report.findings)
     run.findings = in_order(dict.fromkeys(findings))
     run.coverage = list(coverage.values())
@@ -187,6 +190,8 @@ class _Runner:
         self.coverage = {covered.policy: covered for covered in tested.coverage}
         self.decisions = tested.decisions
         self.policy_sets: dict[str, PolicySet] = {}
+        self.opinion = SecondOpinion(tested.artifact)
+        self.differences: list[Finding] = []
 
     def run(self) -> Iterator[Result]:
         path = self.tests.file.source.path
@@ -237,7 +242,7 @@ class _Runner:
             first_seen = {event.key: case.first_seen for event in step.document.events}
             facts = Facts(step.now, step.vm, first_seen)
             decisions = policies.decide(step.document, facts)
-            self._cover(policies, decisions, step, facts)
+            self._cover(policies, decisions, case, step, facts)
             asserted: set[str] = set()
             for expected in step.expectations:
                 for decision in decisions:
@@ -267,18 +272,35 @@ class _Runner:
                         _at(case, step),
                     )
 
-    def _cover(self, policies: PolicySet, decisions: Sequence[Decision], step: Step, facts: Facts) -> None:
+    def _cover(self, policies: PolicySet, decisions: Sequence[Decision], case: Case, step: Step, facts: Facts) -> None:
         for decision in decisions:
             if not decision.verdicts:  # an event in doubt: no rule was asked
                 continue
             for trace in policies.explain(decision.event, step.document, facts):
                 rules = {rule.rule: rule for rule in self.coverage[trace.policy].rules}
-                for tried in trace.rules:
-                    if tried.result != "not reached":
-                        rules[tried.rule].reached += 1
-                        rules[tried.rule].results[tried.result] += 1
+                reached = [tried for tried in trace.rules if tried.result != "not reached"]
+                for tried in reached:
+                    rules[tried.rule].reached += 1
+                    rules[tried.rule].results[tried.result] += 1
                 if trace.verdict.rule is not None and trace.verdict.error is None:
                     rules[trace.verdict.rule].decided += 1
+                names = [tried.rule for tried in reached]
+                about = (decision.event, step.document, facts, case.params)
+                for difference in self.opinion.differences(trace.policy, names, *about):
+                    self._differ(difference, trace.policy, case, decision.event)
+
+    def _differ(self, difference: Difference, policy: str, case: Case, event: Event) -> None:
+        """Report in the policy's file what the engines differ on, unless the file suppresses it."""
+        files = {data["name"]: (path, data) for path, data in zip(self.tests.policies, self.artifact.data["policies"])}
+        path, data = files[policy]
+        if any(one["code"] == CODE and one.get("rule") in (None, difference.rule) for one in data.get("suppress", ())):
+            return
+        file = YamlFile.from_bytes(str(path), read_bytes(path))
+        start = file.source.start_of(difference.expression["line"]) + difference.expression["column"] - 1
+        test = f"{self.tests.file.source.path}:{case.line}"
+        message = f"{difference.message}; event {json.dumps(event.as_dict())} of the test at {test}"
+        file.report.add(CODE, message, start, start + len(difference.expression["source"]), HINT)
+        self.differences += file.report.findings
 
 
 def _compare(case: Case, step: Step, expected: Expectation, decision: Decision, waited: float) -> Iterator[Mismatch]:

@@ -1,0 +1,263 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A second opinion on rules: each expression that an event reaches, by our evaluator and by cel-python's interpreter.
+
+The two share the grammar and nothing else. Where they differ, one of them would decide the event in another way than
+the policy says, and nobody knows which: such a policy is not to be rolled out.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..events import Document, Event
+from ..policy.artifact import Artifact
+from ..policy.decision import Facts
+from ..policy.evaluate import ABSENT, UNSET, Builder, Closure, Env, Failed, Form, names, parts
+from ..policy.functions import EvaluationError, LimitError
+from ..policy.params import bind
+from ..policy.program import Match, Program
+from ..policy.trace import render
+from ..policy.view import DocumentView
+from .environment import policy_declarations
+from .libraries import MissingLibraryError, require_libraries
+from .outcome import Outcome
+from .types import parse_type
+
+if TYPE_CHECKING:
+    from .cel_python import CelPython
+
+CODE = "engines-differ"
+HINT = (
+    "write the expression in another way, and report it to forewarn; or, if you know that forewarn is right, suppress "
+    f"{CODE} with that reason"
+)
+_MAX_SHOWN = 160  # characters of an expression
+
+# When a difference is none.
+ALWAYS, WE_FAIL, IT_FAILS = "always", "forewarn has an error", "cel-python has an error"
+
+
+class Skip(NamedTuple):
+    """Something that cel-python is known to do otherwise (docs/cel.md). ``features`` are as ``features`` names them."""
+
+    when: str
+    reason: str
+    features: tuple[str, ...]
+
+
+SKIPPED = (
+    Skip(
+        ALWAYS,
+        "cel-python does not have the string functions",
+        ("char_at", "index_of", "last_index_of", "lower_ascii", "upper_ascii", "replace", "split", "substring", "trim",
+         "reverse", "join"),
+    ),
+    Skip(ALWAYS, "cel-python's map() takes no condition", ("map with a condition",)),
+    Skip(ALWAYS, "cel-python writes True and False", ("bool_to_string",)),
+    Skip(ALWAYS, "cel-python writes no fractions of a second", ("timestamp_to_string", "duration_to_string")),
+    Skip(ALWAYS, "cel-python rounds fractions of a second before 1970 up", ("timestamp_to_int",)),
+    Skip(ALWAYS, "cel-python's times end at microseconds", ("nanoseconds",)),
+    Skip(ALWAYS, "cel-python reads other texts as times and durations", ("string_to_timestamp", "string_to_duration")),
+    Skip(ALWAYS, "cel-python makes no time of an int", ("int_to_timestamp",)),
+    Skip(ALWAYS, "cel-python divides by -0.0 to a positive infinity", ("div_double",)),
+    Skip(ALWAYS, r"cel-python reads \?, \` and \X41 as they stand", ("escapes",)),
+    Skip(WE_FAIL, "cel-python's has() has false where what it looks into has no value", ("has",)),
+    Skip(WE_FAIL, "cel-python takes a map whose values have errors for one without", ("map",)),
+    Skip(WE_FAIL, "cel-python counts a negative index from the end", ("index_list",)),
+    Skip(WE_FAIL, "cel-python puts the keys of a map in an order", ("map_list", "filter")),
+    Skip(
+        WE_FAIL,
+        "cel-python's durations go beyond an int64 of nanoseconds",
+        ("add_duration", "sub_duration", "diff_timestamp", "add_timestamp", "sub_timestamp"),
+    ),
+    Skip(
+        WE_FAIL,
+        "cel-python converts more texts and numbers",
+        ("string_to_bool", "string_to_int", "string_to_uint", "string_to_double", "double_to_int", "double_to_uint"),
+    ),
+    Skip(
+        WE_FAIL,
+        "cel-python knows more time zones",
+        ("full_year", "month", "date", "day_of_month", "day_of_week", "day_of_year", "hours", "minutes", "seconds",
+         "milliseconds"),
+    ),
+    Skip(
+        IT_FAILS,
+        "cel-python makes a str of Python of a sum, and a timedelta of a difference, which its functions do not take",
+        ("add_string", "add_bytes", "add_duration", "sub_duration", "diff_timestamp"),
+    ),
+    Skip(IT_FAILS, "cel-python makes a list of Python, which its functions do not take", ("map_list", "filter")),
+    Skip(IT_FAILS, "cel-python lets no && or || outside absorb an error in exists_one()", ("exists_one",)),
+)  # fmt: skip
+NOT_COMPARED = {
+    when: {feature for skip in SKIPPED if skip.when == when for feature in skip.features}
+    for when in (ALWAYS, WE_FAIL, IT_FAILS)
+}
+# What the typed form does not tell any more: escapes are replaced in it, and a time that is constant is a literal.
+_SPELLINGS = {"escapes": re.compile(r"\\[?`X]"), "int_to_timestamp": re.compile(r"\btimestamp\(\s*-?\d")}
+
+
+def features(expression: Mapping[str, Any]) -> set[str]:
+    """Return what an expression of an artifact uses: operations and functions, as its typed form calls them.
+
+    Beside these there are ``escapes``, ``nanoseconds`` and ``map with a condition``.
+    """
+    found = {name for name, spelling in _SPELLINGS.items() if spelling.search(expression["source"])}
+    left = [expression["form"]]
+    while left:
+        form = left.pop()
+        left += parts(form)
+        found.add(form[4] if form[0] == "call" else form[0])
+        if form[0] == "map_list" and form[6] is not None:
+            found.add("map with a condition")
+        if form[0] == "lit" and form[1] in ("timestamp", "duration") and form[4] % 1000:
+            found.add("nanoseconds")
+    return found
+
+
+class Difference(NamedTuple):
+    """An expression of an artifact (``source``, ``line``, ``column``), and what each engine says of it."""
+
+    rule: str
+    expression: Mapping[str, Any]
+    ours: Outcome
+    theirs: Outcome
+
+    @property
+    def message(self) -> str:
+        """The difference in words."""
+        source = " ".join(self.expression["source"].split())
+        shown = source if len(source) <= _MAX_SHOWN else source[: _MAX_SHOWN - 1] + "…"
+        ours, theirs = self._told(self.ours), self._told(self.theirs)
+        return f"forewarn and cel-python differ on {shown}: forewarn says {ours}, cel-python says {theirs}"
+
+    def _told(self, outcome: Outcome) -> str:
+        if outcome.kind == "error":
+            return f"it has no value ({outcome.detail})"
+        alike = type(self.ours.detail) is type(self.theirs.detail)
+        return render(outcome.detail, self.expression["form"][1] if alike else "")
+
+
+class _Observer(Builder):
+    """Appends to item 1 of the environment what came of each whole expression: the expression, what it read, Outcome.
+
+    These are conditions and explanations, and the policy variables that they read.
+    """
+
+    def build(self, form: Form) -> Closure:
+        """Return the closure of a form, one that takes notes for a whole expression."""
+        closure = super().build(form)
+        if form is not self.expression["form"]:
+            return closure
+        slots = {name: self.scope.slots[name] for name in names(form)}
+
+        def observe(env: Env) -> Any:
+            try:
+                value = closure(env)
+            except EvaluationError as error:
+                if not isinstance(error, LimitError):  # which is no answer of CEL
+                    note(env, Outcome("error", str(error)))
+                raise
+            note(env, Outcome("value", value))
+            return value
+
+        def note(env: Env, outcome: Outcome) -> None:
+            read = {name: env[slot] for name, slot in slots.items()}
+            known = {name: one for name, one in read.items() if one is not ABSENT and one is not UNSET}
+            given = {name: one for name, one in known.items() if not isinstance(one, Failed)}
+            env[1].append((self.expression, given, outcome))
+
+        return observe
+
+
+class SecondOpinion:
+    """Asks both engines about the rules of compiled policies; each question is asked once.
+
+    Raises MissingLibraryError where cel-python cannot be imported.
+    """
+
+    def __init__(self, artifact: Artifact) -> None:
+        require_libraries()
+        try:
+            from .cel_python import CelPython  # not at the top: compiling takes cel-python's grammar only
+        except ImportError as error:
+            raise MissingLibraryError(
+                f"a second opinion on policies needs cel-python, which cannot be imported: {error}",
+                f"install with: {sys.executable} -m pip install cel-python",
+            ) from error
+        self._policies: dict[str, tuple[Program, CelPython]] = {}
+        self._asked: set[tuple[int, str]] = set()
+        for policy in artifact.data["policies"]:
+            params = {entry["name"]: parse_type(entry["type"]) for entry in policy["params"]}
+            records = policy_declarations(artifact.api_version, params, {}, {}).records
+            self._policies[policy["name"]] = Program(policy, _Observer), CelPython(records)
+
+    def differences(
+        self,
+        policy: str,
+        rules: Collection[str],
+        event: Event,
+        document: Document,
+        facts: Facts,
+        params: Mapping[str, Any],
+    ) -> Iterator[Difference]:
+        """Yield what the engines differ on in some rules of a policy, whichever of them decides the event.
+
+        ``params`` are JSON values for parameters of this policy, and maybe of others.
+        """
+        program, engine = self._policies[policy]
+        declared = program.policy["params"]
+        given = {entry["name"]: params[entry["name"]] for entry in declared if entry["name"] in params}
+        roots = DocumentView(document, facts).roots(event, bind(declared, given, policy))
+        for match in program.every:
+            for expression, values, ours in _observed(program, match, roots) if match.rule in rules else ():
+                theirs = self._second(engine, expression, values)
+                if theirs is not None and not ours.same(theirs) and not excused(expression, ours, theirs):
+                    yield Difference(match.rule, expression, ours, theirs)
+
+    def _second(self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]) -> Outcome | None:
+        """Return what cel-python says; None where it is not to be asked, or not again, or breaks down."""
+        source, types = expression["source"], _types(expression["form"])
+        read = {name: _mentioned(value, types[name], source) for name, value in values.items()}
+        question = (id(expression), repr(read))
+        if question in self._asked or features(expression) & NOT_COMPARED[ALWAYS]:
+            return None
+        self._asked.add(question)
+        outcome = engine.evaluate(source, read, types)
+        return None if outcome.kind == "broken" else outcome
+
+
+def _observed(program: Program, match: Match, roots: tuple[Any, ...]) -> list[Any]:
+    """Return what came of a rule's condition and, if it holds, explanation, and of the variables that these read."""
+    seen: list[Any] = []
+    if match.try_condition(program.environment(seen, roots)) is True and match.explanation is not None:
+        with suppress(EvaluationError):
+            match.explanation(program.environment(seen, roots))
+    return seen
+
+
+def excused(expression: Mapping[str, Any], ours: Outcome, theirs: Outcome) -> bool:
+    """Tell whether outcomes that differ are those of something that is skipped."""
+    if ours.kind == theirs.kind:
+        return False
+    return bool(features(expression) & NOT_COMPARED[WE_FAIL if ours.kind == "error" else IT_FAILS])
+
+
+def _mentioned(value: Any, type_: str, source: str) -> Any:
+    """Return a value without the fields of records that an expression does not name: none uses a record as a whole."""
+    if type_.startswith("list(record("):
+        return [_mentioned(item, type_[len("list(") : -1], source) for item in value]
+    return {name: item for name, item in value.items() if name in source} if type_.startswith("record(") else value
+
+
+def _types(form: Form) -> dict[str, str]:
+    """Return the types of the names that a form reads."""
+    if form[0] in ("var", "variable"):
+        return {("variables." if form[0] == "variable" else "") + form[4]: form[1]}
+    return {name: type_ for part in parts(form) for name, type_ in _types(part).items()}
