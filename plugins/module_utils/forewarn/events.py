@@ -176,6 +176,14 @@ class Vm:
     fault_domain: str | None = None
     tags: Mapping[str, str] | None = field(default=None, hash=False)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return what is known, by name: texts, and ``tags`` as a mapping of texts."""
+        known = {name: getattr(self, name) for name in VM_FACTS if getattr(self, name) is not None}
+        return known if self.tags is None else {**known, "tags": dict(self.tags)}
+
+
+VM_FACTS = tuple(name for name in Vm.__dataclass_fields__ if name != "tags")  # those that are one text each
+
 
 def has_field(api_version: str, name: str) -> bool:
     """Tell whether events of an api-version have a field."""

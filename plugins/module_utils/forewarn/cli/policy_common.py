@@ -14,12 +14,10 @@ from typing import Any
 
 from ..compiler.findings import Finding, blocks, render
 from ..errors import InputError
-from ..events import API_VERSIONS, LATEST_API_VERSION, Vm
+from ..events import API_VERSIONS, LATEST_API_VERSION, VM_FACTS, Vm
 from ..policy.artifact import Artifact
 from ..policy.params import parse_text
 from .console import Console
-
-_VM_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +47,7 @@ def add_facts(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FACT=VALUE",
-        help=f"a fact about the VM: {', '.join(_VM_FACTS)}, tags.KEY; repeatable",
+        help=f"a fact about the VM: {', '.join(VM_FACTS)}, tags.KEY; repeatable",
     )
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
 
@@ -75,10 +73,10 @@ def given_vm(given: Sequence[str], vm_name: str | None) -> Vm:
         fact, value = _pair("--vm", item)
         if fact.startswith("tags."):
             tags[fact[len("tags.") :]] = value
-        elif fact in _VM_FACTS:
+        elif fact in VM_FACTS:
             facts[fact] = value
         else:
-            raise InputError(f"--vm {fact}: there is no such fact", f"Use one of {', '.join(_VM_FACTS)}, tags.KEY.")
+            raise InputError(f"--vm {fact}: there is no such fact", f"Use one of {', '.join(VM_FACTS)}, tags.KEY.")
     return Vm(**facts, tags=tags or None)
 
 

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..events import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPE_SINCE, FIELD_SINCE, RESOURCE_TYPES, has_field
+from ..events import (
+    EVENT_SOURCES,
+    EVENT_STATUSES,
+    EVENT_TYPE_SINCE,
+    FIELD_SINCE,
+    RESOURCE_TYPES,
+    VM_FACTS,
+    has_field,
+)
 from . import types as t
 from .types import Declarations, Field, Type
 
@@ -27,12 +35,8 @@ _EVENT_FIELDS = {
     "DurationInSeconds": t.INT,
 }
 _VM_FIELDS = {
+    **dict.fromkeys(VM_FACTS, t.STRING),
     "name": Type("string", label=VM_NAME),
-    "location": t.STRING,
-    "zone": t.STRING,
-    "size": t.STRING,
-    "scale_set": t.STRING,
-    "fault_domain": t.STRING,
     "tags": t.map_of(t.STRING, t.STRING),
 }
 # Known values of the event's fields that a policy may extend (extra_values).

@@ -21,6 +21,8 @@ APPROVERS = ("leader", "any", "witness")
 GROUPS = ("hold", "independent")
 # Which events recover hooks follow: those that were prepared for, or also those that started without that (SE-22).
 RECOVER_WHEN = ("prepared", "started")
+PREPARE, RECOVER, NOTIFY = PHASES = ("prepare", "recover", "notify")  # keys of a rule: when its hooks run
+HOOK_TIMEOUT_SECONDS = 60.0  # of a hook that says nothing of it
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..events import Document, Event, Vm
+from ..events import Document, Event
 from .decision import Facts
 from .evaluate import ABSENT
 from .timevalues import from_datetime
@@ -23,15 +23,6 @@ def event_view(event: Event) -> dict[str, Any]:
     return view
 
 
-def vm_view(vm: Vm) -> dict[str, Any]:
-    """Return what is known of the VM; what is not known is left out, so that a rule asking for it fails and holds."""
-    names = ("name", "location", "zone", "size", "scale_set", "fault_domain")
-    view: dict[str, Any] = {name: getattr(vm, name) for name in names if getattr(vm, name) is not None}
-    if vm.tags is not None:
-        view["tags"] = dict(vm.tags)
-    return view
-
-
 class DocumentView:
     """The views of a document's events, made once for all policies, and the variables for each event."""
 
@@ -43,7 +34,7 @@ class DocumentView:
         # An event that was skipped may be the very one that a rule over all events looks for.
         self.events: Any = ABSENT if document.problems else views
         self.now = from_datetime(facts.now)
-        self.vm = vm_view(facts.vm)
+        self.vm = facts.vm.as_dict()  # what is not known is left out, so that a rule asking for it fails and holds
 
     def roots(self, event: Event, params: dict[str, Any]) -> tuple[Any, ...]:
         """Return the values of program.ROOTS for an event."""

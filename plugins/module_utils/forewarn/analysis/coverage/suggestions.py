@@ -14,9 +14,9 @@ from ...compiler.yamltree import Mapping as YamlMapping
 from ...compiler.yamltree import Sequence as YamlSequence
 from ...compiler.yamltree import YamlFile
 from ...errors import InputError
-from ...events import FIELD_SINCE, format_time, parse_time
+from ...events import FIELD_SINCE, VM_FACTS, format_time, parse_time
 from ...policy.timevalues import SECOND, from_datetime, parse_duration
-from ..symbolic.concrete import EVENT_ID, Witness, vm_dict
+from ..symbolic.concrete import EVENT_ID, Witness
 from ..symbolic.domains import duration_text
 
 SECTION = "suggested"
@@ -28,7 +28,6 @@ _PLAIN = re.compile(r"[A-Za-z]([\w ./()-]*[\w)])?|(\d+[hms])+", re.ASCII)
 _WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")  # which some reader or other takes for a value
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FIRST = ("EventType", "EventStatus", "EventSource", "DurationInSeconds", "Resources")
-_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain", "tags")
 
 
 class Suggestion(NamedTuple):
@@ -126,8 +125,8 @@ def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
     if "events" in common:
         given["events"] = [{}]
     inherited_vm = {"name": _DEFAULT_VM, **common.get("vm", {})}
-    facts = vm_dict(witness.facts.vm)
-    vm = {fact: facts.get(fact) for fact in _FACTS if facts.get(fact) != inherited_vm.get(fact)}
+    facts = witness.facts.vm.as_dict()
+    vm = {fact: facts.get(fact) for fact in (*VM_FACTS, "tags") if facts.get(fact) != inherited_vm.get(fact)}
     shared = common.get("event", {})
     shared = shared.get("value", shared)
     event, notice = _event(witness, shared, facts.get("name") or _DEFAULT_VM)

@@ -14,10 +14,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, BinaryIO, NamedTuple
 
-from ...events import Document, DocumentError, Vm, parse_document, parse_time
+from ...events import VM_FACTS, Document, DocumentError, Vm, parse_document, parse_time
 
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
-VM_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
 # Kinds of a runner's entries that a replay reads.
 DOCUMENT, DECISION, APPROVED = "document", "decision", "approved"
 KINDS = (DOCUMENT, DECISION, APPROVED)

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
-from ...events import LATEST_API_VERSION, Document, Event, Vm, format_time, has_field, parse_document
+from ...events import LATEST_API_VERSION, VM_FACTS, Document, Event, Vm, format_time, has_field, parse_document
 from ...policy.decision import Facts
 from ...policy.evaluate import ABSENT
 from ...policy.timevalues import SECOND, format_duration, format_timestamp, from_datetime
@@ -49,12 +49,11 @@ class Witness(NamedTuple):
     @property
     def explain(self) -> list[str]:
         """The arguments of ``forewarn policy explain``, beside ``--policy`` and ``--event``, that repeat the case."""
-        vm = self.facts.vm
         arguments = ["--now", format_time(self.facts.now)]
         first_seen = self.facts.first_seen.get(self.document.events[0].key, self.facts.now)
         if first_seen != self.facts.now:
             arguments += ["--first-seen", format_time(first_seen)]
-        for fact, value in vm_dict(vm).items():
+        for fact, value in self.facts.vm.as_dict().items():
             if fact == "tags":
                 arguments += [part for tag, text in value.items() for part in ("--vm", f"tags.{tag}={text}")]
             elif fact == "name":
@@ -72,7 +71,7 @@ class Witness(NamedTuple):
         filled_in = ("EventType", "EventStatus", "NotBefore", "Resources", "ResourceType")  # where a test leaves it out
         event = {name: self.event.get(name) for name in filled_in}
         event.update({name: value for name, value in self.event.items() if name != "EventId" or value != EVENT_ID})
-        given: dict[str, Any] = {"event": event, "vm": {"name": None, **vm_dict(self.facts.vm)}}
+        given: dict[str, Any] = {"event": event, "vm": {"name": None, **self.facts.vm.as_dict()}}
         first_seen = self.facts.first_seen.get(self.document.events[0].key, self.facts.now)
         given["now"] = format_time(self.facts.now)
         if first_seen != self.facts.now:
@@ -87,15 +86,9 @@ class Witness(NamedTuple):
             "event": dict(self.event),
             "now": format_time(self.facts.now),
             "first_seen": format_time(self.facts.first_seen.get(self.document.events[0].key, self.facts.now)),
-            "vm": vm_dict(self.facts.vm),
+            "vm": self.facts.vm.as_dict(),
             "params": dict(self.params),
         }
-
-
-def vm_dict(vm: Vm) -> dict[str, Any]:
-    """Return the facts about a VM that are known."""
-    names = ("name", "location", "zone", "size", "scale_set", "fault_domain", "tags")
-    return {name: getattr(vm, name) for name in names if getattr(vm, name) is not None}
 
 
 def roots(values: Assignment, params: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -235,7 +228,7 @@ def observed(event: Event, facts: Facts, params: Mapping[str, Any]) -> dict[str,
     values["count"] = len(event.resources)
     place = event.place_of(facts.vm.name)
     values["place"] = "not listed" if place is None else "leader" if place == 0 else "further down"
-    for fact in ("name", "location", "zone", "size", "scale_set", "fault_domain"):
+    for fact in VM_FACTS:
         value = getattr(facts.vm, fact)
         values[f"vm.{fact}"] = MISSING if value is None else value
     values["vm.tags"] = facts.vm.tags is not None
