@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
+
 
 def hook_text(hook: Mapping[str, Any]) -> str:
     """Return what a hook does, within what time, and how often."""
@@ -21,12 +23,12 @@ def hook_text(hook: Mapping[str, Any]) -> str:
     )
     retry = retry_text(hook)
     what += "".join(f", bearer {kind} {name}" for kind, name in hook.get("bearer", {}).items())
-    return f"{what} ({hook.get('timeout_seconds', 60.0):.15g} s{f', {retry}' if retry else ''})"
+    return f"{what} ({hook.get('timeout_seconds', HOOK_TIMEOUT_SECONDS):.15g} s{f', {retry}' if retry else ''})"
 
 
 def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return, by phase, what the hooks of a match do, and last when they do it; phases without hooks are left out."""
-    found = {phase: [hook_text(hook) for hook in match.get(phase, ())] for phase in ("prepare", "recover", "notify")}
+    found = {phase: [hook_text(hook) for hook in match.get(phase, ())] for phase in PHASES}
     if found["prepare"] and "prepare_within_seconds" in match:
         found["prepare"].append(f"from {match['prepare_within_seconds']:.15g} s before NotBefore")
     if found["recover"] and match.get("recover_when") == "started":

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from ..events import EVENT_TYPE_SINCE
+from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
 from ..policy.program import Program
 from ..policy.structure import secret_in_clear
 from ..policy.timevalues import SECOND, parse_duration
@@ -24,7 +25,6 @@ from .wording import closest
 from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
 
 SCHEMA = "policy.schema.json"
-DEFAULT_TIMEOUT_SECONDS = 60.0
 _LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
 _PREPARING = ("on_failure", "parallel", "group", "prepare_within")  # keys that say how to prepare
 _APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
@@ -171,7 +171,7 @@ class _Compiler:
             on_failure=text(item.get("on_failure")) or "hold",
             parallel=isinstance(parallel := item.get("parallel"), Scalar) and parallel.data() is True,
         )
-        for key in ("prepare", "recover", "notify"):
+        for key in PHASES:
             hooks = item.get(key)
             match[key] = [self._hook(hook, key) for hook in hooks.items] if isinstance(hooks, Sequence) else []
         if "prepare_within" in item.values:
@@ -279,12 +279,12 @@ class _Compiler:
     def _timeout(self, node: Node | None) -> float:
         written = text(node)
         if node is None or written is None:
-            return DEFAULT_TIMEOUT_SECONDS
+            return HOOK_TIMEOUT_SECONDS
         try:
             seconds = parse_duration(written) / SECOND
         except ValueError as error:
             if "range" not in str(error):  # the schema has reported it
-                return DEFAULT_TIMEOUT_SECONDS
+                return HOOK_TIMEOUT_SECONDS
             seconds = math.inf
         if seconds == 0:
             self.file.add("timeout-range", "a timeout of nothing fails at once", node, "leave it out, for 60s")

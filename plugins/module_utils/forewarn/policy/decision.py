@@ -21,7 +21,7 @@ APPROVERS = ("leader", "any", "witness")
 GROUPS = ("hold", "independent")
 # Which events recover hooks follow: those that were prepared for, or also those that started without that (SE-22).
 RECOVER_WHEN = ("prepared", "started")
-PREPARE, RECOVER, NOTIFY = PHASES = ("prepare", "recover", "notify")  # keys of a rule: when its hooks run
+PHASES = ("prepare", "recover", "notify")  # of hooks; also the keys of a rule that has them
 HOOK_TIMEOUT_SECONDS = 60.0  # of a hook that says nothing of it
 
 

@@ -104,9 +104,7 @@ class PolicySet:
     def every_hook(self) -> Iterator[Mapping[str, Any]]:
         """Yield every hook that any rule has."""
         for policy in self._policies:
-            for match in policy.program.every:
-                for phase in ("prepare", "recover", "notify"):
-                    yield from match.data.get(phase, ())
+            yield from policy.program.hooks
 
     def matches(self, event: Event, document: Document, facts: Facts) -> list[str | None]:
         """Return, for each policy, the rule that matches: the bare evaluation, without reasons. For benchmarks."""

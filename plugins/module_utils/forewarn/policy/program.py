@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
+from .decision import PHASES
 from .evaluate import MAX_STEPS, UNSET, Builder, Closure, Env, Scope, guarded, names
 from .functions import EvaluationError
 
 # What an expression may read, in the order of the environment.
 ROOTS = ("event", "events", "notice", "age", "now", "affects_me", "leader", "vm", "params")
 TIME = frozenset(("notice", "age", "now"))
-_HOOKS = ("prepare", "recover", "notify")
 
 
 def is_conditional(match: Mapping[str, Any]) -> bool:
@@ -79,7 +79,7 @@ class Program:
         self.every: list[Match] = []
         self.matches = self._block(policy["rule"], "")
         self.time_dependent = bool(self._read & TIME)
-        self.hooks = any(match.data.get(kind) for match in self.every for kind in _HOOKS)
+        self.hooks = [hook for match in self.every for phase in PHASES for hook in match.data.get(phase, ())]
         # Variables start unset; what loops write needs no start, so all places after the roots are alike.
         self._fresh: Env = [UNSET] * (self.scope.size - len(ROOTS) - 2)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD
+from ...policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES
 from .abstract import Evaluation
 from .limits import refuses
 from .reading import Reading, ReadMatch, ReadPolicy
@@ -139,9 +139,7 @@ def combine(regions: list[Region] | tuple[Region, ...]) -> Outcome:
     if deciding is None:
         deciding = next((one for one in regions if one.output == APPROVE), None)
     data = [one.match.data if one.how == RULE and one.match is not None else {} for one in acting]
-    hooks = {
-        kind: tuple(hook for entry in data for hook in entry.get(kind, ())) for kind in ("prepare", "recover", "notify")
-    }
+    hooks = {kind: tuple(hook for entry in data for hook in entry.get(kind, ())) for kind in PHASES}
     return Outcome(
         HOLD if deciding is None else deciding.output,
         None if deciding is None else deciding.policy,

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
-from ...policy.decision import APPROVE, HOLD, Verdict
+from ...policy.decision import APPROVE, HOLD, PHASES, Verdict
 
-PREPARE, RECOVER = "prepare", "recover"
+PREPARE, RECOVER = PHASES[:2]
 WAITING, RUNNING, SUCCEEDED, FAILED, SKIPPED, LEFT = "waiting", "running", "succeeded", "failed", "skipped", "left"
 NOTHING_LEFT_TO_DO = (SUCCEEDED, SKIPPED, LEFT)  # of a recover hook; one that failed is still owed
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...events import Event
-from ...policy.decision import Verdict
+from ...policy.decision import HOOK_TIMEOUT_SECONDS, Verdict
 from .. import event_record as states
 from ..clocks import Clocks
 from ..event_record import EventRecord
@@ -46,7 +46,6 @@ SHORTEST_SECONDS = 1.0
 MOST_RUNNING = 16
 # Of prepare and recover hooks together. Where it is reached, what is due last makes room.
 CEILING = 64
-DEFAULT_TIMEOUT_SECONDS = 60.0  # of a hook, as in the policy language
 SHORTEST_PAUSE_SECONDS = 0.1  # between two looks at what waits for the time: it may have to wait for room as well
 
 
@@ -620,7 +619,7 @@ class HookScheduler:
 
     def _telling(self, notice: Notice) -> commands.Command:
         occasion = self._occasion(notice.record, "notify", 1, notice.occasion)
-        timeout = float(notice.hook.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS))
+        timeout = float(notice.hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
         return commands.command(notice.hook, occasion, self._settings, timeout)
 
     def _told(self, notice: Notice, outcome: Outcome, dropped: int) -> None:
@@ -678,7 +677,7 @@ def _may_prepare(record: EventRecord) -> bool:
 
 
 def _timeout(run: Run) -> float:
-    return float(run.hook.get("timeout_seconds", DEFAULT_TIMEOUT_SECONDS))
+    return float(run.hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
 
 
 def _urgency(record: EventRecord) -> tuple[float, int]:

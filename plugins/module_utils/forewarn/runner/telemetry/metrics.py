@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, Union
 
+from ...policy.decision import PHASES
 from ..clocks import Clocks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,7 +43,7 @@ class Metric(NamedTuple):
 _ALONE = ((),)  # the one series of a metric without labels
 _FAILED_HOOKS = tuple(
     (phase, kind, result, "false")
-    for phase in ("prepare", "recover", "notify")
+    for phase in PHASES
     for kind in ("run", "unit", "http")
     for result in ("failed", "timed-out", "not-started")
 )
