@@ -16,16 +16,19 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
-from ansible_collections.forewarn.azure.plugins.module_utils._scheduled_events import (
-    ARGUMENTS,
-    ahead,
-    perform,
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.decisions import (
+    describe,
+    outcomes,
+    read,
+    stand,
+    summary,
 )
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import ARGUMENTS, ahead, perform
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.endpoint import Endpoint
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
-from ansible_collections.forewarn.azure.plugins.plugin_utils import _decisions, _findings, _policies, _windows
+from ansible_collections.forewarn.azure.plugins.plugin_utils import _findings, _policies, _windows
 
 MODULE = "forewarn.azure.scheduled_events"
 # A document changes rarely, but when one VM approves, those that decide at the same moment see it change.
@@ -89,9 +92,9 @@ class ActionModule(ActionBase):
             result = self._on_vm(args, task_vars)
             if result.get("failed"):
                 return result
-            reading = _decisions.read(_policies.plain(result, "the module's result"))
+            reading = read(_policies.plain(result, "the module's result"))
             decisions = policy_set.decide(reading.document, reading.facts)
-            standings = [_decisions.stand(decision, reading.facts) for decision in decisions]
+            standings = [stand(decision, reading.facts) for decision in decisions]
             wanted = [decision.event.event_id for decision, its in zip(decisions, standings, strict=True) if its.send]
             if apply and wanted:
                 # The incarnation is to change with the document, but there are services that send none.
@@ -101,13 +104,11 @@ class ActionModule(ActionBase):
                 result = self._on_vm({**args, "approve": wanted, **basis}, task_vars)
                 if result.get("superseded"):
                     continue
-            result["decisions"] = [
-                _decisions.describe(decision, its) for decision, its in zip(decisions, standings, strict=True)
-            ]
+            result["decisions"] = [describe(decision, its) for decision, its in zip(decisions, standings, strict=True)]
             if not result.get("failed"):
                 done = (decisions, standings, result["approved"], self._task.check_mode)
-                result["msg"] = _decisions.summary(*done, problems=reading.document.problems)
-                result["ahead"] = ahead(result["events"], _decisions.outcomes(*done), reading.document.problems)
+                result["msg"] = summary(*done, problems=reading.document.problems)
+                result["ahead"] = ahead(result["events"], outcomes(*done), reading.document.problems)
             return result
         result["msg"] = (
             f"The document changed {ATTEMPTS} times between deciding and approving. Nothing was approved. Run it again."

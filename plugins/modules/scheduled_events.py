@@ -415,7 +415,7 @@ decisions:
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.forewarn.azure.plugins.module_utils._scheduled_events import ARGUMENTS, perform
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import ARGUMENTS, perform
 
 
 def main() -> None:

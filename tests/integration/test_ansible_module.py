@@ -245,13 +245,11 @@ def test_what_reaches_a_vm_is_the_client_and_nothing_else(adhoc: AdHoc, emulator
     files = {path.relative_to(root).as_posix() for path in root.rglob("*.py")}
     ours = {name.removeprefix("plugins/module_utils/forewarn/") for name in files if "module_utils/forewarn/" in name}
     rooms = {name.partition("/")[0] for name in ours}
-    assert rooms == {"__init__.py", "errors.py", "events.py", "imds"}
+    assert rooms == {"__init__.py", "adhoc", "errors.py", "events.py", "imds"}
+    assert {name for name in ours if name.startswith("adhoc/")} == {"adhoc/__init__.py", "adhoc/task.py"}
     assert {"imds/client.py", "imds/discovery.py", "imds/transport.py"} <= ours
     others = files - {f"plugins/module_utils/forewarn/{name}" for name in ours}
-    assert {name for name in others if not name.endswith("__init__.py")} == {
-        "plugins/modules/scheduled_events.py",
-        "plugins/module_utils/_scheduled_events.py",
-    }
+    assert {name for name in others if not name.endswith("__init__.py")} == {"plugins/modules/scheduled_events.py"}
 
 
 def test_the_short_name_needs_the_settings_that_the_documentation_gives(

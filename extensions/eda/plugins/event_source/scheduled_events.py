@@ -95,8 +95,8 @@ class Source:
         unknown = sorted(args.keys() - known)
         if unknown:
             raise self._errors.InputError(f"there is no option {unknown[0]}.", f"There are {', '.join(sorted(known))}.")
-        self._vm = _load("module_utils._scheduled_events")
-        self._decisions = _load("plugin_utils._decisions")
+        self._vm = _load("module_utils.forewarn.adhoc.task")
+        self._decisions = _load("module_utils.forewarn.adhoc.decisions")
         decision = _load("module_utils.forewarn.policy.decision")
         self._make_facts = decision.Facts
         self._faults = _load("module_utils.forewarn.imds.errors")

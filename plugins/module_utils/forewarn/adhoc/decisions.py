@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from typing import Any
 
-from ..module_utils._scheduled_events import SHOWN_EVENTS, unread_text
-from ..module_utils.forewarn.events import Document, Event, Vm, parse_time
-from ..module_utils.forewarn.policy.approval import SEND, Standing, standing
-from ..module_utils.forewarn.policy.decision import Decision, Facts
+from ..errors import InputError
+from ..events import Document, Event, Vm, parse_document, parse_time
+from ..policy.approval import SEND, Standing, standing
+from ..policy.decision import Decision, Facts
+from .task import SHOWN_EVENTS, unread_text
 
 NEEDS_RUNNER = "needs-runner"  # a standing's code, beside those of policy.approval
 
@@ -35,6 +37,48 @@ def read(data: Mapping[str, Any]) -> Reading:
         api_version=data["api_version"],
     )
     return Reading(document, Facts(now=parse_time(data["read_at"]), vm=Vm(**data["vm"])))
+
+
+def reading_of(document: Any, api_version: str, vm: Any = None, now: str | None = None) -> Reading:
+    """Read a document as the service gives it, as text or parsed, or a result of the module, all in plain values.
+
+    ``vm`` (a name or a mapping) and ``now`` (ISO 8601) replace what the result says. Raises InputError, DocumentError.
+    """
+    if isinstance(document, dict) and "events" in document:
+        missing = sorted({"api_version", "document_incarnation", "problems", "read_at", "vm"} - document.keys())
+        if missing:
+            raise InputError(
+                f"this has events, but no {missing[0]}.",
+                "Give a document of the service, or the whole result of forewarn.azure.scheduled_events.",
+            )
+        reading = read(document)
+    else:
+        text = document if isinstance(document, str) else json.dumps(document)
+        facts = Facts(now=datetime.now(timezone.utc))
+        reading = Reading(parse_document(text, api_version), facts)
+    if now is not None:
+        reading = replace(reading, facts=replace(reading.facts, now=_time(str(now))))
+    return reading if vm is None else replace(reading, facts=replace(reading.facts, vm=_vm(vm)))
+
+
+def _vm(vm: Any) -> Vm:
+    fields = {"name": vm} if isinstance(vm, str) else vm
+    if not isinstance(fields, dict) or not fields.keys() <= Vm.__dataclass_fields__.keys():
+        raise InputError(f"vm is neither a name nor a mapping of {', '.join(sorted(Vm.__dataclass_fields__))}.")
+    for name, value in fields.items():
+        if name == "tags" and value is not None:
+            if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+                raise InputError("vm: tags is not a mapping of texts to texts.")
+        elif value is not None and not isinstance(value, str):
+            raise InputError(f"vm: {name} is not text.")
+    return Vm(**fields)
+
+
+def _time(text: str) -> datetime:
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise InputError(f"now: {text!r} is not a time.", "Write it like 2026-01-31T15:04:05Z.") from error
 
 
 def _event(item: Mapping[str, Any]) -> Event:

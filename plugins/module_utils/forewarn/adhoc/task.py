@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the module ``scheduled_events`` does on a VM, and the action for a VM that has no Python: read, and approve."""
+"""What the task does on a VM, or by requests from the control node where the VM has no Python: read, and approve."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from .forewarn.errors import ForewarnError, InputError
-from .forewarn.events import (
+from ..errors import ForewarnError, InputError
+from ..events import (
     API_VERSIONS,
     EVENT_STATUSES,
     LATEST_API_VERSION,
@@ -24,16 +24,16 @@ from .forewarn.events import (
     Vm,
     format_time,
 )
-from .forewarn.imds import azure
-from .forewarn.imds.client import (
+from ..imds import azure
+from ..imds.client import (
     FIRST_PATIENCE_SECONDS,
     FIRST_READ_TIMEOUT_SECONDS,
     READ_TIMEOUT_SECONDS,
     Client,
 )
-from .forewarn.imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint, resolve
-from .forewarn.imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
-from .forewarn.imds.transport import Transport
+from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint, resolve
+from ..imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
+from ..imds.transport import Transport
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "endpoint": {"type": "str"},
