@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 from ansible_collections.forewarn.azure.plugins.plugin_utils import _on_vm
+from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import options_of
 
 _PATHS = {"type": "list", "elements": "str", "default": []}
 _FILE = {
@@ -86,7 +86,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Run the task."""
         super().run(tmp, task_vars)
-        options = _options(dict(self._task.args))
+        options = options_of(self._task.args, _OPTIONS)
         request = {**options, "files": [_file(entry) for entry in options["files"]]}
         for entry in request["directories"]:
             entry["mode"] = _mode(entry["mode"])
@@ -205,12 +205,3 @@ def _mode(text: str) -> int:
         return int(text, 8)
     except ValueError as error:
         raise AnsibleActionFail(f"mode {text!r}: write it in octal, as a text, such as '0644'.") from error
-
-
-def _options(given: dict[str, Any]) -> dict[str, Any]:
-    plain = json.loads(json.dumps(given))  # without Ansible's own subclasses of str and dict
-    validation = ArgumentSpecValidator(_OPTIONS).validate(plain)
-    if validation.error_messages:
-        raise AnsibleActionFail("; ".join(validation.error_messages))
-    options: dict[str, Any] = validation.validated_parameters
-    return options

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.decisions import (
     describe,
@@ -24,11 +23,18 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.deci
     summary,
 )
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import ARGUMENTS, ahead, perform
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.inference import plain
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.findings import warnings
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.policies import (
+    PoliciesRefusedError,
+    find_artifact,
+)
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.imds.endpoint import Endpoint
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
-from ansible_collections.forewarn.azure.plugins.plugin_utils import _findings, _policies, _windows
+from ansible_collections.forewarn.azure.plugins.plugin_utils import _windows
+from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
 
 MODULE = "forewarn.azure.scheduled_events"
 # A document changes rarely, but when one VM approves, those that decide at the same moment see it change.
@@ -51,7 +57,7 @@ class ActionModule(ActionBase):
         """Run the task."""
         super().run(tmp, task_vars)
         args = dict(self._task.args)
-        options = _options({name: args.pop(name) for name in _OPTIONS if name in args}, _OPTIONS)
+        options = options_of({name: args.pop(name) for name in _OPTIONS if name in args}, _OPTIONS)
         if not options["policies"]:
             for name in ("apply", "params"):
                 if options[name]:
@@ -71,10 +77,9 @@ class ActionModule(ActionBase):
         try:
             paths_of(options["policies"])  # which are not empty: where they are is not known yet
             paths = [Path(self._find_needle("policies", path)).resolve() for path in options["policies"]]
-            artifact = _policies.find_artifact(paths, args.get("api_version"))
-            params = _policies.plain(options["params"], "params")
-            policy_set = PolicySet(artifact, params)
-        except _policies.PoliciesRefusedError as error:
+            artifact = find_artifact(paths, args.get("api_version"), cache())
+            policy_set = PolicySet(artifact, options["params"])
+        except PoliciesRefusedError as error:
             return {"failed": True, "msg": str(error), "findings": error.findings}
         except ForewarnError as error:
             return {"failed": True, "msg": str(error)}
@@ -82,7 +87,10 @@ class ActionModule(ActionBase):
         result = self._decide(policy_set, options["apply"], args, task_vars)
         # Compiled elsewhere, an artifact has been judged there; and here may be no library to judge it with.
         compiled_here = not any(path.suffix == ".json" for path in paths)
-        found = [*result.get("warnings", []), *(_findings.warnings(artifact, params) if compiled_here else [])]
+        found = [
+            *result.get("warnings", []),
+            *(warnings(artifact, options["params"], cache()) if compiled_here else []),
+        ]
         return {**result, **({"warnings": found} if found else {}), "policy_paths": [str(path) for path in paths]}
 
     def _decide(
@@ -92,7 +100,7 @@ class ActionModule(ActionBase):
             result = self._on_vm(args, task_vars)
             if result.get("failed"):
                 return result
-            reading = read(_policies.plain(result, "the module's result"))
+            reading = read(plain(result, "the module's result"))
             decisions = policy_set.decide(reading.document, reading.facts)
             standings = [stand(decision, reading.facts) for decision in decisions]
             wanted = [decision.event.event_id for decision, its in zip(decisions, standings, strict=True) if its.send]
@@ -151,7 +159,7 @@ class ActionModule(ActionBase):
 
         warnings: list[str] = []
         result = perform(
-            _options(dict(args), ARGUMENTS),
+            options_of(args, ARGUMENTS),
             self._task.check_mode,
             warnings.append,
             environ={},  # the control node's says nothing about the VM
@@ -159,11 +167,3 @@ class ActionModule(ActionBase):
             clock=clock,
         )
         return {**result, **({"warnings": warnings} if warnings else {})}
-
-
-def _options(given: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    validation = ArgumentSpecValidator(arguments).validate(given)
-    if validation.error_messages:
-        raise AnsibleActionFail("; ".join(validation.error_messages))
-    options: dict[str, Any] = validation.validated_parameters
-    return options

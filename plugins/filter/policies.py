@@ -10,12 +10,14 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.decisions import describe, reading_of, stand
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.inference import evaluate, plain
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.policies import find_artifact
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.functions import EvaluationError
-from ansible_collections.forewarn.azure.plugins.plugin_utils import _expressions, _policies
+from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache
 
 
 def decide(
@@ -28,9 +30,9 @@ def decide(
 ) -> list[dict[str, Any]]:
     """Return what policies decide on each event of a document, or of a result of the module scheduled_events."""
     try:
-        policy_set = _policy_set(_policies.plain(policies, "policies"), params, api_version)
-        given = _policies.plain(document, "the document")
-        reading = reading_of(given, policy_set.api_version, _policies.plain(vm, "vm"), now)
+        policy_set = _policy_set(plain(policies, "policies"), params, api_version)
+        given = plain(document, "the document")
+        reading = reading_of(given, policy_set.api_version, plain(vm, "vm"), now)
         decisions = policy_set.decide(reading.document, reading.facts)
         return [describe(decision, stand(decision, reading.facts)) for decision in decisions]
     except (ForewarnError, ValueError) as error:
@@ -40,8 +42,8 @@ def decide(
 def cel(values: Mapping[str, Any], expression: str, types: Mapping[str, str] | None = None) -> Any:
     """Return the value of a CEL expression, which is type-checked first, over the entries of a mapping."""
     try:
-        wanted: dict[str, str] = _policies.plain({} if types is None else types, "types")
-        return _expressions.evaluate(values, str(expression), wanted)
+        wanted: dict[str, str] = plain({} if types is None else types, "types")
+        return evaluate(values, str(expression), wanted)
     except (ForewarnError, EvaluationError) as error:
         raise AnsibleFilterError(f"forewarn.azure.cel: {error}") from error
 
@@ -53,8 +55,8 @@ def _policy_set(policies: Any, params: Mapping[str, Any] | None, api_version: st
         paths = [policies] if isinstance(policies, str) else policies
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
             raise InputError("policies is neither a path, nor a list of paths, nor the content of an artifact.")
-        artifact = _policies.find_artifact([path.expanduser() for path in paths_of(paths)], api_version)
-    return PolicySet(artifact, _policies.plain(params or {}, "params"))
+        artifact = find_artifact([path.expanduser() for path in paths_of(paths)], api_version, cache())
+    return PolicySet(artifact, plain(params or {}, "params"))
 
 
 class FilterModule:

@@ -41,13 +41,13 @@ def test_a_finding_is_a_warning_and_no_more(adhoc: AdHoc) -> None:
         assert outcome.status == {"a": "SUCCESS", "b": "SUCCESS"}
         assert "web.yml:8:7: error shadowed-rule" in " ".join((outcome.stdout + outcome.stderr).split())
         # Proven once, and kept: the next run, with the same policies, says the same.
-        (kept,) = adhoc.directory.rglob("verified/*.json")
+        (kept,) = adhoc.directory.rglob("verified/*")
         kept.write_text(json.dumps(["what was kept is what is said"]))
         again = adhoc.run(hosts, args)
         assert "what was kept is what is said" in again.stdout + again.stderr
         # Another value of a parameter is another proof.
         adhoc.run(hosts, {**args, "params": {"tolerable_freeze": 4}})
-        assert len(list(adhoc.directory.rglob("verified/*.json"))) == 2
+        assert len(list(adhoc.directory.rglob("verified/*"))) == 2
         (adhoc.directory / "web.yml").write_text(SUPPRESSED)
         quiet = adhoc.run(hosts, args)
         assert "shadowed-rule" not in quiet.stdout + quiet.stderr

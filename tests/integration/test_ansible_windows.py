@@ -85,9 +85,9 @@ class Control(SimpleNamespace):
 def control(collections_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Control:
     monkeypatch.syspath_prepend(str(collections_path))
     module = importlib.import_module(f"{_COLLECTION}.action.scheduled_events")
-    policies = importlib.import_module(f"{_COLLECTION}.plugin_utils._policies")
-    monkeypatch.setattr(policies.C, "ANSIBLE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(policies.C, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    control_node = importlib.import_module(f"{_COLLECTION}.plugin_utils._control_node")
+    monkeypatch.setattr(control_node.C, "ANSIBLE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(control_node.C, "DEFAULT_LOCAL_TMP", str(tmp_path))
     monkeypatch.setenv("FOREWARN_ENDPOINT", "http://127.0.0.1:9/of/the/control/node")
     action = object.__new__(module.ActionModule)
     action._task = SimpleNamespace(args={}, check_mode=False, async_val=0, action="scheduled_events", diff=False)

@@ -28,6 +28,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "emulator": "errors events",
         "analysis": "errors events policy compiler",
         "bundle": "errors",
+        "fleet": "errors events policy compiler analysis bundle",
         "cli": "errors events policy imds compiler runner emulator analysis bundle",
     }.items()
 }

@@ -16,6 +16,7 @@ from forewarn.adhoc import task
 from forewarn.adhoc.decisions import read, stand, summary
 from forewarn.errors import InputError
 from forewarn.events import Document, Event, Vm, format_time, parse_document
+from forewarn.imds import azure
 from forewarn.policy.approval import SEND, Standing
 from forewarn.policy.decision import Decision, Facts
 from hypothesis import given, settings
@@ -120,7 +121,7 @@ def test_an_approval_that_is_refused_may_have_arrived_at_an_earlier_sending() ->
     for before, known in (([raw(b"", "close")], False), ([], True)):
         with ScriptedServer(listed, instance("web_0"), *before, status(400)) as server:
             asked = {**params, "endpoint": server.url, "approve": ["a1"], "patience": 0}
-            result = task.perform(asked, False, str)
+            result = task.perform(asked, False, print)
         assert result["failed"]
         assert result["fault"]["status"] == 400
         assert ("not known whether the approval of a1 arrived" in result["msg"]) != known
@@ -168,7 +169,7 @@ def test_the_task_warns_where_the_vm_may_not_be_in_azure(
         raise InputError("nobody is asked")
 
     monkeypatch.setattr(task, "Client", client)
-    monkeypatch.setattr(task.azure, "ASSET_TAG_PATH", str(tmp_path / "tag"))
+    monkeypatch.setattr(azure, "ASSET_TAG_PATH", str(tmp_path / "tag"))
     if tag is not None:
         (tmp_path / "tag").write_text(f"{tag}\n")
     warnings: list[str] = []
@@ -191,7 +192,7 @@ def test_nothing_is_not_what_is_ahead_where_the_document_cannot_be_read() -> Non
         ([{}, event], "Freeze under way, here; and what cannot be read", f"1 event: Freeze Started a1; {problem}"),
     ):
         with ScriptedServer(document(*listed), instance("web_0")) as server:
-            result = task.perform({**params, "endpoint": server.url}, False, str)
+            result = task.perform({**params, "endpoint": server.url}, False, print)
         assert (result["ahead"], result["msg"]) == (ahead, msg)
     assert summary([], [], [], False, ["x"]) == (
         "nothing is scheduled that can be read; the document cannot be read in full: x"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from ansible.errors import AnsibleError
+from forewarn.compiler.policyfile import load_policies
 
 _COLLECTION = "ansible_collections.forewarn.azure.plugins"
 POLICY = """\
@@ -51,13 +52,13 @@ NOW = "2026-01-31T15:04:00Z"
 @pytest.fixture
 def plugins(collections_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.syspath_prepend(str(collections_path))
-    policies = importlib.import_module(f"{_COLLECTION}.plugin_utils._policies")
-    monkeypatch.setattr(policies.C, "ANSIBLE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(policies.C, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    control_node = importlib.import_module(f"{_COLLECTION}.plugin_utils._control_node")
+    monkeypatch.setattr(control_node.C, "ANSIBLE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(control_node.C, "DEFAULT_LOCAL_TMP", str(tmp_path))
     (tmp_path / "web.yml").write_text(POLICY)
     filters = importlib.import_module(f"{_COLLECTION}.filter.policies").FilterModule().filters()
     tests = importlib.import_module(f"{_COLLECTION}.test.decisions").TestModule().tests()
-    return SimpleNamespace(policies=policies, policy=str(tmp_path / "web.yml"), **filters, **tests)
+    return SimpleNamespace(policy=str(tmp_path / "web.yml"), **filters, **tests)
 
 
 def test_a_document_of_the_service_is_decided(plugins: SimpleNamespace) -> None:
@@ -74,7 +75,7 @@ def test_a_document_of_the_service_is_decided(plugins: SimpleNamespace) -> None:
 
 
 def test_the_content_of_an_artifact_decides_too(plugins: SimpleNamespace) -> None:
-    artifact = plugins.policies.compile_policies([Path(plugins.policy)], "2020-07-01")
+    artifact = load_policies([Path(plugins.policy)], "2020-07-01")
     (first, _) = plugins.decide(DOCUMENT, dict(artifact.data), vm="web_0", now=NOW)
     assert first["output"] == "approve"
 

@@ -1,17 +1,25 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CEL expressions over values of a playbook: their types are declared, or seen in the values."""
+"""CEL expressions over JSON values: their types are declared, or inferred from the values.
+
+That is what the filter ``cel`` does with the variables of a playbook.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..module_utils.forewarn.compiler.types import (
+from ..errors import InputError
+from ..policy import timevalues
+from ..policy.evaluate import Builder, Scope, guarded
+from ..policy.params import convert
+from .types import (
     BOOL,
     DOUBLE,
     INT,
@@ -25,11 +33,6 @@ from ..module_utils.forewarn.compiler.types import (
     list_of,
     parse_type,
 )
-from ..module_utils.forewarn.errors import InputError
-from ..module_utils.forewarn.policy import timevalues
-from ..module_utils.forewarn.policy.evaluate import Builder, Scope, guarded
-from ..module_utils.forewarn.policy.params import convert
-from ._policies import plain
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -39,8 +42,8 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
 
     Raises InputError with all mistakes, and EvaluationError.
     """
-    # Not at the top: it imports the CEL library, and this file is imported for every filter of the collection.
-    from ..module_utils.forewarn.compiler.expression import ExpressionError, check
+    # Not at the top: it takes long to import, and this file is imported for every filter of the collection.
+    from .expression import ExpressionError, check
 
     if importlib.util.find_spec("celpy") is None:
         raise InputError(
@@ -118,6 +121,17 @@ def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:
         fields[name] = Field(infer(item, f"{place}.{name}", records), sure=True)
     records[place] = fields
     return Type("record", name=place)
+
+
+def plain(value: Any, what: str) -> Any:
+    """Return JSON values without subclasses of str and dict such as Ansible's: the evaluator is strict about types.
+
+    Raises InputError, about ``what``, for what JSON has not.
+    """
+    try:
+        return json.loads(json.dumps(value))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what}: {error}.", "Write dates, times and durations as quoted texts.") from error
 
 
 def _shown(value: Any, type_: Type) -> Any:

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a control node has computed, on disk: for the other processes of a run, one for each host, and later runs."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from .. import __version__
+from ..errors import InputError
+
+MOST = 32  # results of a kind that are kept, the ones used last
+_PACKAGE = Path(__file__).parents[1]
+
+Result = TypeVar("Result")
+
+
+class Cache:
+    """Results below ``home``, a directory of this user's own, or else below ``run``, the private one of this run."""
+
+    def __init__(self, home: Path, run: Path) -> None:
+        self.run = run
+        self._kept = home if _is_ours(home) else run
+
+    def once(
+        self,
+        kind: str,
+        of: object,
+        make: Callable[[], bytes],
+        read: Callable[[bytes], Result],
+        belongs: Callable[[bytes], bool] = lambda _: True,
+    ) -> Result:
+        """Return what ``read`` makes of a result: of one that is kept, or of what ``make`` returns now.
+
+        ``of`` is a JSON value that tells the results of a kind apart; another version of this package has others. One
+        process of a run makes a result while the others wait. It is kept if ``belongs`` says that it is the result of
+        ``of`` indeed: files may have changed meanwhile. One that cannot be kept, or not be read again (ValueError,
+        KeyError, InputError), is made again. What ``make`` raises is raised.
+        """
+        path = self._kept / kind / f"{digest([__version__, sys.version, _package_state(), of])}"
+        with suppress(OSError, ValueError, KeyError, InputError):
+            return _find(path, read)
+        with self.locked(f"{kind}-{path.name}"):
+            with suppress(OSError, ValueError, KeyError, InputError):  # another process may have been faster
+                return _find(path, read)
+            content = make()
+            if belongs(content):
+                _keep(path, content)
+        return read(content)
+
+    @contextmanager
+    def locked(self, name: str) -> Iterator[None]:
+        """Wait until no other process of this run is inside."""
+        with (self.run / f"forewarn-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def digest(of: object) -> str:
+    """Return the SHA-256 of a JSON value in hexadecimal."""
+    return hashlib.sha256(json.dumps(of).encode()).hexdigest()
+
+
+def _is_ours(directory: Path) -> bool:
+    """Tell whether nobody else can write to a directory, made if need be: what lies there decides what is approved."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = directory.stat()
+    except OSError:
+        return False
+    return state.st_uid == os.geteuid() and not state.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _find(path: Path, read: Callable[[bytes], Result]) -> Result:
+    result = read(path.read_bytes())
+    os.utime(path)  # it was used
+    return result
+
+
+def _keep(path: Path, content: bytes) -> None:
+    part = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        part.write_bytes(content)
+        part.replace(path)
+        known = sorted(path.parent.iterdir(), key=lambda file: file.stat().st_mtime, reverse=True)
+        for old in known[MOST:]:
+            old.unlink(missing_ok=True)
+
+
+def _package_state() -> list[tuple[str, int, int]]:
+    """Return what changes when anything of the package does that computes."""
+    files = sorted(file for file in _PACKAGE.rglob("*") if file.suffix in (".py", ".json"))
+    states = [(str(file.relative_to(_PACKAGE)), file.stat()) for file in files]
+    return [(name, state.st_mtime_ns, state.st_size) for name, state in states]

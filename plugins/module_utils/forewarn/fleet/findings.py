@@ -1,0 +1,45 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ``forewarn policy verify`` finds in policies, as the warnings of a task; proven once for the same policies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ForewarnError
+from ..policy.artifact import Artifact
+from .cache import Cache
+
+_SHOWN = 10
+
+
+def warnings(artifact: Artifact, params: Mapping[str, Any], cache: Cache) -> list[str]:
+    """Return what speaks against policies that compile, with these parameters; nothing if all is well."""
+
+    def proven() -> bytes:
+        return json.dumps(_verify(artifact, params)).encode()
+
+    found: list[str] = cache.once("verified", [artifact.digest, dict(params)], proven, json.loads)
+    return found
+
+
+def _verify(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
+    # Not at the top: most runs find the answer of an earlier one.
+    from ..analysis.counterexamples import AnalysisError
+    from ..analysis.symbolic.reading import read
+    from ..analysis.verify import verify
+
+    try:
+        report = verify(read(artifact, params))
+    except (AnalysisError, ForewarnError) as error:
+        return [f"The policies could not be verified: {error}"]
+    told = [
+        f"{finding.source}:{finding.line}:{finding.column}: {finding.severity} {finding.code}: {finding.message}"
+        for finding in report.findings
+        if finding.severity != "note" and finding.suppressed is None
+    ]
+    more = [f"and {len(told) - _SHOWN} more: see forewarn policy verify"] if len(told) > _SHOWN else []
+    return told[:_SHOWN] + more

@@ -1,0 +1,36 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What several plugins need of Ansible: the options of a task, and where the control node keeps what it computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible import constants as C  # noqa: N812 - its usual name
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ..module_utils.forewarn.compiler.inference import plain
+from ..module_utils.forewarn.errors import InputError
+from ..module_utils.forewarn.fleet.cache import Cache
+
+
+def options_of(args: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a task by its argument spec, with defaults, as JSON values. Raises AnsibleActionFail."""
+    try:
+        given = plain(dict(args), "the options")
+    except InputError as error:
+        raise AnsibleActionFail(str(error)) from error
+    validation = ArgumentSpecValidator(arguments).validate(given)
+    if validation.error_messages:
+        raise AnsibleActionFail("; ".join(validation.error_messages))
+    options: dict[str, Any] = validation.validated_parameters
+    return options
+
+
+def cache() -> Cache:
+    """Return what this run and earlier ones have computed."""
+    return Cache(Path(C.ANSIBLE_HOME) / "forewarn", Path(C.DEFAULT_LOCAL_TMP))

@@ -1,0 +1,133 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Policies are compiled once for all hosts of a run, and for later runs; what others could have written is not used."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from forewarn.compiler import policyfile
+from forewarn.compiler.policyfile import load_policies
+from forewarn.fleet.cache import MOST, Cache
+from forewarn.fleet.policies import PoliciesRefusedError, compile_policies
+from forewarn.policy.artifact import Artifact
+
+POLICY = "name: calm\ndescription: Holds.\nrule: {match: [{output: hold}]}\n"
+
+
+def cache_of(directory: Path, run: str = "run") -> Cache:
+    return Cache(directory / "home", directory / run)
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a file to which each compilation adds a character."""
+    log = tmp_path / "log"
+    log.touch()
+
+    def counted(paths: Sequence[Path], api_version: str) -> Artifact:
+        with log.open("a") as file:
+            file.write("x")
+        return load_policies(paths, api_version)
+
+    monkeypatch.setattr(policyfile, "load_policies", counted)
+    for name in ("run", "run 2"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "calm.yml").write_text(POLICY)
+    return log
+
+
+def test_policies_are_compiled_once_and_again_when_they_change(compiled: Path, tmp_path: Path) -> None:
+    policies, cache = tmp_path / "policies", cache_of(tmp_path)
+    first = compile_policies([policies], "2020-07-01", cache)
+    assert compile_policies([policies], "2020-07-01", cache) == first
+    assert compile_policies([policies], "2020-07-01", cache_of(tmp_path, "run 2")) == first
+    assert compiled.read_text() == "x"
+    assert compile_policies([policies], "2019-08-01", cache).api_version == "2019-08-01"
+    assert compiled.read_text() == "xx"
+    (policies / "calm.yml").write_text(POLICY.replace("hold", "deny").replace("deny", "hold") + "#\n")
+    compile_policies([policies], "2020-07-01", cache)
+    (policies / "other.yml").write_text(POLICY.replace("calm", "other"))
+    compile_policies([policies], "2020-07-01", cache)
+    assert compiled.read_text() == "xxxx"
+    kept = tmp_path / "home" / "policies"
+    assert len(list(kept.iterdir())) == 4
+    assert {path.suffix for path in kept.iterdir()} == {""}, "a half-written file was left"
+    for path in kept.iterdir():
+        path.write_text(path.read_text()[:-9])
+    assert compile_policies([policies], "2019-08-01", cache).api_version == "2019-08-01"
+    assert compiled.read_text() == "xxxxx", "a damaged file counts as none"
+
+
+def test_the_hosts_of_a_run_compile_once_in_all_and_a_refusal_is_remembered(compiled: Path, tmp_path: Path) -> None:
+    """Each host has a process of its own, and several start at once."""
+    context = multiprocessing.get_context("fork")
+
+    def ask() -> list[int | None]:
+        def host() -> None:
+            try:
+                compile_policies([tmp_path / "policies"], "2020-07-01", cache_of(tmp_path))
+            except PoliciesRefusedError as error:
+                sys.exit(3 if len(error.findings) == 2 and str(error).startswith("2 mistakes in the policies:") else 4)
+
+        processes = [context.Process(target=host) for _ in range(6)]
+        for process in processes:
+            process.start()
+        for process in processes:
+            process.join(60)
+        return [process.exitcode for process in processes]
+
+    assert ask() == [0] * 6
+    assert compiled.read_text() == "x"
+    (tmp_path / "policies" / "calm.yml").write_text(POLICY.replace("hold", "wait").replace("name: calm", "name: 7"))
+    assert ask() == [3] * 6
+    assert compiled.read_text() == "xx"
+
+
+def test_a_directory_that_others_write_to_keeps_no_policy(compiled: Path, tmp_path: Path) -> None:
+    """What lies there is approved by."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home").chmod(0o777)
+    for _ in range(2):
+        compile_policies([tmp_path / "policies"], "2020-07-01", cache_of(tmp_path))
+    assert compiled.read_text() == "x"
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_a_file_that_changes_meanwhile_is_not_kept_under_its_former_content(
+    compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "policies" / "calm.yml"
+
+    def changed(paths: Sequence[Path], api_version: str) -> Artifact:
+        path.write_text(POLICY.replace("calm", "other"))
+        return load_policies(paths, api_version)
+
+    monkeypatch.setattr(policyfile, "load_policies", changed)
+    assert compile_policies([path], "2020-07-01", cache_of(tmp_path)).data["policies"][0]["name"] == "other"
+    assert not (tmp_path / "home" / "policies").exists()
+
+
+def test_of_each_kind_the_results_that_were_used_last_are_kept(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "home", tmp_path)
+    made = []
+
+    def result(number: int) -> bytes:
+        def make() -> bytes:
+            made.append(number)
+            return str(number).encode()
+
+        return cache.once("numbers", number, make, bytes)
+
+    assert [result(number) for number in range(MOST)] == [str(number).encode() for number in range(MOST)]
+    assert result(0) == b"0"
+    result(MOST)
+    assert cache.once("others", 0, lambda: b"other", bytes) == b"other"
+    assert len(list((tmp_path / "home" / "numbers").iterdir())) == MOST
+    assert (result(0), made) == (b"0", list(range(MOST + 1)))
