@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.forewarn.azure.plugins.plugin_utils._fleet_page import page
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.page import page
 
 DOCUMENTATION = r"""
 name: fleet_page

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.forewarn.azure.plugins.plugin_utils._fleet import table
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.status import table
 
 DOCUMENTATION = r"""
 name: fleet_table

@@ -21,14 +21,15 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "errors": "",
         "events": "errors",
         "adhoc": "errors events imds policy",
+        "pages": "",
         "imds": "errors events",
         "policy": "errors events",
         "compiler": "errors events policy",
         "runner": "errors events policy imds",
         "emulator": "errors events",
-        "analysis": "errors events policy compiler",
+        "analysis": "errors events policy compiler pages",
         "bundle": "errors",
-        "fleet": "errors events policy compiler analysis bundle",
+        "fleet": "errors events policy compiler analysis bundle pages",
         "cli": "errors events policy imds compiler runner emulator analysis bundle",
     }.items()
 }

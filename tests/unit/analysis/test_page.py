@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
+from tools.elements import Elements
 
 ROOT = Path(__file__).parents[3]
 POLICIES = ROOT / "policies"
@@ -40,26 +40,6 @@ rule:
 invariants: [{{name: {json.dumps(EVIL)}, expression: decision == hold}}]
 suppress: [{{code: uncovered-events, reason: {json.dumps(EVIL)}}}]
 """
-
-
-class Elements(HTMLParser):
-    """The elements of a page with their attributes, and what scripts and styles hold."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.raw: list[tuple[str, str]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        if self.found and self.found[-1][0] in ("script", "style") and data.strip():
-            self.raw.append((self.found[-1][0], data))
-
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.found if name == tag]
 
 
 def page_of(*paths: Path) -> str:
@@ -160,8 +140,3 @@ def test_json_and_a_page_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     report: dict[str, Any] = json.loads(output.getvalue())
     assert report["findings"]
     assert file.read_text().startswith("<!DOCTYPE html>")
-
-
-def test_what_belongs_to_the_page_is_no_part_of_the_runner() -> None:
-    for name in ("page_data.js", "page_map.js", "page_detail.js", "page.css"):
-        assert (ROOT / "plugins" / "module_utils" / "forewarn" / "analysis" / "report" / name).is_file()

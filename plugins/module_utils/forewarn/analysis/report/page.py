@@ -3,27 +3,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What verify and diff found as one HTML page: a map of all decisions, then findings or changes, and the rules.
 
-The page has everything in it and asks nobody: its policy (CSP) admits the one script and the one style sheet by their
-hashes and nothing else. No text of a policy is believed to be harmless. The same policies give the same bytes.
+No text of a policy is believed to be harmless. The same policies give the same bytes.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...pages import render
 from ...policy.artifact import Artifact
-from ..diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference, Part
+from ..diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference
 from ..hook_wording import hook_texts
-from ..verify import Finding, Report
-from .table import Table, difference_table, verification_table
+from ..verify import Report
+from .table import difference_table, verification_table
 
-_SCRIPTS = ("page_data.js", "page_map.js", "page_detail.js")  # one script, in this order
+_HERE = Path(__file__).parent
+_SCRIPTS = [_HERE / name for name in ("page_data.js", "page_map.js", "page_detail.js")]
 _EFFECTS = {
     MORE: "more permissive",
     LESS: "less permissive",
@@ -46,28 +44,27 @@ def verification_page(
 
     Raises InputError if there are too many classes.
     """
-    table = verification_table(artifact, params)
-    anchors = _anchors(artifact, 0)
-    names = [data["name"] for data in artifact.data["policies"]]
-    title = f"What {names[0]} decides" if len(names) == 1 else f"What {len(names)} policies decide together"
-    counts = [
-        (severity, count)
-        for severity in ("error", "warning", "note")
-        if (count := sum(one.severity == severity and one.suppressed is None for one in report.findings))
-    ]
-    told = "".join(f'<li class="badge c-{severity}">{_count(count, severity)}</li>' for severity, count in counts)
-    lead = (
-        f"<p>{report.classes:,} classes of events were looked at, for api-version {_text(artifact.api_version)}.</p>"
-        f'<ul class="counts">{told or "<li>Nothing was found.</li>"}</ul>'
+    rules, anchors = _policies(artifact, 0, files)
+    open_ones = [one.severity for one in report.findings if one.suppressed is None]
+    return render(
+        _HERE / "verification.html.j2",
+        _SCRIPTS,
+        title=f"What {rules[0]['name']} decides" if len(rules) == 1 else f"What {len(rules)} policies decide together",
+        api_version=artifact.api_version,
+        table=verification_table(artifact, params),
+        report=report,
+        counts=[(name, open_ones.count(name)) for name in ("error", "warning", "note") if name in open_ones],
+        findings=[
+            (
+                one,
+                one.severity if one.suppressed is None else "suppressed",
+                anchors.get((one.policy, one.rule or "")),
+                one.case and _example(one.case, _decided(one.case["decision"])),
+            )
+            for one in report.findings
+        ],
+        rules=rules,
     )
-    findings = "".join(_finding(one, anchors) for one in report.findings)
-    body = [
-        _map(table),
-        _card("Findings", f'<ul class="plain">{findings}</ul>' if findings else "<p>None.</p>"),
-        _card("Rules", _rules(artifact, 0, files)),
-        _card("What this rests on", _grounds(report)),
-    ]
-    return _page(title, lead, body, table)
 
 
 def difference_page(
@@ -81,148 +78,76 @@ def difference_page(
 
     Raises InputError if there are too many classes.
     """
-    table = difference_table(old, new, params)
-    verdict = _VERDICTS.get(difference.verdict, "Nothing changes.")
-    lead = (
-        f"<p><b>{_text(verdict)}</b></p><p>From <code>{_text(names[0])}</code> to <code>{_text(names[1])}</code>. "
-        f"{difference.classes:,} classes of events were compared, for api-version {_text(new.api_version)}.</p>"
-    )
-    anchors = _anchors(new, 1)
-    changes = "".join(
-        f'<li><p><span class="badge c-{change.effect}">{_EFFECTS[change.effect]}</span> <b>{_text(change.what)}</b>'
-        f"{_link(change.rule, anchors)}</p>{''.join(map(_part, change.parts))}"
-        f"{'' if change.complete else '<p>And in other cases.</p>'}</li>"
-        for change in difference.changes
-    )
-    grounds = _list("Assumed", difference.assumptions) + _list("Not understood", difference.not_understood)
-    rules = (
-        '<div class="columns">'
-        f"<div><h3>Before</h3>{_rules(old, 0, ())}</div><div><h3>After</h3>{_rules(new, 1, ())}</div></div>"
-    )
-    body = [
-        _map(table),
-        _card("Changes", f'<ul class="plain">{changes}</ul>' if changes else "<p>None.</p>"),
-        _card("Rules", rules),
-        *([_card("What this rests on", grounds)] if grounds else []),
-    ]
-    return _page("What a change of policies changes", lead, body, table)
-
-
-def _page(title: str, lead: str, body: Sequence[str], table: Table) -> str:
-    style = _file("page.css")
-    script = '(() => {\n"use strict";\n' + "".join(map(_file, _SCRIPTS)) + "})();\n"
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
-    )
-    # In a script element only "<" could begin markup; the others are written out to be sure of every reader.
-    data = json.dumps(table, separators=(",", ":")).translate({ord(char): f"\\u{ord(char):04x}" for char in "<>&"})
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n'
-        f"<title>Forewarn: {_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<header><h1>{_text(title)}</h1>{lead}</header>\n<main>\n" + "\n".join(body) + "\n</main>\n"
-        f'<script type="application/json" id="table">{data}</script>\n<script>{script}</script>\n</body>\n</html>\n'
+    rules, anchors = _policies(new, 1, ())
+    return render(
+        _HERE / "difference.html.j2",
+        _SCRIPTS,
+        title="What a change of policies changes",
+        api_version=new.api_version,
+        table=difference_table(old, new, params),
+        verdict=_VERDICTS.get(difference.verdict, "Nothing changes."),
+        names=names,
+        difference=difference,
+        changes=[
+            (
+                one,
+                _EFFECTS[one.effect],
+                one.rule and anchors.get(one.rule[:2]),
+                [
+                    (part, _example(part.case, f"Before: {_quoted(part.old)}; After: {_quoted(part.new)}"))
+                    for part in one.parts
+                ],
+            )
+            for one in difference.changes
+        ],
+        old_rules=_policies(old, 0, ())[0],
+        new_rules=rules,
     )
 
 
-def _file(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def _hash(content: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
-
-
-def _map(table: Table) -> str:
-    settled = ", ".join(f"<code>{_text(name)} = {_text(value)}</code>" for name, value in table["params"].items())
-    note = f'<p class="dim">Drawn for {settled}, as given or by default.</p>' if settled else ""
-    return (
-        '<section class="card"><div class="noscript"><h2>Decisions</h2><p>The map of decisions needs JavaScript. '
-        'What is below does not.</p></div><div class="map"><h2>Decisions</h2><details class="controls" id="controls">'
-        '<summary>What is shown<span id="chosen"></span></summary>'
-        '<div id="filters" role="group" aria-label="What to show"></div></details>'
-        f"{note}"
-        '<div class="sheet"><ul id="legend" aria-label="Legend"></ul><div id="panels"></div></div>'
-        '<aside id="detail" tabindex="-1" aria-label="The chosen cell"></aside></div></section>'
-    )
-
-
-def _card(title: str, content: str) -> str:
-    return f'<section class="card"><h2>{title}</h2>{content}</section>'
-
-
-def _finding(finding: Finding, anchors: Anchors) -> str:
-    severity = "suppressed" if finding.suppressed is not None else finding.severity
-    href = anchors.get((finding.policy, finding.rule or ""))
-    place = f"{finding.source}:{finding.line}:{finding.column}"
-    where = f'<a href="#{href}">{_text(place)}</a>' if href else f"<span>{_text(place)}</span>"
-    lines = [
-        f'<p><span class="badge c-{severity}">{severity}</span> <b>{_text(finding.code)}</b> {where}</p>',
-        f"<p>{_text(finding.message)}</p>",
-    ]
-    if finding.suppressed is not None:
-        lines.append(f'<p class="dim">Suppressed: {_text(finding.suppressed)}</p>')
-    if finding.suggestion:
-        lines.append(f'<p class="dim">Hint: {_text(finding.suggestion)}</p>')
-    if finding.case is not None:
-        decision = finding.case["decision"]
-        by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
-        told = f"{decision['output']}{by}: {decision['reason']}"
-        lines.append(_example(finding.case, told))
-    return f"<li>{''.join(lines)}</li>"
-
-
-def _part(part: Part) -> str:
-    notes = [] if part.usual else ["The service does not send such events by its documentation."]
-    notes += [] if part.certain else ["Perhaps: an expression is not understood, and no event was found that shows it."]
-    sides = (("Before", part.old), ("After", part.new))
-    told = "; ".join(f"{word}: {one['output']}{_because(one)}" for word, one in sides)
-    return f"<p>when {_text(part.when)}</p>" + _notes(notes) + _example(part.case, told)
-
-
-def _because(one: Mapping[str, Any]) -> str:
-    by = f" by {one['policy']}/{one['rule']}" if one["rule"] else ""
-    return by + (f", \u201c{one['reason']}\u201d" if one["reason"] else "")
-
-
-def _notes(notes: Sequence[str]) -> str:
-    return "".join(f'<p class="dim">{_text(note)}</p>' for note in notes)
-
-
-def _example(case: Mapping[str, Any], told: str) -> str:
-    event = json.dumps(case["event"], indent=1)
-    facts = "; ".join(
+def _example(case: Mapping[str, Any], told: str) -> dict[str, str]:
+    facts = (
         f"{name}: {json.dumps(case[name]) if isinstance(case[name], Mapping) else case[name]}"
         for name in ("now", "first_seen", "vm", "params")
         if case.get(name)
     )
-    return (
-        f"<details><summary>An event that shows it</summary><pre>{_text(event, lines=True)}</pre>"
-        f'<p class="dim">{_text(facts)}</p><p>{_text(told)}</p></details>'
-    )
+    return {"event": json.dumps(case["event"], indent=1), "facts": "; ".join(facts), "told": told}
 
 
-def _link(rule: tuple[str, str, str, int, int] | None, anchors: Anchors) -> str:
-    if rule is None:
-        return ""
-    policy, path, source, line, _column = rule
-    text = f"{policy}/{path}"
-    href = anchors.get((policy, path))
-    linked = f'<a href="#{href}">{_text(text)}</a>' if href else _text(text)
-    return f' <span class="dim">by {linked}, {_text(source)}:{line}</span>'
+def _decided(decision: Mapping[str, Any]) -> str:
+    by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
+    return f"{decision['output']}{by}: {decision['reason']}"
+
+
+def _quoted(decision: Mapping[str, Any]) -> str:
+    by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
+    return f"{decision['output']}{by}" + (f", \u201c{decision['reason']}\u201d" if decision["reason"] else "")
 
 
 # The rules
 
 
-def _anchors(artifact: Artifact, side: int) -> Anchors:
-    return {
-        (data["name"], path): f"rule-{side}-{place}-{number}"
-        for place, data in enumerate(artifact.data["policies"])
-        for number, (path, _match, _depth) in enumerate(_matches(data["rule"], "", 0))
-    }
+def _policies(artifact: Artifact, side: int, files: Sequence[str]) -> tuple[list[dict[str, Any]], Anchors]:
+    """Return what the page tells of each policy, and where its rules are."""
+    policies, anchors = [], {}
+    for place, data in enumerate(artifact.data["policies"]):
+        rules = []
+        for number, (path, match, depth) in enumerate(_matches(data["rule"], "", 0)):
+            anchor = anchors[data["name"], path] = f"rule-{side}-{place}-{number}"
+            prepares = match.get("output") == "approve" and match.get("prepare")
+            more = {"anchor": anchor, "path": path, "nested": depth > 0, "prepares": prepares}
+            fields = {name: match.get(name) for name in ("line", "output", "condition", "explanation")}
+            rules.append({**fields, **more, "hooks": hook_texts(match)})
+        policies.append(
+            {
+                "name": data["name"],
+                "file": files[place] if place < len(files) else data["source"],
+                "description": data.get("description"),
+                "variables": list(_variables(data["rule"])),
+                "rules": rules,
+            }
+        )
+    return policies, anchors
 
 
 def _matches(block: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Mapping[str, Any], int]]:
@@ -240,67 +165,3 @@ def _variables(block: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for match in block["match"]:
         if "rule" in match:
             yield from _variables(match["rule"])
-
-
-def _rules(artifact: Artifact, side: int, files: Sequence[str]) -> str:
-    told = []
-    for place, data in enumerate(artifact.data["policies"]):
-        file = files[place] if place < len(files) else data["source"]
-        opened = " open" if len(artifact.data["policies"]) == 1 else ""
-        name = f'<b>{_text(data["name"])}</b> <span class="dim">{_text(file)}</span>'
-        told.append(f'<details class="policy"{opened}><summary>{name}</summary>')
-        if data.get("description"):
-            told.append(f"<p>{_text(data['description'])}</p>")
-        for name, source in _variables(data["rule"]):
-            told.append(f'<p class="dim">variables.{_text(name)}</p>{_source(source)}')
-        for number, (path, match, depth) in enumerate(_matches(data["rule"], "", 0)):
-            told.append(_rule(f"rule-{side}-{place}-{number}", path, match, depth))
-        told.append("</details>")
-    return "".join(told)
-
-
-def _rule(anchor: str, path: str, match: Mapping[str, Any], depth: int) -> str:
-    condition = match["condition"]
-    output = match.get("output")
-    prepares = output == "approve" and match.get("prepare")
-    badge = f'<span class="badge c-{"prepared" if prepares else output}">{_text(output)}</span> ' if output else ""
-    lines = [
-        f'<p><b>{_text(path)}</b> {badge}<span class="dim">line {match["line"]}</span></p>',
-        _source(condition["source"]) if condition else '<p class="dim">always</p>',
-    ]
-    if match.get("explanation"):
-        lines.append(f'<p class="dim">Reason: <code>{_text(match["explanation"]["source"])}</code></p>')
-    lines += [f'<p class="dim">{phase}: {_text(", ".join(texts))}</p>' for phase, texts in hook_texts(match).items()]
-    return f'<div class="rule{" inner" if depth else ""}" id="{anchor}">{"".join(lines)}</div>'
-
-
-def _source(source: str) -> str:
-    return f"<pre>{_text(source.strip(), lines=True)}</pre>"
-
-
-# Words
-
-
-def _grounds(report: Report) -> str:
-    return (
-        _list("Assumed", report.assumptions)
-        + _list("Not understood, and so taken as anything", report.not_understood)
-        + _list("Left out, since the service does not do it", report.constraints)
-    )
-
-
-def _list(title: str, items: Sequence[str]) -> str:
-    return f"<h3>{title}</h3><ul>{''.join(f'<li>{_text(item)}</li>' for item in items)}</ul>" if items else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _text(value: object, *, lines: bool = False) -> str:
-    """Return a text as HTML; what would turn it around, hide it or break the line is written out."""
-    shown = "".join(
-        char if char.isprintable() or (lines and char == "\n") else " " if char == "\n" else ascii(char)[1:-1]
-        for char in str(value)
-    )
-    return html.escape(shown)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a fleet is, read from what its runners say, and as a table for a terminal. The page of it is in _fleet_page.
+"""How a fleet is, read from what its runners say, and as a table for a terminal. The page of it is in fleet.page.
 
 What is shown comes from many VMs and, through their events, from the service: no text of it is believed to be harmless.
 """
@@ -11,6 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from ..pages import counted, printable
+
+Event = Mapping[str, Any]  # as forewarn status and forewarn history tell of it
 
 _HEADER = ("HOST", "RUNNER", "SERVICE", "POLICY", "PENDING")
 _WIDEST = 60  # of a column
@@ -30,7 +34,7 @@ class HostState(NamedTuple):
     service: str
     policy: str
     vm: str
-    events: Sequence[Mapping[str, Any]]
+    events: Sequence[Event]
     problems: Sequence[str]
     health: Mapping[str, str] = {}
 
@@ -49,7 +53,7 @@ def table(answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
         details = [event_text(event) for event in state.events] + [f"! {problem}" for problem in state.problems]
         rows.append((state.host, state.runner, state.service, state.policy, details[0] if details else "-"))
         rows += [("", "", "", "", detail) for detail in details[1:]]
-    shown = [tuple(plain(text) for text in row) for row in rows]
+    shown = [tuple(printable(text, newline=r"\n") for text in row) for row in rows]
     widths = [min(_WIDEST, max(len(row[column]) for row in shown)) for column in range(len(_HEADER) - 1)]
     lines = []
     for row in shown:
@@ -62,24 +66,14 @@ def summary(states: Sequence[HostState]) -> str:
     """Return a sentence on all of them."""
     trouble = sum(state.level == "trouble" for state in states)
     events = {str(event.get("event_id")) for state in states for event in state.events}
-    return f"{count(len(states), 'host')}, {trouble} with trouble; {count(len(events), 'event')} pending"
+    return f"{counted(len(states), 'host')}, {trouble} with trouble; {counted(len(events), 'event')} pending"
 
 
-def count(number: int, noun: str) -> str:
-    """Return ``1 host`` or ``2 hosts``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def event_text(event: Mapping[str, Any]) -> str:
+def event_text(event: Event) -> str:
     """Return what an event is, how far the host is with it, and when it starts."""
     kind = mapping(event.get("event")).get("EventType") or "event"
     text = f"{kind} {event.get('state')}, {event.get('starts')}"
     return f"{text} (drill)" if event.get("drill") else text
-
-
-def plain(text: object) -> str:
-    """Return a text in one line, control characters written out."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in str(text))
 
 
 def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:

@@ -7,31 +7,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
+import html
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.fleet.page import page
+from forewarn.fleet.status import table
 
-_MODULE = "ansible_collections.forewarn.azure.plugins.plugin_utils._fleet"
 FIELDS = ("EventType", "NotBefore", "EventSource", "Description")
 AT = "2026-05-04T12:05:00Z"
-
-
-@pytest.fixture(scope="module")
-def fleet(collections_path: Path) -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(collections_path))
-        yield importlib.import_module(_MODULE)
-
-
-@pytest.fixture(scope="module")
-def page(fleet: Any) -> Callable[..., str]:
-    function: Callable[..., str] = importlib.import_module(_MODULE + "_page").page
-    return function
 
 
 def answer(*events: dict[str, Any], problems: tuple[str, ...] = (), **runner: Any) -> dict[str, Any]:
@@ -50,8 +36,8 @@ def event(**fields: Any) -> dict[str, Any]:
     return {"event_id": "A1", "event": its, "state": "held", "starts": "in 5 min", "waits_for": "x", **times, **fields}
 
 
-def test_trouble_comes_first_and_silence_is_trouble(fleet: Any) -> None:
-    lines = fleet.table(
+def test_trouble_comes_first_and_silence_is_trouble() -> None:
+    lines = table(
         {
             "quiet": answer(),
             "busy": answer(event(), event(event_id="A2", state="preparing", drill=True)),
@@ -72,18 +58,18 @@ def test_trouble_comes_first_and_silence_is_trouble(fleet: Any) -> None:
 
 
 @pytest.mark.parametrize("stdout", ["", "[]", "null", '{"runner": 1}', '{"runner": {}, "service": {}}', "\x00", "5"])
-def test_whatever_a_host_says_is_a_row(fleet: Any, page: Callable[..., str], stdout: str) -> None:
-    assert fleet.table({"a": {"stdout": stdout}})[-1] == "1 host, 1 with trouble; 0 events pending"
+def test_whatever_a_host_says_is_a_row(stdout: str) -> None:
+    assert table({"a": {"stdout": stdout}})[-1] == "1 host, 1 with trouble; 0 events pending"
     assert "unknown" in page({"a": {"stdout": stdout}}, {"a": {"stdout": stdout}}, "now", "7d")
 
 
-def test_a_terminal_is_not_told_what_to_do(fleet: Any) -> None:
-    lines = fleet.table({"a": answer(event(event={"EventType": "\x1b[2J\nReboot"}), vm="\x9b31m")})
+def test_a_terminal_is_not_told_what_to_do() -> None:
+    lines = table({"a": answer(event(event={"EventType": "\x1b[2J\nReboot"}), vm="\x9b31m")})
     assert all(char.isprintable() for line in lines for char in line)
     assert r"\x1b[2J\nReboot held" in "\n".join(lines)
 
 
-def test_the_page_has_no_markup_but_its_own_and_asks_nobody(page: Callable[..., str]) -> None:
+def test_the_page_has_no_markup_but_its_own_and_asks_nobody() -> None:
     bad = '<img src="http://example.com/x">'
     decision = {"output": bad, "policy": bad, "rule": bad, "reason": bad}
     its = event(
@@ -95,14 +81,15 @@ def test_the_page_has_no_markup_but_its_own_and_asks_nobody(page: Callable[..., 
     for made_at in (bad, AT):
         made = page({bad: answer(its, problems=(bad,), **runner)}, {bad: past}, made_at, bad)
         assert "<img" not in made
-        assert "&lt;img src=&quot;http://example.com/x&quot;&gt;" in made
+        assert "&lt;img src=" in made
+        assert bad in html.unescape(made)
         assert not re.search(r"<(?:script|link|iframe|a)\b|url\(|@import|\bstyle=", made)
         assert "default-src 'none'; style-src 'sha256-" in made
         assert 'name="viewport"' in made
         assert "1 earlier event<" in made
 
 
-def test_the_page_admits_its_own_style_alone(page: Callable[..., str]) -> None:
+def test_the_page_admits_its_own_style_alone() -> None:
     made = page({"a": answer(event())}, {}, AT, "7d")
     (style,) = re.findall(r"<style>(.*?)</style>", made, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -110,7 +97,7 @@ def test_the_page_admits_its_own_style_alone(page: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), 1e308, [], {}, True, "x", None, "9999-12-31T23:59:59-23:59"])
-def test_whatever_stands_in_an_event_is_on_the_page(page: Callable[..., str], value: object) -> None:
+def test_whatever_stands_in_an_event_is_on_the_page(value: object) -> None:
     names = ("life_id", "event_id", "event", "state", "starts", "waits_for", "first_seen", "approved_at", "started_at")
     others = (
         "gone_at",
@@ -129,12 +116,12 @@ def test_whatever_stands_in_an_event_is_on_the_page(page: Callable[..., str], va
         assert page({"a": answer(its), "b": answer()}, {"a": past, "b": past}, AT, "7d").endswith("</html>\n")
 
 
-def test_the_timeline_is_in_order(page: Callable[..., str]) -> None:
+def test_the_timeline_is_in_order() -> None:
     made = page({"a": answer(event(approved_at="2026-05-04T12:00:09.000Z"))}, {}, "now", "7d")
     assert re.search(r"05-04 12:00:00</time> seen</li><li><time>2026-05-04 12:00:09</time> approved", made)
 
 
-def test_time_left_is_told_and_drawn(page: Callable[..., str]) -> None:
+def test_time_left_is_told_and_drawn() -> None:
     near = event(event_id="A2", seconds_to_not_before=100.0)
     far = event(seconds_to_not_before=900.0, event={"EventType": "Redeploy", "Resources": ["web_0", "web_1"]})
     made = page({"a": answer(far, near), "b": answer(far)}, {}, AT, "7d")
@@ -145,7 +132,7 @@ def test_time_left_is_told_and_drawn(page: Callable[..., str]) -> None:
     assert made.count('class="ahead"') == 3
 
 
-def test_an_event_that_was_called_off_is_drawn_as_such(page: Callable[..., str]) -> None:
+def test_an_event_that_was_called_off_is_drawn_as_such() -> None:
     gone = event(outcome="cancelled", open=False, gone_at="2026-05-04T12:04:00.000Z", life_id=3)
     made = page({"a": answer()}, {"a": {"stdout": json.dumps({"events": [gone]})}}, AT, "7d")
     assert "Reboot cancelled: seen 2026-05-04 12:00:00, gone 2026-05-04 12:04:00" in made

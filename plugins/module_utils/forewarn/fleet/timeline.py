@@ -1,20 +1,18 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the events of a fleet were seen, approved, under way and gone, as a drawing: a lane of SVG for each host."""
+"""When the events of a fleet were seen, approved, under way and gone, as a drawing: a lane for each host."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ansible_collections.forewarn.azure.plugins.plugin_utils._fleet import mapping, plain
-
-Event = Mapping[str, Any]
+from .status import Event, mapping
 
 STEPS = (("first_seen", "seen"), ("approved_at", "approved"), ("started_at", "started"), ("gone_at", "gone"))
+_KEY = (("m-wait", "waiting"), ("m-good", "approved"), ("m-bad", "under way"), ("m-calm", "called off"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY = timedelta(days=1)
 _LONGEST = 10 * _DAY  # that is drawn of the time ahead
@@ -23,7 +21,7 @@ _ROW = 14  # pixels
 _MOST_ROWS = 4
 
 
-class _Bar(NamedTuple):
+class _Span(NamedTuple):
     """An event in time. ``end`` is when it was gone, or the time of the report; ``until`` NotBefore, if it is ahead."""
 
     begin: datetime
@@ -32,41 +30,61 @@ class _Bar(NamedTuple):
     event: Event
 
 
-def timeline(events: Mapping[str, Sequence[Event]], made_at: str) -> str:
+class Bar(NamedTuple):
+    """An event as it is drawn: ``lines`` are what it is called in the style sheet, where it begins and where it ends.
+
+    Places are percentages of the width; ``y`` is in pixels.
+    """
+
+    text: str
+    y: int
+    lines: Sequence[tuple[str, str, str]]
+
+
+class Lane(NamedTuple):
+    """The events of a host; ``height`` in pixels."""
+
+    host: str
+    height: int
+    bars: Sequence[Bar]
+
+
+class Timeline(NamedTuple):
+    """A drawing: ``now`` is a place, ``axis`` the times at its ends and in its middle, ``key`` what lines mean."""
+
+    lanes: Sequence[Lane]
+    now: str
+    axis: Sequence[str]
+    key: Sequence[tuple[str, str]] = _KEY
+
+
+def timeline(events: Mapping[str, Sequence[Event]], made_at: str) -> Timeline | None:
     """Return the drawing of events by host; nothing if there are none."""
     now = moment_of(made_at)
     if now is None:
-        return ""
+        return None
     lanes = {
-        host: [span for event in found if (span := _bar_of(event, now)) is not None] for host, found in events.items()
+        host: [span for event in found if (span := _span_of(event, now)) is not None] for host, found in events.items()
     }
-    bars = [span for lane in lanes.values() for span in lane]
-    if not bars:
-        return ""
-    begin = min(span.begin for span in bars)
-    end = max([now, *(span.until for span in bars if span.until is not None)])
+    spans = [span for lane in lanes.values() for span in lane]
+    if not spans:
+        return None
+    begin = min(span.begin for span in spans)
+    end = max([now, *(span.until for span in spans if span.until is not None)])
     whole = max((end - begin).total_seconds(), 60.0)
 
     def at(moment: datetime) -> str:
         return f"{100 * max(0.0, min(1.0, (moment - begin).total_seconds() / whole)):.2f}%"
 
-    drawn = "".join(
-        f'<div class="lane"><span>{as_text(host)}</span>{_lane(lane, at, now)}</div>'
-        for host, lane in lanes.items()
-        if lane
-    )
-    middle = begin + (end - begin) / 2
     pattern = "%d %b %H:%M" if end - begin > _DAY else "%H:%M:%S"
-    axis = "".join(f"<span>{moment.strftime(pattern)}</span>" for moment in (begin, middle, end))
-    keys = (("m-wait", "waiting"), ("m-good", "approved"), ("m-bad", "under way"), ("m-calm", "called off"))
-    key = "".join(
-        f'<li><svg><line x1="4" x2="18" y1="6" y2="6" class="{mark}"/></svg>{text}</li>' for mark, text in keys
+    return Timeline(
+        [_lane(host, lane, at) for host, lane in lanes.items() if lane],
+        at(now),
+        [moment.strftime(pattern) for moment in (begin, begin + (end - begin) / 2, end)],
     )
-    now_key = '<li><svg><line x1="8" x2="8" y1="0" y2="11" class="now"/></svg>now</li>'
-    return f'<div class="card chart">{drawn}<div class="axis">{axis}</div><ul class="key">{key}{now_key}</ul></div>'
 
 
-def _bar_of(event: Event, now: datetime) -> _Bar | None:
+def _span_of(event: Event, now: datetime) -> _Span | None:
     begin = moment_of(event.get("first_seen"))
     if begin is None:
         return None
@@ -75,44 +93,42 @@ def _bar_of(event: Event, now: datetime) -> _Bar | None:
     end = (
         moment_of(event.get("gone_at")) or (moment_of(event.get("last_seen")) if event.get("outcome") else None) or now
     )
-    return _Bar(begin, max(begin, end), until if event.get("open") is not False else None, event)
+    return _Span(begin, max(begin, end), until if event.get("open") is not False else None, event)
 
 
-def _lane(lane: Sequence[_Bar], at: Callable[[datetime], str], now: datetime) -> str:
+def _lane(host: str, lane: Sequence[_Span], at: Callable[[datetime], str]) -> Lane:
     rows: list[datetime] = []  # until when each row is taken
-    marks = []
+    bars = []
     for span in sorted(lane, key=lambda one: one.begin):
         free = (place for place, taken in enumerate(rows) if taken <= span.begin)
         row = next(free, len(rows) if len(rows) < _MOST_ROWS else _MOST_ROWS - 1)
         if row == len(rows):
             rows.append(_EPOCH)
         rows[row] = span.until or span.end
-        marks.append(f"<g><title>{as_text(_bar_text(span))}</title>{''.join(_lines(span, at, row * _ROW + 8))}</g>")
-    height = len(rows) * _ROW + 2
-    marks.append(f'<line class="now" x1="{at(now)}" x2="{at(now)}" y1="0" y2="{height}"/>')
-    told = "; ".join(_bar_text(span) for span in lane)
-    return f'<svg height="{height}" role="img" aria-label="{as_text(told)}">{"".join(marks)}</svg>'
+        lines = [(mark, at(begin), at(end)) for begin, end, mark in _lines(span)]
+        bars.append(Bar(_text(span.event), row * _ROW + 8, lines))
+    return Lane(host, len(rows) * _ROW + 2, bars)
 
 
-def _lines(span: _Bar, at: Callable[[datetime], str], height: int) -> Iterator[str]:
+def _lines(span: _Span) -> Iterator[tuple[datetime, datetime, str]]:
     started, approved = (moment_of(span.event.get(name)) for name in ("started_at", "approved_at"))
     waited = min(started or span.end, span.end)
-    off = span.event.get("outcome") not in (None, "finished") and started is None
-    spans = [(span.begin, waited, "m-calm" if off else "m-wait")]
     if approved is not None and span.begin <= approved <= waited:
-        spans = [(span.begin, approved, "m-wait"), (approved, waited, "m-good")]
+        yield span.begin, approved, "m-wait"
+        yield approved, waited, "m-good"
+    else:
+        off = span.event.get("outcome") not in (None, "finished") and started is None
+        yield span.begin, waited, "m-calm" if off else "m-wait"
     if started is not None:
-        spans.append((waited, span.end, "m-bad"))
+        yield waited, span.end, "m-bad"
     if span.until is not None:
-        spans.append((span.end, span.until, "ahead"))
-    for begin, end, mark in spans:
-        yield f'<line class="{mark}" x1="{at(begin)}" x2="{at(end)}" y1="{height}" y2="{height}"/>'
+        yield span.end, span.until, "ahead"
 
 
-def _bar_text(span: _Bar) -> str:
-    kind = mapping(span.event.get("event")).get("EventType") or "event"
-    steps = ", ".join(f"{word} {clock(span.event[name])}" for name, word in STEPS if span.event.get(name))
-    return f"{kind} {span.event.get('outcome') or span.event.get('state')}: {steps}"
+def _text(event: Event) -> str:
+    kind = mapping(event.get("event")).get("EventType") or "event"
+    steps = ", ".join(f"{word} {clock(event[name])}" for name, word in STEPS if event.get(name))
+    return f"{kind} {event.get('outcome') or event.get('state')}: {steps}"
 
 
 def moment_of(value: object) -> datetime | None:
@@ -128,11 +144,6 @@ def clock(value: object) -> str:
     """Return a time as people read it, in UTC; anything else as it is."""
     moment = moment_of(value)
     return str(value) if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")
-
-
-def as_text(value: object) -> str:
-    """Return anything as a text of HTML, in one line."""
-    return html.escape(plain(value))
 
 
 def number_of(value: object) -> float | None:

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What every HTML page of Forewarn has: one design, and no way out of a text.
+
+A page has everything in it and asks nobody: its policy (CSP) admits the one style sheet and the one script, if there is
+one, by their hashes and nothing else. Templates escape every text, and what would turn a text around or hide it is
+written out. The same values give the same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+
+
+def render(template: Path, scripts: Sequence[Path] = (), **values: Any) -> str:
+    """Return a page: a template that extends ``base.html.j2``, and ``scripts`` as one script, in their order.
+
+    Templates import others of their directory. A name without a value raises jinja2.UndefinedError.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # here: on a VM there is none
+    from markupsafe import Markup, escape
+
+    environment = Environment(
+        loader=FileSystemLoader([template.parent, _HERE]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: value if hasattr(value, "__html__") else printable(value),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["lines"] = lambda value: escape(printable(value, newline="\n"))
+    environment.filters["counted"] = counted
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    style = _text(_HERE / "style.css")
+    script = '(() => {\n"use strict";\n' + "".join(map(_text, scripts)) + "})();\n" if scripts else ""
+    csp = ["default-src 'none'", f"style-src {_hash(style)}", "base-uri 'none'", "form-action 'none'"]
+    if script:
+        csp.append(f"script-src {_hash(script)}")
+    own = {"csp": Markup("; ".join(csp)), "style": Markup(style), "script": Markup(script)}  # noqa: S704 - ours
+    return environment.get_template(template.name).render(**own, **values)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return ``1 host`` or ``2 hosts``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def printable(value: object, newline: str = " ") -> str:
+    """Return anything as a text of printable characters: others are written as escapes, line breaks as ``newline``."""
+    return "".join(
+        char if char.isprintable() else newline if char == "\n" else ascii(char)[1:-1] for char in str(value)
+    )
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
