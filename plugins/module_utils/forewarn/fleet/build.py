@@ -60,7 +60,12 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
         commit = _check_out(git, ref, home)
         paths = [_inside(home, path) for path in paths or ["."]]
     pyz, artifact = directory / "forewarn.pyz", directory / "policy.json"
-    runner = cache.once("built", "runner", lambda: bundle.build(_PACKAGE, pyz).path.read_bytes(), bytes)
+
+    def bundled() -> bytes:
+        bundle.build(_PACKAGE, pyz)
+        return pyz.read_bytes()
+
+    runner = cache.once("built", "runner", bundled, bytes)
     pyz.write_bytes(runner)
     # What is said names the files by their paths, so these count too; in a checkout they are relative ones.
     contents = _contents(home, paths)
