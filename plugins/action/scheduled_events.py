@@ -15,15 +15,8 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.decisions import (
-    describe,
-    outcomes,
-    read,
-    stand,
-    summary,
-)
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import ARGUMENTS, ahead, perform
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.inference import plain
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.decisions import decide_and_approve
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import ARGUMENTS, perform
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.findings import warnings
@@ -37,8 +30,6 @@ from ansible_collections.forewarn.azure.plugins.plugin_utils import _windows
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
 
 MODULE = "forewarn.azure.scheduled_events"
-# A document changes rarely, but when one VM approves, those that decide at the same moment see it change.
-ATTEMPTS = 3
 
 _OPTIONS = {
     "policies": {"type": "list", "elements": "path", "default": []},
@@ -84,7 +75,11 @@ class ActionModule(ActionBase):
         except ForewarnError as error:
             return {"failed": True, "msg": str(error)}
         args["api_version"] = artifact.api_version
-        result = self._decide(policy_set, options["apply"], args, task_vars)
+
+        def ask(more: Mapping[str, Any]) -> dict[str, Any]:
+            return self._on_vm({**args, **more}, task_vars)
+
+        result = decide_and_approve(policy_set, ask, options["apply"], self._task.check_mode)
         # Compiled elsewhere, an artifact has been judged there; and here may be no library to judge it with.
         compiled_here = not any(path.suffix == ".json" for path in paths)
         found = [
@@ -92,36 +87,6 @@ class ActionModule(ActionBase):
             *(warnings(artifact, options["params"], cache()) if compiled_here else []),
         ]
         return {**result, **({"warnings": found} if found else {}), "policy_paths": [str(path) for path in paths]}
-
-    def _decide(
-        self, policy_set: PolicySet, apply: bool, args: dict[str, Any], task_vars: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        for _attempt in range(ATTEMPTS):
-            result = self._on_vm(args, task_vars)
-            if result.get("failed"):
-                return result
-            reading = read(plain(result, "the module's result"))
-            decisions = policy_set.decide(reading.document, reading.facts)
-            standings = [stand(decision, reading.facts) for decision in decisions]
-            wanted = [decision.event.event_id for decision, its in zip(decisions, standings, strict=True) if its.send]
-            if apply and wanted:
-                # The incarnation is to change with the document, but there are services that send none.
-                basis = {"events_digest": str(result["events_digest"])}
-                if reading.document.incarnation is not None:
-                    basis["document_incarnation"] = str(reading.document.incarnation)
-                result = self._on_vm({**args, "approve": wanted, **basis}, task_vars)
-                if result.get("superseded"):
-                    continue
-            result["decisions"] = [describe(decision, its) for decision, its in zip(decisions, standings, strict=True)]
-            if not result.get("failed"):
-                done = (decisions, standings, result["approved"], self._task.check_mode)
-                result["msg"] = summary(*done, problems=reading.document.problems)
-                result["ahead"] = ahead(result["events"], outcomes(*done), reading.document.problems)
-            return result
-        result["msg"] = (
-            f"The document changed {ATTEMPTS} times between deciding and approving. Nothing was approved. Run it again."
-        )
-        return result
 
     def _on_vm(
         self, args: Mapping[str, Any], task_vars: dict[str, Any] | None, wrap_async: bool = False

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -13,12 +14,14 @@ from typing import Any
 
 import pytest
 from forewarn.adhoc import task
-from forewarn.adhoc.decisions import read, stand, summary
+from forewarn.adhoc.decisions import decide_and_approve, read, stand, summary
+from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
 from forewarn.events import Document, Event, Vm, format_time, parse_document
 from forewarn.imds import azure
 from forewarn.policy.approval import SEND, Standing
 from forewarn.policy.decision import Decision, Facts
+from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools.scripted_imds import ScriptedServer, document, instance, raw, status
@@ -65,6 +68,41 @@ def test_the_control_node_decides_on_what_the_vm_has_read(
     reading = read(json.loads(json.dumps(result)))
     assert reading.document == replace(document, events=tuple(replace(event, extra={}) for event in document.events))
     assert reading.facts == Facts(now=_NOW, vm=vm)
+
+
+def test_what_is_approved_is_what_was_decided_on(tmp_path: Path) -> None:
+    """A document that has changed meanwhile is decided on again, three times at most."""
+    (tmp_path / "all.yml").write_text("name: all\ndescription: All.\nrule: {match: [{id: a, output: approve}]}\n")
+    policies = PolicySet(load_policies([tmp_path / "all.yml"]))
+    item = {"EventId": "a", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["web_0"]}
+    events = parse_document(json.dumps({"Events": [item]})).events
+    listed = [task.describe_event(event, "web_0", _NOW) for event in events]
+    answer: dict[str, Any] = {"api_version": "2020-07-01", "read_at": format_time(_NOW), "events": listed}
+    answer |= {"document_incarnation": 7, "events_digest": "d", "vm": {"name": "web_0"}, "problems": [], "approved": []}
+
+    def ask(*approvals: dict[str, Any]) -> tuple[list[Any], Callable[[Mapping[str, Any]], dict[str, Any]]]:
+        asked: list[Any] = []
+        left = iter(approvals)
+
+        def answered(more: Mapping[str, Any]) -> dict[str, Any]:
+            asked.append(dict(more))
+            return {**answer, **next(left)} if more else dict(answer)
+
+        return asked, answered
+
+    approval = {"approve": ["a"], "events_digest": "d", "document_incarnation": "7"}
+    superseded = {"failed": True, "superseded": True}
+    asked, answered = ask(superseded, {"approved": ["a"]})
+    result = decide_and_approve(policies, answered, True, False)
+    assert asked == [{}, approval, {}, approval]
+    assert result["msg"].startswith("Freeze a: approved by all")
+    asked, answered = ask(superseded, superseded, superseded)
+    result = decide_and_approve(policies, answered, True, False)
+    assert (result["failed"], asked) == (True, [{}, approval] * 3)
+    assert "The document changed 3 times between deciding and approving. Nothing was approved." in result["msg"]
+    asked, answered = ask()
+    assert decide_and_approve(policies, answered, False, False)["decisions"][0]["output"] == "approve"
+    assert asked == [{}], "without apply nothing is approved"
 
 
 def test_prepare_hooks_are_left_to_the_runner() -> None:

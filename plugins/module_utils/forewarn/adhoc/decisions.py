@@ -1,12 +1,12 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Events and decisions as the values of a task, and back: what the action, the filters and the event source share."""
+"""The control node's part of the task: what is decided of what a VM has read, as values of a task and in words."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -15,8 +15,11 @@ from ..errors import InputError
 from ..events import Document, Event, Vm, parse_document, parse_time
 from ..policy.approval import SEND, Standing, standing
 from ..policy.decision import Decision, Facts
-from .task import SHOWN_EVENTS, unread_text
+from ..policy.engine import PolicySet
+from .task import SHOWN_EVENTS, ahead, unread_text
 
+# A document changes rarely, but when one VM approves, those that decide at the same moment see it change.
+ATTEMPTS = 3
 NEEDS_RUNNER = "needs-runner"  # a standing's code, beside those of policy.approval
 
 
@@ -26,6 +29,42 @@ class Reading:
 
     document: Document
     facts: Facts
+
+
+def decide_and_approve(
+    policy_set: PolicySet, ask: Callable[[Mapping[str, Any]], dict[str, Any]], apply: bool, check_mode: bool
+) -> dict[str, Any]:
+    """Return the result of a task with policies, which approves what they approve if ``apply`` is set.
+
+    ``ask`` runs the task on the VM with more options, and returns its result. A document that has changed before the
+    approval arrives is decided on again.
+    """
+    for _attempt in range(ATTEMPTS):
+        result = ask({})
+        if result.get("failed"):
+            return result
+        reading = read(json.loads(json.dumps(result)))  # without Ansible's own subclasses of str and dict
+        decisions = policy_set.decide(reading.document, reading.facts)
+        standings = [stand(decision, reading.facts) for decision in decisions]
+        wanted = [decision.event.event_id for decision, its in zip(decisions, standings, strict=True) if its.send]
+        if apply and wanted:
+            # The incarnation is to change with the document, but there are services that send none.
+            basis = {"events_digest": str(result["events_digest"])}
+            if reading.document.incarnation is not None:
+                basis["document_incarnation"] = str(reading.document.incarnation)
+            result = ask({"approve": wanted, **basis})
+            if result.get("superseded"):
+                continue
+        result["decisions"] = [describe(decision, its) for decision, its in zip(decisions, standings, strict=True)]
+        if not result.get("failed"):
+            done = (decisions, standings, result["approved"], check_mode)
+            result["msg"] = summary(*done, problems=reading.document.problems)
+            result["ahead"] = ahead(result["events"], outcomes(*done), reading.document.problems)
+        return result
+    result["msg"] = (
+        f"The document changed {ATTEMPTS} times between deciding and approving. Nothing was approved. Run it again."
+    )
+    return result
 
 
 def read(data: Mapping[str, Any]) -> Reading:
