@@ -60,13 +60,7 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
         commit = _check_out(git, ref, home)
         paths = [_inside(home, path) for path in paths or ["."]]
     pyz, artifact = directory / "forewarn.pyz", directory / "policy.json"
-
-    def bundled() -> bytes:
-        bundle.build(_PACKAGE, pyz)
-        return pyz.read_bytes()
-
-    runner = cache.once("built", "runner", bundled, bytes)
-    pyz.write_bytes(runner)
+    bundle.build(_PACKAGE, pyz)
     # What is said names the files by their paths, so these count too; in a checkout they are relative ones.
     contents = _contents(home, paths)
     policies = cache.once(
@@ -79,7 +73,7 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
     artifact.write_text(policies["artifact"], encoding="utf-8")
     return {
         "pyz": str(pyz),
-        "pyz_sha256": hashlib.sha256(runner).hexdigest(),
+        "pyz_sha256": hashlib.sha256(pyz.read_bytes()).hexdigest(),
         "artifact": str(artifact),
         "commit": commit,
         "objections": policies["objections"],
