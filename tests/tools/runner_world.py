@@ -618,6 +618,8 @@ def new_runner(
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)
         patch.setattr(assembly, "Journal", journal)
         identity = Identity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
+        if identity.vm.name is not None:
+            world.note("known")
         equipment = Equipment(clocks, log, directory=directory, requester=requester)
         parts = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
         down = downtime(beat, clocks) if beat else None

@@ -140,6 +140,7 @@ def test_an_approval_is_the_first_request_after_a_document(story: Story, name: s
 def test_hooks_do_not_wait_for_who_this_vm_is(story: Story) -> None:
     story.world.stuck = frozenset({INSTANCE})
     story.instance.parts.identity.vm = Vm(name=VM)  # as given by --vm-name
+    story.world.note("known")
     story.schedule("drain", notice=600.0)
     story.run(0.3)
     assert story.begun()["prepare drain"] <= 0.1
