@@ -17,15 +17,17 @@ import pytest
 from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import Journal
-from tools.journals import StillClocks, commit, entries, opened, record
+from tools.clocks import ManualClocks
+from tools.journals import commit, entries, opened, record
 
 # Counts up from the record's number, and says each number once it is promised.
 _WRITER = """
 import os, sys
-from tools.journals import StillClocks, record
+from tools.clocks import ManualClocks
+from tools.journals import record
 from forewarn.runner.journal.writer import Journal
 
-journal = Journal(sys.argv[1], StillClocks())
+journal = Journal(sys.argv[1], ManualClocks())
 records = journal.open()
 number = records[0].data["turn"] if records else 0
 while number < int(sys.argv[2]):
@@ -74,7 +76,7 @@ def test_what_was_committed_survives_a_sigkill(tmp_path: Path, package: Path, wa
     promised = kill_after(wait_for, start_writer(tmp_path, package, 100_000))
     assert (tmp_path / "journal.db-wal").exists()
 
-    journal = Journal(str(tmp_path), StillClocks())
+    journal = Journal(str(tmp_path), ManualClocks())
     (row,) = journal.open()
     assert journal.trouble is None
     assert journal.moved_aside is None
@@ -94,7 +96,7 @@ def test_it_may_be_killed_at_any_moment_of_its_beginning(tmp_path: Path, package
         output, errors = writer.communicate(timeout=30)
         assert errors == b""
         count = max(count, said(output))
-        journal = Journal(str(tmp_path), StillClocks())
+        journal = Journal(str(tmp_path), ManualClocks())
         records = journal.open()
         assert (journal.trouble, journal.moved_aside) == (None, None)
         kept = records[0].data["turn"] if records else 0
@@ -160,7 +162,7 @@ def test_the_writer_waits_for_no_reader(tmp_path: Path, monkeypatch: pytest.Monk
     import sqlite3
 
     monkeypatch.setattr(schema, "BUSY_SECONDS", 30.0)  # how long a connection waits for a lock
-    clocks = StillClocks()
+    clocks = ManualClocks()
     journal = opened(tmp_path, clocks, max_bytes=1)
     for number in range(300):
         journal.note("state", None, number=number, text="x" * 2000)

@@ -25,7 +25,7 @@ from forewarn.runner.loop import Runner
 from forewarn.runner.poller import Identity
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import REPEAT_SECONDS
-from tools.scripted_clocks import ScriptedClocks
+from tools.clocks import ScriptedClocks
 
 POLICY = """
 name: web-tier

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from forewarn.imds import errors
 from forewarn.imds.client import Client
+from tools.clocks import ManualClocks
 from tools.scripted_imds import Answer, ScriptedServer
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -26,25 +27,9 @@ EVENT = {
 }
 
 
-class Time:
-    """A clock that moves only when somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.slept: list[float] = []
-
-    def clock(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        assert seconds >= 0
-        self.slept.append(seconds)
-        self.now += seconds
-
-
 def client_of(server: ScriptedServer, prefix: str = "", **options: Any) -> Client:
-    moment = options.pop("time", Time())
-    return Client(server.url + prefix, clock=moment.clock, sleep=moment.sleep, **options)
+    clocks = options.pop("clocks", None) or ManualClocks()
+    return Client(server.url + prefix, clock=clocks.monotonic, sleep=clocks.sleep, **options)
 
 
 def fault_of(answer: Answer, **options: Any) -> errors.Fault:

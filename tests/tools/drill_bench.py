@@ -13,33 +13,9 @@ from forewarn.events import Document, Event
 from forewarn.runner.clocks import Clocks
 from forewarn.runner.drills import drill
 from forewarn.runner.drills.store import Request
+from tools.clocks import ManualClocks
 
 REBOOT = Request("Reboot", 900.0, 30.0, "Platform")
-
-
-class FakeClocks(Clocks):
-    """A machine whose clocks do what a test says."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.boot_id = "boot-a"
-        self.ran = 5000.0
-        self.offset = 1_777_896_000.0  # of the wall clock, to the time since boot
-
-    def monotonic(self) -> float:
-        return self.ran
-
-    def boottime(self) -> float:
-        return self.ran
-
-    def wall(self) -> float:
-        return self.offset + self.ran
-
-    def reboot(self, down: float) -> None:
-        """Be down for some seconds."""
-        self.offset += self.ran + down
-        self.boot_id += "b"
-        self.ran = 0.0
 
 
 def hand_over(state: Path, clocks: Clocks, request: Request = REBOOT) -> str:
@@ -71,7 +47,7 @@ GOOD = {
         "resources": None,
         "description": None,
     },
-    "handed_over": [1_777_901_000.0, 5000.0, "boot-a"],
+    "handed_over": [*ManualClocks().stamp()],
     "scheduled": None,
     "started": None,
     "resources": None,

@@ -16,26 +16,9 @@ import pytest
 from forewarn.runner.clocks import Clocks
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
 from forewarn.runner.journal.writer import EventRow, Journal
+from tools.clocks import ManualClocks
 
 DAY = 86400.0
-
-
-class StillClocks(Clocks):
-    """``now`` is what has passed; the wall clock is ``wall_offset`` ahead of it."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.wall_offset = 1_780_000_000.0
-        self.boot_id = "boot-1"
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def boottime(self) -> float:
-        return self.now + 0.5
-
-    def wall(self) -> float:
-        return self.now + self.wall_offset
 
 
 def record(number: int, is_open: bool = True, state: str = "seen", **data: Any) -> EventRow:
@@ -45,7 +28,7 @@ def record(number: int, is_open: bool = True, state: str = "seen", **data: Any) 
 
 def opened(directory: Path, clocks: Clocks | None = None, **options: Any) -> Journal:
     """Return a journal that is open, without trouble."""
-    journal = Journal(str(directory), clocks or StillClocks(), **options)
+    journal = Journal(str(directory), clocks or ManualClocks(), **options)
     journal.open()
     assert journal.trouble is None
     return journal

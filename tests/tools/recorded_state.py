@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A state directory as a runner leaves it, with clocks that a test moves: what ``status`` and ``history`` read."""
+"""A state directory as a runner leaves it: what ``status`` and ``history`` read."""
 
 from __future__ import annotations
 
@@ -12,43 +12,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from forewarn.runner.clocks import Clocks
 from forewarn.runner.journal.writer import EventRow, Journal
 from forewarn.runner.telemetry.heartbeat import Heartbeat
+from tools.clocks import ManualClocks
 
 START = datetime(2026, 11, 21, 14, 5, 11, tzinfo=timezone.utc)
 DRAIN = {"run": ["/usr/local/bin/drain", "--wait"], "timeout_seconds": 300}
 UNDRAIN = {"run": ["/usr/local/bin/undrain"], "timeout_seconds": 60}
-
-
-class HandClocks(Clocks):
-    """Clocks that stand still until ``passes``."""
-
-    def __init__(self) -> None:
-        self.boot_id = "boot-1"
-        self._boot = 1000.0
-        self._wall = START.timestamp()
-
-    def monotonic(self) -> float:
-        return self._boot
-
-    def boottime(self) -> float:
-        return self._boot
-
-    def wall(self) -> float:
-        return self._wall
-
-    def passes(self, seconds: float) -> None:
-        self._boot += seconds
-        self._wall += seconds
-
-    def set_wall(self, seconds: float) -> None:
-        self._wall += seconds
-
-    def reboot(self, seconds: float) -> None:
-        self.boot_id += "+"
-        self._boot = 5.0
-        self._wall += seconds
 
 
 class Recorded:
@@ -56,7 +26,7 @@ class Recorded:
 
     def __init__(self, directory: Path) -> None:
         self.directory = str(directory)
-        self.clocks = HandClocks()
+        self.clocks = ManualClocks(wall=START.timestamp())
         self.journal = Journal(self.directory, self.clocks)
         self.journal.open()
         self._heartbeat = Heartbeat(self.directory, self.clocks)

@@ -44,8 +44,8 @@ from forewarn.runner.requester import APPROVAL, INSTANCE, Answer
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from forewarn.runner.telemetry.heartbeat import vm_name as earlier_vm_name
 from forewarn.runner.telemetry.log import Log
+from tools.clocks import ScriptedClocks
 from tools.runner_profiles import policies
-from tools.scripted_clocks import ScriptedClocks
 from tools.waiting import wait_until
 
 VMS = ("web_0", "web_1")

@@ -67,15 +67,15 @@ def move(recorded: Recorded, record: EventRow, before: str, after: str, why: str
 
 def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0", policy="sha256:" + "3f6a1c2b" * 8, dry_run=False)
-    recorded.clocks.passes(60)
+    recorded.clocks.now += 60
     record = recorded.record("A1", event={"Resources": ["web_0", "web_1", "web_2", "web_3"]})
     decide(recorded, record, "preparing", standing_reason=f"waits for {HOOK}")
     move(recorded, record, "seen", "preparing", f"{HOOK} is started")
     recorded.note("hook-started", record, phase="prepare", hook=HOOK, attempt=1, timeout_seconds=300.0)
-    recorded.clocks.passes(4.2)
+    recorded.clocks.now += 4.2
     recorded.note("runner-started", version="0.1.0", policy="sha256:" + "3f6a1c2b" * 8)
     recorded.note("hook-started", record, phase="prepare", hook=HOOK, attempt=2, timeout_seconds=295.8)
-    recorded.clocks.passes(12.34)
+    recorded.clocks.now += 12.34
     recorded.note(
         "hook-ended",
         record,
@@ -92,13 +92,13 @@ def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
     recorded.note("approval-sending", record, event_ids=["A1"])
     recorded.note("approval-failed", record, event_ids=["A1"], kind="status", status=503, lasting=False, reason="busy")
     recorded.note("approval-sending", record, event_ids=["A1"])
-    recorded.clocks.passes(0.06)
+    recorded.clocks.now += 0.06
     recorded.note("approved", record, event_ids=["A1"])
     move(recorded, record, "prepared", "approved", "this VM approved it")
-    recorded.clocks.passes(7)
+    recorded.clocks.now += 7
     move(recorded, record, "approved", "started", "the service lists it as Started")
     recorded.note("impact", record, kind="pause", seconds=4.812, announced_seconds=30)
-    recorded.clocks.passes(700)
+    recorded.clocks.now += 700
     recorded.note("event-gone", record, outcome="finished", listed_seconds=723.6)
     move(recorded, record, "started", "recovering", "no longer listed: finished")
     recorded.note("hook-left", record, hook="run /usr/local/bin/undrain", reason="left to event B2")
@@ -140,7 +140,7 @@ def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
 
 def test_one_event_is_told_in_full(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
-    recorded.clocks.passes(60)
+    recorded.clocks.now += 60
     recorded.record("B2")
     record = recorded.record("C7061BAC-1", event={"Resources": list("abcdef")})
     decide(recorded, record, reason="r" * 700, standing_reason="r" * 700)
@@ -166,10 +166,10 @@ def test_one_event_is_told_in_full(recorded: Recorded, history: History) -> None
 def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History) -> None:
     record = recorded.record("A1")
     decide(recorded, record)
-    recorded.clocks.passes(10)
-    recorded.clocks.set_wall(-3600)
+    recorded.clocks.now += 10
+    recorded.clocks.wall_offset -= 3600
     recorded.note("approved", record, event_ids=["A1"], times=2)
-    recorded.clocks.reboot(92)
+    recorded.clocks.reboot(87, up=5)
     recorded.note("runner-started", version="0.1.0")
     recorded.note("impact", record, kind="reboot", seconds=92.4, announced_seconds=-1)
     recorded.save(record, impact={"paused_seconds": 0.5, "down_seconds": 92.4})
@@ -189,7 +189,7 @@ def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, h
     recorded.note("runner-started", version="0.1.0")
     first = recorded.record("A1")
     decide(recorded, first)
-    recorded.clocks.passes(5)
+    recorded.clocks.now += 5
     second = recorded.record("B2")
     decide(recorded, second)
     recorded.note("poll-failed", kind="status", status=410, reason="the service answered 410 Gone")
@@ -198,9 +198,9 @@ def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, h
     recorded.note("poll-recovered", failures=3, after_seconds=130.0)
     recorded.note("event-gone", first, outcome="unseen", listed_seconds=140)
     recorded.save(first, state="done", outcome="unseen")
-    recorded.clocks.passes(50)
+    recorded.clocks.now += 50
     recorded.note("reloaded", policy="sha256:" + "b" * 64, before="sha256:" + "a" * 64)
-    recorded.clocks.passes(50)
+    recorded.clocks.now += 50
     third = recorded.record("C3")
     decide(recorded, third)
     recorded.note("runner-stopped", signal="SIGTERM")
@@ -289,7 +289,7 @@ def test_documents_are_shown_if_asked_for(recorded: Recorded, history: History) 
 
 def test_the_last_seven_days_unless_asked_otherwise(recorded: Recorded, history: History) -> None:
     recorded.record("OLD", state="done")
-    recorded.clocks.passes(8 * 86400)
+    recorded.clocks.now += 8 * 86400
     recorded.record("NEW", state="done")
 
     def shown(*arguments: str) -> list[str]:
@@ -301,7 +301,7 @@ def test_the_last_seven_days_unless_asked_otherwise(recorded: Recorded, history:
     assert shown("--since", "2026-11-21T15:00Z") == ["NEW"]
     assert shown("--since", "9d", "--limit", "1") == ["NEW"]
     assert shown("--event", "old") == ["OLD"], "whenever it was"
-    recorded.clocks.passes(1)
+    recorded.clocks.now += 1
     assert shown("--since", "0s") == []
 
 
@@ -359,9 +359,9 @@ def test_no_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_json(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     secret = {"http": "https://hooks.example.com/x?token=hunter2"}
-    recorded.clocks.passes(1)
+    recorded.clocks.now += 1
     first = recorded.record("A1", plan=[planned("prepare", secret)], notify=[secret])
-    recorded.clocks.passes(2.5)
+    recorded.clocks.now += 2.5
     recorded.note("quorum-asked", first, peers=["a", "b"])
     recorded.record("B2", state="done", outcome="finished")
     text = "\n".join(history("--json"))
@@ -375,7 +375,7 @@ def test_json(recorded: Recorded, history: History) -> None:
         "id": 2,
         "kind": "quorum-asked",
         "at": "2026-11-21T14:05:14.500Z",
-        "boot_seconds": 1003.5,
+        "boot_seconds": 1004.0,
         "boot_id": "boot-1",
         "seconds_since_first_seen": 2.5,
         "fields": {"peers": ["a", "b"]},

@@ -94,7 +94,7 @@ def runner_that(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, answer: Cal
 def test_without_an_event_it_lists_what_fails(recorded: Recorded, recover: Recover) -> None:
     record = failing(recorded)
     recorded.note("hook-ended", record, phase="recover", hook=HOOK, result="failed", retry_seconds=3600.0)
-    recorded.clocks.passes(600)
+    recorded.clocks.now += 600
     recorded.beat()
     shown = recover()
     assert (shown.code, shown.err) == (0, "")

@@ -27,7 +27,8 @@ from forewarn.runner.hooks.plan import Run
 from forewarn.runner.journal.writer import EventRow
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tools.recorded_state import DRAIN, UNDRAIN, HandClocks, Recorded, Terminal, decided, planned
+from tools.clocks import ManualClocks
+from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Terminal, decided, planned
 
 Status = Callable[..., "Shown"]
 
@@ -71,9 +72,9 @@ def dead_pid() -> int:
 
 
 def test_all_is_well(recorded: Recorded, status: Status) -> None:
-    recorded.clocks.passes(3700)
+    recorded.clocks.now += 3700
     recorded.beat()
-    recorded.clocks.passes(0.4)
+    recorded.clocks.now += 0.4
     shown = status()
     assert (shown.code, shown.err) == (0, "")
     assert shown.lines == [
@@ -97,7 +98,7 @@ def test_a_dry_run_says_so(recorded: Recorded, status: Status) -> None:
 
 def test_a_service_that_does_not_answer(recorded: Recorded, status: Status) -> None:
     good = recorded.clocks.stamp()
-    recorded.clocks.passes(125)
+    recorded.clocks.now += 125
     recorded.beat(state="failing", fault="the service answered 410 Gone", last_good_poll=good)
     shown = status()
     assert shown.code == 1
@@ -129,7 +130,7 @@ def test_a_runner_that_was_killed(recorded: Recorded, status: Status) -> None:
     recorded.note("runner-started", version="0.1.0")
     recorded.beat(pid=pid)
     recorded.record()
-    recorded.clocks.passes(5)
+    recorded.clocks.now += 5
     shown = status()
     assert shown.code == 1
     assert shown.lines[0] == (
@@ -143,7 +144,7 @@ def test_a_runner_that_was_stopped(recorded: Recorded, status: Status) -> None:
     recorded.note("runner-started", version="0.1.0")
     recorded.beat(pid=dead_pid())
     recorded.note("runner-stopped", signal="SIGTERM")
-    recorded.clocks.passes(7200)
+    recorded.clocks.now += 7200
     shown = status()
     assert shown.code == 1
     assert shown.lines[0] == "runner   not running: stopped by SIGTERM; last alive 2026-11-21T14:05:11Z, 2 h ago"
@@ -151,7 +152,7 @@ def test_a_runner_that_was_stopped(recorded: Recorded, status: Status) -> None:
 
 def test_a_runner_from_before_a_reboot(recorded: Recorded, status: Status) -> None:
     recorded.beat()
-    recorded.clocks.reboot(60)
+    recorded.clocks.reboot(55, up=5)
     shown = status()
     assert shown.code == 1
     assert "not running: the machine was booted since" in shown.lines[0]
@@ -162,7 +163,7 @@ def test_a_runner_that_does_not_respond(
     recorded: Recorded, status: Status, interval: float, silent: float, code: int
 ) -> None:
     recorded.beat(interval_seconds=interval)
-    recorded.clocks.passes(silent)
+    recorded.clocks.now += silent
     shown = status()
     assert shown.code == code
     assert shown.lines[0].startswith(
@@ -173,18 +174,18 @@ def test_a_runner_that_does_not_respond(
 
 def test_the_first_answer_may_take_its_time(recorded: Recorded, status: Status) -> None:
     recorded.beat(last_good_poll=None)
-    recorded.clocks.passes(150)
+    recorded.clocks.now += 150
     shown = status()
     assert shown.code == 1
     assert shown.lines[0].startswith("runner   running")
     assert "service  is asked; no poll was answered yet, and the first may take 2 minutes" in shown.lines
-    recorded.clocks.passes(31)
+    recorded.clocks.now += 31
     assert status().lines[0].startswith("runner   not responding")
 
 
 def test_setting_the_clock_makes_no_runner_late(recorded: Recorded, status: Status) -> None:
     recorded.beat()
-    recorded.clocks.set_wall(3600)
+    recorded.clocks.wall_offset += 3600
     assert status().code == 0
 
 
@@ -341,10 +342,10 @@ def test_a_hook_that_runs_tells_for_how_long(recorded: Recorded, status: Status)
     plan = [planned("prepare", DRAIN, "running", attempts=2), planned("prepare", UNDRAIN, "running", attempts=1)]
     record = recorded.record(state="preparing", plan=plan)
     recorded.note("hook-started", record, phase="prepare", hook=hook, attempt=1, timeout_seconds=300.0)
-    recorded.clocks.passes(100)
+    recorded.clocks.now += 100
     recorded.note("hook-started", record, phase="prepare", hook=hook, attempt=2, timeout_seconds=200.0)
-    recorded.clocks.passes(12)
-    recorded.clocks.set_wall(-3600)
+    recorded.clocks.now += 12
+    recorded.clocks.wall_offset -= 3600
     recorded.beat()
     assert (
         "waits for  prepare hook run /usr/local/bin/drain --wait, for 12 s, at most 3 min 20 s, attempt 2 and "
@@ -355,7 +356,7 @@ def test_a_hook_that_runs_tells_for_how_long(recorded: Recorded, status: Status)
 def test_the_leader_and_when_this_vm_takes_over(recorded: Recorded, status: Status) -> None:
     record = recorded.record(decision=decided("not-the-leader", wait_seconds=30.0))
     recorded.note("decision", record, **decided("not-the-leader"))
-    recorded.clocks.passes(16.5)
+    recorded.clocks.now += 16.5
     recorded.beat()
     assert "waits for  the leader web_0; this VM takes over in 14 s\n" in status().out
 
@@ -364,7 +365,7 @@ def test_an_approval_that_fails(recorded: Recorded, status: Status) -> None:
     recorded.beat()
     record = recorded.record(decision=decided("approve"))
     recorded.note("approval-failed", record, event_ids=["x"], reason="the service answered 503")
-    recorded.clocks.passes(3)
+    recorded.clocks.now += 3
     assert "waits for  its approval, which failed 3 s ago: the service answered 503\n" in status().out
 
 
@@ -376,7 +377,7 @@ def test_the_columns_of_an_event(recorded: Recorded, status: Status) -> None:
     recorded.record(
         "C3", drill=True, event={"EventSource": None, "DurationInSeconds": None, "NotBefore": recorded.at(5)}
     )
-    recorded.clocks.passes(12)
+    recorded.clocks.now += 12
     recorded.record("D4", state="recovering", started_at=approved, gone_at=recorded.clocks.stamp())
     recorded.beat()
     assert status().lines[5:] == [
@@ -425,10 +426,10 @@ def fails(**fields: Any) -> dict[str, Any]:
 
 def test_a_recovery_that_fails_stands_out_for_as_long_as_it_does(recorded: Recorded, status: Status) -> None:
     record = recorded.record("A1", state="recovering", plan=[planned("prepare", DRAIN, "succeeded"), fails()])
-    recorded.clocks.passes(30 * 86400)
+    recorded.clocks.now += 30 * 86400
     hook = "run /usr/local/bin/undrain"
     recorded.note("hook-ended", record, phase="recover", hook=hook, result="failed", retry_seconds=3600.0)
-    recorded.clocks.passes(600)
+    recorded.clocks.now += 600
     recorded.beat()
     shown = status()
     assert shown.code == 1
@@ -495,7 +496,7 @@ def test_it_fails_also_while_it_is_tried_again(recorded: Recorded, status: Statu
 def test_a_recovery_that_failed_is_remembered(recorded: Recorded, status: Status) -> None:
     failed = planned("recover", UNDRAIN, "failed", reason="it ended with exit code 1")
     recorded.record("A1", state="done", outcome="finished", plan=[planned("prepare", DRAIN, "succeeded"), failed])
-    recorded.clocks.passes(3600)
+    recorded.clocks.now += 3600
     recorded.beat()
     shown = status()
     assert shown.code == 1
@@ -511,10 +512,10 @@ def test_a_recovery_that_failed_is_remembered(recorded: Recorded, status: Status
 
 def test_a_recovery_that_failed_is_forgotten_after_a_day(recorded: Recorded, status: Status) -> None:
     recorded.record(state="done", plan=[planned("recover", UNDRAIN, "failed", reason="x")])
-    recorded.clocks.passes(86390)
+    recorded.clocks.now += 86390
     recorded.beat()
     assert status().code == 1
-    recorded.clocks.passes(20)
+    recorded.clocks.now += 20
     recorded.beat()
     assert status().code == 0
 
@@ -527,7 +528,7 @@ def test_json(recorded: Recorded, status: Status) -> None:
     recorded.record(
         "A1", state="preparing", plan=[planned("prepare", secret, "running")], decision=decided("preparing")
     )
-    recorded.clocks.passes(2)
+    recorded.clocks.now += 2
     recorded.beat()
     shown = status("--json")
     assert (shown.code, shown.err) == (0, "")
@@ -621,7 +622,7 @@ def test_no_record_however_damaged_keeps_the_rest_from_being_shown(
 ) -> None:
     data = _replace(FULL, path, value)
     record = EventRow(1, "a", state, is_open, data if isinstance(data, dict) else {})
-    report = examine(State("STATE", None, OneLife(record)), HandClocks())  # type: ignore[arg-type]  # stands in for it
+    report = examine(State("STATE", None, OneLife(record)), ManualClocks())  # type: ignore[arg-type]  # stands in for it
     json.dumps(report)
     stream = Terminal()
     show(Page(Console(stream, {"NO_COLOR": "1"})), report)

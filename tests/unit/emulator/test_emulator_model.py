@@ -15,6 +15,7 @@ from forewarn.emulator.lifecycle import UnknownNameError, WrongStateError
 from forewarn.emulator.model import Model
 from forewarn.emulator.spec import NOTICE, EventSpec, Settings, VmSpec
 from forewarn.errors import InputError
+from tools.clocks import ManualClocks
 
 PAIR = (VmSpec("a", fault_domain="0"), VmSpec("b", fault_domain="1"))
 
@@ -392,38 +393,24 @@ def test_vms_have_different_names() -> None:
             Model(ManualClock(), vms)
 
 
-class RealTime:
-    """The real clocks that a ScaledClock reads, moved by hand."""
-
-    def __init__(self, wall: float) -> None:
-        self.passed = 0.0
-        self._wall = wall
-
-    def monotonic(self) -> float:
-        return 1000.0 + self.passed
-
-    def wall(self) -> float:
-        return self._wall + self.passed
-
-
 @pytest.mark.parametrize("scale", [1.0, 2.0, 60.0, 1000.0])
 def test_not_before_is_real_time_rounded_up_however_fast_time_runs(scale: float) -> None:
     """A client compares NotBefore (whole seconds, SE-16) with its own clock: no start before that."""
-    real = RealTime(1_800_000_000.25)
+    real = ManualClocks(wall=1_800_000_000.25)
     clock = ScaledClock(scale, real.monotonic, real.wall)
     model = Model(clock, PAIR)
     model.request("a")
     model.schedule(EventSpec("Reboot", ("a",)))
     not_before = model.document("a")[1][0].not_before
     assert not_before == math.ceil(1_800_000_000.25 + 900 / scale)
-    real.passed = not_before - 1_800_000_000.25 - 0.001
+    real.now += not_before - 1_800_000_000.25 - 0.001
     assert statuses(model, "a") == ["Scheduled"]
-    real.passed += 0.002
+    real.now += 0.002
     assert statuses(model, "a") == ["Started"]
 
 
 def test_a_clock_that_is_advanced_moves_not_before_closer_and_the_number_up() -> None:
-    real = RealTime(1_800_000_000.0)
+    real = ManualClocks(wall=1_800_000_000.0)
     clock = ScaledClock(1.0, real.monotonic, real.wall)
     model = Model(clock, PAIR)
     model.request("a")
@@ -433,17 +420,17 @@ def test_a_clock_that_is_advanced_moves_not_before_closer_and_the_number_up() ->
     model.retime()
     assert model.document("a")[0] == 3
     assert model.document("a")[1][0].not_before == 1_800_000_300
-    real.passed = 300.001
+    real.now += 300.001
     assert statuses(model, "a") == ["Started"]
 
 
 def test_where_time_stands_still_events_start_at_the_moment_asked_for() -> None:
-    real = RealTime(1_800_000_000.7)
+    real = ManualClocks(wall=1_800_000_000.7)
     clock = ScaledClock(0.0, real.monotonic, real.wall)
     model = Model(clock, PAIR)
     model.request("a")
     model.schedule(EventSpec("Preempt", ("a",)))
-    real.passed = 5000.0
+    real.now += 5000.0
     assert statuses(model, "a") == ["Scheduled"]
     clock.advance(29.999)
     assert statuses(model, "a") == ["Scheduled"]

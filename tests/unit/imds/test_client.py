@@ -15,7 +15,8 @@ from forewarn.errors import InputError
 from forewarn.imds import errors
 from forewarn.imds.client import Client
 from forewarn.imds.errors import PassingFault
-from tools.client_bench import EVENT, Time, client_of
+from tools.client_bench import EVENT, client_of
+from tools.clocks import ManualClocks
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 
 # What is sent
@@ -232,16 +233,16 @@ def test_se_10_an_answer_that_says_the_same_is_the_same_document_and_only_that()
 
 
 def test_no_burst_exceeds_the_budget_and_an_approval_need_not_wait_behind_reads() -> None:
-    moment = Time()
-    with ScriptedServer(document()) as server, client_of(server, time=moment) as client:
+    clocks = ManualClocks()
+    with ScriptedServer(document()) as server, client_of(server, clocks=clocks) as client:
         for _ in range(4):
             client.read_once()
-        assert moment.slept == []
+        assert clocks.pauses == []
         assert client.read_delay() == pytest.approx(1)
         client.approve(["a"])
-        assert moment.slept == []
+        assert clocks.pauses == []
         client.read_once()
-        assert sum(moment.slept) == pytest.approx(2)
+        assert sum(clocks.pauses) == pytest.approx(2)
 
 
 def test_a_request_sent_again_is_paid_for_again() -> None:

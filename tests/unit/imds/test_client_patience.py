@@ -12,7 +12,8 @@ import pytest
 from forewarn.imds import errors
 from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
-from tools.client_bench import EVENT, OK, Time, client_of, fault_of
+from tools.client_bench import EVENT, OK, client_of, fault_of
+from tools.clocks import ManualClocks
 from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
 
 # Time
@@ -80,22 +81,22 @@ def test_passing_faults_are_tried_again_until_one_answer_is_good() -> None:
         status(200, b"<html>"),
         raw(b"", "close"),
     ]
-    moment = Time()
+    clocks = ManualClocks()
     log: list[str] = []
-    with ScriptedServer(*faults, document(EVENT)) as server, client_of(server, time=moment, log=log.append) as client:
+    with ScriptedServer(*faults, document(EVENT)) as server, client_of(server, clocks=clocks, log=log.append) as client:
         assert len(client.read(patience_seconds=120).events) == 1
     assert len(server.requests) == 8
     assert len(log) == 7  # the last fault was a kept connection that had to be replaced
     assert "after 6 failures" in log[-1]
-    assert all(0.75 <= pause <= 10 for pause in moment.slept)
+    assert all(0.75 <= pause <= 10 for pause in clocks.pauses)
 
 
 def test_patience_ends() -> None:
-    moment = Time()
+    clocks = ManualClocks()
     server = ScriptedServer(status(503))
-    with server, client_of(server, time=moment) as client, pytest.raises(PassingFault):
+    with server, client_of(server, clocks=clocks) as client, pytest.raises(PassingFault):
         client.read(patience_seconds=30)
-    assert 15 < moment.now - 1000 <= 30
+    assert 15 < clocks.now - 1000 <= 30
     assert 4 <= len(server.requests) <= 8
 
 
@@ -106,18 +107,18 @@ def test_without_patience_there_is_one_attempt() -> None:
 
 
 def test_a_lasting_fault_ends_patience_at_once() -> None:
-    moment = Time()
-    with ScriptedServer(status(403)) as server, client_of(server, time=moment) as client, pytest.raises(LastingFault):
+    clocks = ManualClocks()
+    with ScriptedServer(status(403)) as server, client_of(server, clocks=clocks) as client, pytest.raises(LastingFault):
         client.read(patience_seconds=120)
-    assert (len(server.requests), moment.slept) == (1, [])
+    assert (len(server.requests), clocks.pauses) == (1, [])
 
 
 def test_retry_after_is_honoured_between_attempts() -> None:
-    moment = Time()
+    clocks = ManualClocks()
     server = ScriptedServer(status(429, headers={"Retry-After": "20"}), document())
-    with server, client_of(server, time=moment) as client:
+    with server, client_of(server, clocks=clocks) as client:
         client.read(patience_seconds=120)
-    assert moment.slept == [20]
+    assert clocks.pauses == [20]
 
 
 def test_the_same_fault_is_logged_once() -> None:

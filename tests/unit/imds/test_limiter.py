@@ -9,15 +9,7 @@ import pytest
 from forewarn.imds.limiter import CAPACITY, READ_RESERVE, REFILL_PER_SECOND, Limiter
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
+from tools.clocks import ManualClocks
 
 # What a caller may do: wait, try to send a read or an approval, or wait exactly as long as it is told and then send.
 STEPS = st.lists(
@@ -31,18 +23,18 @@ STEPS = st.lists(
 
 def sent_at(steps: list[tuple[str, float]]) -> list[float]:
     """Follow the steps and return when requests were sent."""
-    time = Time()
-    limiter = Limiter(clock=time)
+    clocks = ManualClocks()
+    limiter = Limiter(clock=clocks.monotonic)
     times = []
     for what, wait in steps:
-        time.now += wait
+        clocks.now += wait
         reserve = READ_RESERVE if what.endswith("read") else 0.0
         if what.startswith("patient"):
-            time.now += limiter.delay(reserve=reserve)
+            clocks.now += limiter.delay(reserve=reserve)
             assert limiter.take(reserve=reserve), "who waited as long as told is let through"
-            times.append(time.now)
+            times.append(clocks.now)
         elif limiter.take(reserve=reserve):
-            times.append(time.now)
+            times.append(clocks.now)
     return times
 
 
@@ -60,61 +52,61 @@ def test_never_more_than_5_in_a_second_nor_1_a_second_on_average(steps: list[tup
 
 @given(STEPS)
 def test_reads_always_leave_a_token_for_an_approval(steps: list[tuple[str, float]]) -> None:
-    time = Time()
-    limiter = Limiter(clock=time)
+    clocks = ManualClocks()
+    limiter = Limiter(clock=clocks.monotonic)
     for _, wait in steps:
-        time.now += wait
+        clocks.now += wait
         limiter.take(reserve=READ_RESERVE)
         assert limiter.delay() == 0
 
 
 @given(STEPS)
 def test_the_delay_is_no_longer_than_needed(steps: list[tuple[str, float]]) -> None:
-    time = Time()
-    limiter = Limiter(clock=time)
+    clocks = ManualClocks()
+    limiter = Limiter(clock=clocks.monotonic)
     for _, wait in steps:
-        time.now += wait
+        clocks.now += wait
         delay = limiter.delay(reserve=READ_RESERVE)
         assert 0 <= delay <= 2 / REFILL_PER_SECOND
         if delay > 1e-6:
-            time.now += delay * 0.99
+            clocks.now += delay * 0.99
             assert not limiter.take(reserve=READ_RESERVE)
         limiter.take(reserve=READ_RESERVE)
 
 
 def test_a_full_bucket_lets_a_burst_through_and_then_one_a_second() -> None:
-    time = Time()
-    limiter = Limiter(clock=time)
+    clocks = ManualClocks()
+    limiter = Limiter(clock=clocks.monotonic)
     assert [limiter.take() for _ in range(6)] == [True] * 5 + [False]
     assert limiter.delay() == pytest.approx(1)
-    time.now += 1
+    clocks.now += 1
     assert [limiter.take(), limiter.take()] == [True, False]
 
 
 def test_polling_once_a_second_never_waits() -> None:
-    time = Time()
-    limiter = Limiter(clock=time)
+    clocks = ManualClocks()
+    limiter = Limiter(clock=clocks.monotonic)
     for _ in range(1000):
         assert limiter.take(reserve=READ_RESERVE)
-        time.now += 1
+        clocks.now += 1
 
 
 def test_low_says_whether_anything_is_missing() -> None:
-    time = Time()
-    limiter = Limiter(clock=time)
+    clocks = ManualClocks()
+    limiter = Limiter(clock=clocks.monotonic)
     assert not limiter.low
     limiter.take()
     assert limiter.low
-    time.now += 0.5
+    clocks.now += 0.5
     assert limiter.low
-    time.now += 0.6
+    clocks.now += 0.6
     assert not limiter.low
 
 
 def test_a_clock_that_steps_back_gives_nothing_away() -> None:
-    time = Time()
-    limiter = Limiter(clock=time)
+    clocks = ManualClocks()
+    limiter = Limiter(clock=clocks.monotonic)
     for _ in range(5):
         limiter.take()
-    time.now -= 100
+    clocks.now -= 100
     assert limiter.delay() == pytest.approx(1)

@@ -20,14 +20,7 @@ from forewarn.imds.retry import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = 50.0
-
-    def __call__(self) -> float:
-        return self.now
+from tools.clocks import ManualClocks
 
 
 def passing(retry_after: float | None = None, status: int = 503) -> PassingFault:
@@ -38,59 +31,59 @@ LASTING = LastingFault("answered 403.", kind=errors.HTTP, status=403)
 
 
 def test_delays_double_up_to_a_limit_that_a_preempt_survives() -> None:
-    policy = RetryPolicy(clock=Time(), chance=lambda: 0.0)
-    delays = [policy.failed(passing()) - 50 for _ in range(7)]
+    policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
+    delays = [policy.failed(passing()) - 1000 for _ in range(7)]
     assert delays == [1, 2, 4, 8, 10, 10, 10]
     assert policy.failures == 7
 
 
 def test_success_starts_over() -> None:
-    policy = RetryPolicy(clock=Time(), chance=lambda: 0.0)
+    policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
     assert policy.next_attempt_at is None
     policy.failed(passing())
     policy.failed(passing())
     policy.succeeded()
     assert (policy.failures, policy.next_attempt_at) == (0, None)
-    assert policy.failed(passing()) == 51
+    assert policy.failed(passing()) == 1001
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.999), st.one_of(st.none(), st.floats(0, 1e9))), min_size=1, max_size=50))
 def test_every_delay_is_within_its_bounds(failures: list[tuple[float, float | None]]) -> None:
-    time = Time()
+    clocks = ManualClocks()
     draws = iter([chance for chance, _ in failures])
-    policy = RetryPolicy(clock=time, chance=lambda: next(draws))
+    policy = RetryPolicy(clock=clocks.monotonic, chance=lambda: next(draws))
     for _, retry_after in failures:
         due = policy.failed(passing(retry_after))
         assert due == policy.next_attempt_at
         asked = min(retry_after or 0, LONGEST_RETRY_AFTER_SECONDS)
-        assert max(1 - JITTER, asked) <= due - time.now + 1e-9
-        assert due - time.now <= max(LONGEST_DELAY_SECONDS, asked) + 1e-9
-        time.now = due
+        assert max(1 - JITTER, asked) <= due - clocks.now + 1e-9
+        assert due - clocks.now <= max(LONGEST_DELAY_SECONDS, asked) + 1e-9
+        clocks.now = due
 
 
 def test_a_day_of_failures_changes_nothing() -> None:
-    policy = RetryPolicy(clock=Time(), chance=lambda: 0.0)
+    policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
     for _ in range(20_000):
         due = policy.failed(passing())
-    assert due == 60
+    assert due == 1010
 
 
 def test_a_lasting_fault_is_tried_again_seldom_but_nobody_waits_for_it() -> None:
-    policy = RetryPolicy(clock=Time(), chance=lambda: 0.0)
-    assert policy.failed(LASTING) == 50 + LASTING_DELAY_SECONDS
+    policy = RetryPolicy(clock=ManualClocks().monotonic, chance=lambda: 0.0)
+    assert policy.failed(LASTING) == 1000 + LASTING_DELAY_SECONDS
     assert policy.gives_up(LASTING)
 
 
 @pytest.mark.parametrize(("patience", "gives_up"), [(0.0, True), (0.9, True), (1.0, False), (60.0, False)])
 def test_no_attempt_starts_after_the_deadline(patience: float, gives_up: bool) -> None:
-    policy = RetryPolicy(50 + patience, clock=Time(), chance=lambda: 0.0)
+    policy = RetryPolicy(1000 + patience, clock=ManualClocks().monotonic, chance=lambda: 0.0)
     fault = passing()
     policy.failed(fault)
     assert policy.gives_up(fault) is gives_up
 
 
 def test_without_a_deadline_a_passing_fault_is_never_given_up() -> None:
-    policy = RetryPolicy(clock=Time())
+    policy = RetryPolicy(clock=ManualClocks().monotonic)
     for _ in range(100):
         policy.failed(passing())
     assert not policy.gives_up(passing())
@@ -98,17 +91,17 @@ def test_without_a_deadline_a_passing_fault_is_never_given_up() -> None:
 
 def test_the_log_has_a_line_per_change_and_one_for_the_end() -> None:
     lines: list[str] = []
-    time = Time()
+    clocks = ManualClocks()
 
     def over(failures: int, seconds: float) -> None:
         lines.append(f"over after {failures} in {seconds:g} s")
 
-    log = FaultLog(lambda fault: lines.append(str(fault)), over, time)
+    log = FaultLog(lambda fault: lines.append(str(fault)), over, clocks.monotonic)
     log.succeeded()
     faults: list[Fault] = [passing(), passing(), passing(status=404), passing(status=404), passing(), LASTING, LASTING]
     for fault in faults:
         log.failed(fault)
-        time.now += 10
+        clocks.now += 10
     log.succeeded()
     log.succeeded()
     assert lines == [

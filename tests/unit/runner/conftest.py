@@ -14,7 +14,7 @@ import pytest
 from forewarn.runner.drills.drill import Drills
 from forewarn.runner.drills.store import DrillStore
 from forewarn.runner.telemetry.heartbeat import Heartbeat
-from tools.drill_bench import FakeClocks
+from tools.clocks import ManualClocks
 from tools.hook_bench import Hooks, open_files
 from tools.waiting import wait_until
 
@@ -34,12 +34,12 @@ def hooks() -> Iterator[Hooks]:
 
 
 @pytest.fixture
-def clocks() -> FakeClocks:
-    return FakeClocks()
+def clocks() -> ManualClocks:
+    return ManualClocks()
 
 
 @pytest.fixture
-def state(tmp_path: Path, clocks: FakeClocks) -> Iterator[Path]:
+def state(tmp_path: Path, clocks: ManualClocks) -> Iterator[Path]:
     """Return a state directory on which a runner works."""
     tmp_path.chmod(0o700)
     heart = Heartbeat(str(tmp_path), clocks)
@@ -49,7 +49,7 @@ def state(tmp_path: Path, clocks: FakeClocks) -> Iterator[Path]:
 
 
 @pytest.fixture
-def drills(state: Path, clocks: FakeClocks) -> Drills:
+def drills(state: Path, clocks: ManualClocks) -> Drills:
     DrillStore(str(state)).make()
     found = Drills(str(state), clocks)
     assert found.poll("web_0") is None

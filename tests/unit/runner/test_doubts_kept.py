@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from forewarn.runner.journal import doubts
 from forewarn.runner.journal.mark import Loss
-from tools.journals import StillClocks, opened
+from tools.clocks import ManualClocks
+from tools.journals import opened
 from tools.stories import Story, match
 
 ALWAYS = match("both", recover=["undrain"], recover_when="started")
@@ -66,7 +67,7 @@ def test_a_file_that_cannot_be_looked_at_is_not_one_that_somebody_has_removed(
     tmp_path: Path, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = doubted(tmp_path, "e")
-    journal = opened(tmp_path, StillClocks())
+    journal = opened(tmp_path, ManualClocks())
     assert journal.doubt("e")
     lstat = os.lstat
 
@@ -97,7 +98,7 @@ def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "iterdir", fails)
-        journal = opened(tmp_path, StillClocks())
+        journal = opened(tmp_path, ManualClocks())
     assert file.exists()
     assert journal.doubt("e"), "nobody has seen to it"
     journal.close()

@@ -27,19 +27,20 @@ from forewarn.runner.drills.store import Request
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tools.drill_bench import REBOOT, FakeClocks, files, hand_over, only_event
+from tools.clocks import ManualClocks
+from tools.drill_bench import REBOOT, files, hand_over, only_event
 
 # A drill's record
 
 
-def test_nothing_is_there_at_first(state: Path, clocks: FakeClocks) -> None:
+def test_nothing_is_there_at_first(state: Path, clocks: ManualClocks) -> None:
     drills = Drills(str(state), clocks)
     assert drills.poll("web_0") is None
     assert drills.ended() == []
     assert not (state / "drills").exists()
 
 
-def test_who_asks_first_makes_the_directory(state: Path, clocks: FakeClocks) -> None:
+def test_who_asks_first_makes_the_directory(state: Path, clocks: ManualClocks) -> None:
     runner = Drills(str(state), clocks)
     assert runner.poll("web_0") is None
     event_id = hand_over(state, clocks)
@@ -47,7 +48,7 @@ def test_who_asks_first_makes_the_directory(state: Path, clocks: FakeClocks) -> 
     assert only_event(runner.poll("web_0")).event_id == event_id
 
 
-def test_a_drill_is_scheduled_then_started_then_gone(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_drill_is_scheduled_then_started_then_gone(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     assert event_id.startswith("drill-")
     scheduled = drills.poll("web_0")
@@ -64,16 +65,16 @@ def test_a_drill_is_scheduled_then_started_then_gone(state: Path, clocks: FakeCl
         30,
         {"Drill": True},
     )
-    clocks.ran += 899.9
+    clocks.now += 899.9
     assert drills.poll("web_0") is scheduled
-    clocks.ran += 0.1
+    clocks.now += 0.1
     started = drills.poll("web_0")
     assert only_event(started).event_status == "Started"
     assert only_event(started).not_before is None
-    clocks.ran += 29.9
+    clocks.now += 29.9
     assert drills.poll("web_0") is started
     assert drills.ended() == []
-    clocks.ran += 0.1
+    clocks.now += 0.1
     gone = drills.poll("web_0")
     assert gone is not None
     assert gone.events == ()
@@ -86,30 +87,30 @@ def test_a_drill_is_scheduled_then_started_then_gone(state: Path, clocks: FakeCl
     assert len({scheduled.incarnation, started.incarnation, gone.incarnation}) == 3
 
 
-def test_an_approval_starts_it_early(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_an_approval_starts_it_early(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
-    clocks.ran += 60
+    clocks.now += 60
     drills.approve([event_id.upper(), "drill-unheardof", "C7061BAC"])
     assert only_event(drills.poll("web_0")).event_status == "Started"
-    clocks.ran += 20
+    clocks.now += 20
     drills.approve([event_id])  # once more does not make it longer
-    clocks.ran += 9.9
+    clocks.now += 9.9
     assert only_event(drills.poll("web_0")).event_status == "Started"
-    clocks.ran += 0.1
+    clocks.now += 0.1
     drills.poll("web_0")
     assert drills.ended() == [(event_id, FINISHED, "it lasted 30 s")]
     drills.approve([event_id])
     assert drills.poll("web_0") is None
 
 
-def test_without_notice_it_is_started_when_first_seen(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_without_notice_it_is_started_when_first_seen(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     hand_over(state, clocks, REBOOT._replace(notice_seconds=0.0))
     event = only_event(drills.poll("web_0"))
     assert (event.event_status, event.not_before) == ("Started", None)
 
 
-def test_what_was_asked_for_is_what_is_listed(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_what_was_asked_for_is_what_is_listed(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     request = Request("SpotRebalanceRecommendation", 30.0, 4.2, "User", ("db_1", "web_0"), "a test of ours")
     hand_over(state, clocks, request)
     event = only_event(drills.poll("web_0"))
@@ -121,7 +122,7 @@ def test_what_was_asked_for_is_what_is_listed(state: Path, clocks: FakeClocks, d
 
 
 @pytest.mark.parametrize("api_version", API_VERSIONS)
-def test_its_fields_are_those_of_the_api_version(state: Path, clocks: FakeClocks, api_version: str) -> None:
+def test_its_fields_are_those_of_the_api_version(state: Path, clocks: ManualClocks, api_version: str) -> None:
     drills = Drills(str(state), clocks, api_version)
     drills.poll("web_0")
     hand_over(state, clocks)
@@ -136,23 +137,23 @@ def test_its_fields_are_those_of_the_api_version(state: Path, clocks: FakeClocks
     assert parsed == document
 
 
-def test_several_drills_live_side_by_side(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_several_drills_live_side_by_side(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     first = hand_over(state, clocks)
     drills.poll("web_0")
-    clocks.ran += 10
+    clocks.now += 10
     second = hand_over(state, clocks, REBOOT._replace(event_type="Freeze", notice_seconds=5.0, duration_seconds=1.0))
     document = drills.poll("web_0")
     assert document is not None
     assert [event.event_id for event in document.events] == [first, second]
-    clocks.ran += 6
+    clocks.now += 6
     document = drills.poll("web_0")
     assert document is not None
-    clocks.ran += 1
+    clocks.now += 1
     assert only_event(drills.poll("web_0")).event_id == first
     assert [ended.event_id for ended in drills.ended()] == [second]
 
 
-def test_only_so_many_at_once(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_only_so_many_at_once(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     for _ in range(MOST_RUNNING + 1):
         hand_over(state, clocks)
     document = drills.poll("web_0")
@@ -169,7 +170,7 @@ def test_a_drill_is_told_from_an_event() -> None:
     assert not drill.is_drill(Event("C7061BAC-AFDC-4513-B24B-AA5F13A16123"))
 
 
-def test_every_drill_is_one(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_every_drill_is_one(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     hand_over(state, clocks)
     event = only_event(drills.poll("web_0"))
     assert drill.is_drill(event)
@@ -177,18 +178,20 @@ def test_every_drill_is_one(state: Path, clocks: FakeClocks, drills: Drills) -> 
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_a_wall_clock_that_is_set_changes_nothing(state: Path, clocks: FakeClocks, drills: Drills, step: float) -> None:
+def test_a_wall_clock_that_is_set_changes_nothing(
+    state: Path, clocks: ManualClocks, drills: Drills, step: float
+) -> None:
     hand_over(state, clocks)
     scheduled = drills.poll("web_0")
-    clocks.offset += step
-    clocks.ran += 899
+    clocks.wall_offset += step
+    clocks.now += 899
     assert drills.poll("web_0") is scheduled
-    clocks.ran += 1
+    clocks.now += 1
     assert only_event(drills.poll("web_0")).event_status == "Started"
-    clocks.offset -= step
-    clocks.ran += 29
+    clocks.wall_offset -= step
+    clocks.now += 29
     assert only_event(drills.poll("web_0")).event_status == "Started"
-    clocks.ran += 1
+    clocks.now += 1
     drills.poll("web_0")
     assert [ended.result for ended in drills.ended()] == [FINISHED]
 
@@ -196,53 +199,53 @@ def test_a_wall_clock_that_is_set_changes_nothing(state: Path, clocks: FakeClock
 # Restarts
 
 
-def test_a_restart_goes_on_with_it(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_restart_goes_on_with_it(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     before = only_event(drills.poll("web_0"))
-    clocks.ran += 600
+    clocks.now += 600
     drills = Drills(str(state), clocks)
     # Who this VM is may not be known yet; and it is no reason to wait that the request is old.
     assert only_event(drills.poll(None)) == before
     drills.approve([event_id])
     drills = Drills(str(state), clocks)
     assert only_event(drills.poll("web_0")).event_status == "Started"
-    clocks.ran += 29
+    clocks.now += 29
     assert only_event(Drills(str(state), clocks).poll("web_0")).event_status == "Started"
-    clocks.ran += 1
+    clocks.now += 1
     drills = Drills(str(state), clocks)
     assert drills.poll("web_0") is None
     assert drills.ended() == [(event_id, FINISHED, "it lasted 30 s")]
     assert files(state) == []
 
 
-def test_a_reboot_goes_on_with_it(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_reboot_goes_on_with_it(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     hand_over(state, clocks)
     before = only_event(drills.poll("web_0"))
-    clocks.ran += 100
+    clocks.now += 100
     clocks.reboot(down=60)
     drills = Drills(str(state), clocks)
     assert only_event(drills.poll("web_0")) == before
-    clocks.ran += 739
+    clocks.now += 739
     assert only_event(drills.poll("web_0")) == before
-    clocks.ran += 1
+    clocks.now += 1
     assert only_event(drills.poll("web_0")).event_status == "Started"
 
 
-def test_what_was_due_while_nobody_worked_is_past(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_what_was_due_while_nobody_worked_is_past(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
-    clocks.ran += 910
+    clocks.now += 910
     drills = Drills(str(state), clocks)
     assert only_event(drills.poll("web_0")).event_status == "Started"
-    clocks.ran += 20  # 30 s after it was due, and not after it was seen
+    clocks.now += 20  # 30 s after it was due, and not after it was seen
     drills.poll("web_0")
     assert drills.ended() == [(event_id, FINISHED, "it lasted 30 s")]
 
 
-def test_a_request_that_nobody_took_in_time_is_refused(state: Path, clocks: FakeClocks) -> None:
+def test_a_request_that_nobody_took_in_time_is_refused(state: Path, clocks: ManualClocks) -> None:
     Drills(str(state), clocks).poll("web_0")
     event_id = hand_over(state, clocks)
-    clocks.ran += LONGEST_WAIT_SECONDS + 1
+    clocks.now += LONGEST_WAIT_SECONDS + 1
     drills = Drills(str(state), clocks)
     assert drills.poll("web_0") is None
     assert drills.ended() == [(event_id, REFUSED, "it could not begin for 301 s")]
@@ -250,21 +253,21 @@ def test_a_request_that_nobody_took_in_time_is_refused(state: Path, clocks: Fake
     assert Drills(str(state), clocks).poll("web_0") is None
 
 
-def test_without_a_name_it_waits(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_without_a_name_it_waits(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     waiting = hand_over(state, clocks)
     named = hand_over(state, clocks, REBOOT._replace(resources=("web_0",)))
     assert only_event(drills.poll(None)).event_id == named
-    clocks.ran += LONGEST_WAIT_SECONDS
+    clocks.now += LONGEST_WAIT_SECONDS
     document = drills.poll("web_0")
     assert document is not None
     assert [event.event_id for event in document.events] == [named, waiting]
     assert [event.resources for event in document.events] == [("web_0",), ("web_0",)]
 
 
-def test_without_a_name_it_does_not_wait_for_ever(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_without_a_name_it_does_not_wait_for_ever(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     assert drills.poll(None) is None
-    clocks.ran += LONGEST_WAIT_SECONDS + 1
+    clocks.now += LONGEST_WAIT_SECONDS + 1
     assert drills.poll(None) is None
     reason = "it could not begin for 301 s, since the name of this VM is not known"
     assert drills.ended() == [(event_id, REFUSED, reason)]
@@ -274,7 +277,9 @@ def test_without_a_name_it_does_not_wait_for_ever(state: Path, clocks: FakeClock
 # Ended early
 
 
-def test_cancelled_while_scheduled_it_is_gone_without_a_start(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_cancelled_while_scheduled_it_is_gone_without_a_start(
+    state: Path, clocks: ManualClocks, drills: Drills
+) -> None:
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
     drill.cancel(str(state), event_id, clocks)
@@ -286,7 +291,7 @@ def test_cancelled_while_scheduled_it_is_gone_without_a_start(state: Path, clock
     assert drills.poll("web_0") is None
 
 
-def test_cancelled_while_started_it_is_gone(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_cancelled_while_started_it_is_gone(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks, REBOOT._replace(notice_seconds=0))
     drills.poll("web_0")
     drill.cancel(str(state), event_id, clocks)
@@ -296,7 +301,7 @@ def test_cancelled_while_started_it_is_gone(state: Path, clocks: FakeClocks, dri
     assert [ended.result for ended in drills.ended()] == [CANCELLED]
 
 
-def test_cancelled_before_it_was_taken_it_never_begins(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_cancelled_before_it_was_taken_it_never_begins(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drill.cancel(str(state), event_id, clocks)
     assert drills.poll("web_0") is None
@@ -304,7 +309,7 @@ def test_cancelled_before_it_was_taken_it_never_begins(state: Path, clocks: Fake
     assert files(state) == []
 
 
-def test_cancelled_it_ends_once_even_if_its_file_is_bad(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_cancelled_it_ends_once_even_if_its_file_is_bad(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-a.json").write_text("{")
     drill.cancel(str(state), "drill-a", clocks)
     assert drills.poll("web_0") is None
@@ -313,7 +318,7 @@ def test_cancelled_it_ends_once_even_if_its_file_is_bad(state: Path, clocks: Fak
 
 
 def test_whose_file_is_removed_before_it_begins_was_never_there(
-    state: Path, clocks: FakeClocks, drills: Drills
+    state: Path, clocks: ManualClocks, drills: Drills
 ) -> None:
     event_id = hand_over(state, clocks)
     drills.poll(None)
@@ -323,7 +328,7 @@ def test_whose_file_is_removed_before_it_begins_was_never_there(
     assert drills.ended() == []
 
 
-def test_a_drill_that_is_not_there_cannot_be_cancelled(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_drill_that_is_not_there_cannot_be_cancelled(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     with pytest.raises(InputError) as caught:
         drill.cancel(str(state), "drill-0", clocks)
     assert str(caught.value) == "there is no drill drill-0. None is under way."
@@ -333,14 +338,14 @@ def test_a_drill_that_is_not_there_cannot_be_cancelled(state: Path, clocks: Fake
     assert files(state) == [f"{event_id}.json"]
 
 
-def test_a_mark_that_came_too_late_is_swept_away(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_mark_that_came_too_late_is_swept_away(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-0.cancel").touch()
     assert drills.poll("web_0") is None
     assert drills.ended() == []
     assert files(state) == []
 
 
-def test_whose_file_is_removed_is_cancelled(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_whose_file_is_removed_is_cancelled(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
     (state / "drills" / f"{event_id}.json").unlink()
@@ -350,7 +355,7 @@ def test_whose_file_is_removed_is_cancelled(state: Path, clocks: FakeClocks, dri
     assert drills.ended() == [(event_id, CANCELLED, "its file was removed")]
 
 
-def test_something_real_ends_all_of_them(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_something_real_ends_all_of_them(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     scheduled = hand_over(state, clocks)
     started = hand_over(state, clocks)
     drills.poll("web_0")
@@ -387,7 +392,7 @@ def test_something_real_ends_all_of_them(state: Path, clocks: FakeClocks, drills
 def test_every_drill_ends_once_and_starts_only_when_due(
     steps: list[tuple[str, float, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    clocks = FakeClocks()
+    clocks = ManualClocks()
     state = tmp_path_factory.mktemp("state")
     heart = Heartbeat(str(state), clocks)
     drills = Drills(str(state), clocks)
@@ -417,7 +422,7 @@ def test_every_drill_ends_once_and_starts_only_when_due(
         elif what == "remove" and target:
             (state / "drills" / f"{target}.json").unlink()
         else:
-            clocks.ran += seconds
+            clocks.now += seconds
         document = drills.poll("web_0")
         listed = document.events if document is not None else ()
         new = [one.event_id for one in drills.ended()]

@@ -19,10 +19,10 @@ from forewarn.runner.drills.drill import REFUSED, Drills
 from forewarn.runner.drills.store import Record
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.clocks import ManualClocks
 from tools.drill_bench import (
     GOOD,
     REBOOT,
-    FakeClocks,
     asked,
     changed,
     fail_to_write,
@@ -43,7 +43,7 @@ def refused(state: Path, drills: Drills, name: str) -> str:
     return ended[0].reason
 
 
-def test_what_the_bad_ones_are_made_of_is_good(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_what_the_bad_ones_are_made_of_is_good(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-good.json").write_text(json.dumps(GOOD))
     assert only_event(drills.poll("web_0")).event_id == "drill-good"
 
@@ -101,7 +101,7 @@ def test_what_the_bad_ones_are_made_of_is_good(state: Path, clocks: FakeClocks, 
     ],
 )
 def test_a_bad_file_is_refused_and_moved_aside(
-    state: Path, clocks: FakeClocks, drills: Drills, content: object, reason: str
+    state: Path, clocks: ManualClocks, drills: Drills, content: object, reason: str
 ) -> None:
     text = content.encode("latin-1") if isinstance(content, str) else json.dumps(content).encode()
     (state / "drills" / "drill-bad.json").write_bytes(text)
@@ -109,7 +109,7 @@ def test_a_bad_file_is_refused_and_moved_aside(
     assert files(state) == ["drill-bad.json.refused"]
 
 
-def test_a_bad_file_keeps_no_good_one_from_being_taken(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_bad_file_keeps_no_good_one_from_being_taken(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     (state / "drills" / "drill-0.json").write_text("{")
     good = hand_over(state, clocks)
     assert only_event(drills.poll("web_0")).event_id == good
@@ -122,7 +122,7 @@ def test_a_file_that_is_not_named_as_one_is_refused(state: Path, drills: Drills,
     assert files(state) == [f"{name}.refused"]
 
 
-def test_other_files_are_let_lie(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_other_files_are_let_lie(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     names = [".drill-a.json.1f", "README", "drill-a.json.refused", "drill-a.json~"]
     for name in names:
         (state / "drills" / name).touch()
@@ -139,7 +139,7 @@ def test_a_file_that_others_may_write_to_is_refused(state: Path, drills: Drills,
     assert "can be changed by others" in refused(state, drills, "drill-a")
 
 
-def test_so_is_one_in_a_directory_that_they_may_write_to(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_so_is_one_in_a_directory_that_they_may_write_to(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     (state / "drills").chmod(0o770)
     assert "can be changed by others" in refused(state, drills, event_id)
@@ -176,7 +176,7 @@ def test_what_cannot_be_moved_aside_is_refused_once(
 
 
 def test_what_cannot_be_removed_does_not_begin_again(
-    state: Path, clocks: FakeClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
+    state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_id = hand_over(state, clocks, REBOOT._replace(notice_seconds=0))
     drills.poll("web_0")
@@ -185,7 +185,7 @@ def test_what_cannot_be_removed_does_not_begin_again(
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(os, "unlink", fail)
-    clocks.ran += 30
+    clocks.now += 30
     document = drills.poll("web_0")
     assert document is not None
     assert document.events == ()
@@ -195,7 +195,7 @@ def test_what_cannot_be_removed_does_not_begin_again(
 
 
 def test_a_drill_that_cannot_be_kept_does_not_begin(
-    state: Path, clocks: FakeClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
+    state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_id = hand_over(state, clocks)
     monkeypatch.setattr(os, "write", fail_to_write)
@@ -204,7 +204,7 @@ def test_a_drill_that_cannot_be_kept_does_not_begin(
 
 
 def test_a_start_that_cannot_be_kept_is_one_all_the_same(
-    state: Path, clocks: FakeClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
+    state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
@@ -216,7 +216,7 @@ def test_a_start_that_cannot_be_kept_is_one_all_the_same(
 
 
 def test_while_the_directory_cannot_be_read_what_runs_goes_on(
-    state: Path, clocks: FakeClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
+    state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hand_over(state, clocks)
     document = drills.poll("web_0")
@@ -227,12 +227,12 @@ def test_while_the_directory_cannot_be_read_what_runs_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "iterdir", fail)
         assert drills.poll("web_0") is document
-        clocks.ran += 900
+        clocks.now += 900
         assert only_event(drills.poll("web_0")).event_status == "Started"
     assert only_event(drills.poll("web_0")).event_status == "Started"
 
 
-def test_a_directory_that_was_removed_ends_what_ran(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_directory_that_was_removed_ends_what_ran(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
     shutil.rmtree(state / "drills")
@@ -243,7 +243,7 @@ def test_a_directory_that_was_removed_ends_what_ran(state: Path, clocks: FakeClo
     assert drills.poll("web_0") is None
 
 
-def test_a_state_directory_that_cannot_be_written_has_no_drills(tmp_path: Path, clocks: FakeClocks) -> None:
+def test_a_state_directory_that_cannot_be_written_has_no_drills(tmp_path: Path, clocks: ManualClocks) -> None:
     drills = Drills(str(tmp_path / "missing"), clocks)
     assert drills.poll("web_0") is None
     assert drills.poll("web_0") is None

@@ -16,10 +16,11 @@ from forewarn.runner.drills import drill, store
 from forewarn.runner.drills.drill import Drills
 from forewarn.runner.drills.store import DrillStore, Record
 from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS
-from tools.drill_bench import REBOOT, FakeClocks, changed, fail_to_write, files, hand_over, record_of
+from tools.clocks import ManualClocks
+from tools.drill_bench import REBOOT, changed, fail_to_write, files, hand_over, record_of
 
 
-def test_what_is_handed_over_is_for_the_runner_alone(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_what_is_handed_over_is_for_the_runner_alone(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     event_id = hand_over(state, clocks)
     assert files(state) == [f"{event_id}.json"]
     assert (state / "drills" / f"{event_id}.json").stat().st_mode & 0o777 == 0o600
@@ -28,7 +29,7 @@ def test_what_is_handed_over_is_for_the_runner_alone(state: Path, clocks: FakeCl
     assert record_of(state, event_id) == changed(handed_over=list(clocks.stamp()))
 
 
-def test_without_a_runner_nothing_is_handed_over(tmp_path: Path, clocks: FakeClocks) -> None:
+def test_without_a_runner_nothing_is_handed_over(tmp_path: Path, clocks: ManualClocks) -> None:
     (tmp_path / "drills").mkdir()
     with pytest.raises(InputError, match=r"no runner works on .*: no runner has ever worked there"):
         hand_over(tmp_path, clocks)
@@ -37,27 +38,27 @@ def test_without_a_runner_nothing_is_handed_over(tmp_path: Path, clocks: FakeClo
     assert files(tmp_path) == []
 
 
-def test_a_runner_that_is_silent_is_none(state: Path, clocks: FakeClocks, drills: Drills) -> None:
-    clocks.ran += LONGEST_SILENCE_SECONDS + 1
+def test_a_runner_that_is_silent_is_none(state: Path, clocks: ManualClocks, drills: Drills) -> None:
+    clocks.now += LONGEST_SILENCE_SECONDS + 1
     with pytest.raises(InputError, match=r"last sign of life is 181 s old\. Start it, or name"):
         hand_over(state, clocks)
     assert files(state) == []
 
 
-def test_a_runner_before_the_reboot_is_none(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_runner_before_the_reboot_is_none(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     clocks.reboot(10)
     with pytest.raises(InputError, match="booted since"):
         hand_over(state, clocks)
 
 
-def test_a_request_that_is_wrong_is_not_handed_over(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_request_that_is_wrong_is_not_handed_over(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     with pytest.raises(InputError, match="the notice"):
         hand_over(state, clocks, REBOOT._replace(notice_seconds=float("nan")))
     assert files(state) == []
 
 
 def test_a_directory_that_cannot_be_made_is_told(
-    state: Path, clocks: FakeClocks, monkeypatch: pytest.MonkeyPatch
+    state: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
@@ -68,7 +69,7 @@ def test_a_directory_that_cannot_be_made_is_told(
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(
-    state: Path, clocks: FakeClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
+    state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "write", fail_to_write)
     with pytest.raises(InputError, match="No space left on device"):
@@ -77,7 +78,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
 
 
 def test_what_is_written_in_part_is_not_handed_over(
-    state: Path, clocks: FakeClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
+    state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "write", lambda file, content: len(content) - 1)
     with pytest.raises(InputError, match="No space left on device"):
@@ -85,7 +86,7 @@ def test_what_is_written_in_part_is_not_handed_over(
     assert files(state) == []
 
 
-def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, clocks: FakeClocks) -> None:
+def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, clocks: ManualClocks) -> None:
     (state / "elsewhere").mkdir()
     (state / "drills").symlink_to(state / "elsewhere")
     with pytest.raises(InputError):
@@ -96,7 +97,7 @@ def test_a_link_in_place_of_the_directory_is_not_followed(state: Path, clocks: F
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("there", [False, True])
 def test_what_root_hands_over_the_user_of_the_runner_can_read(
-    state: Path, clocks: FakeClocks, drills: Drills, there: bool
+    state: Path, clocks: ManualClocks, drills: Drills, there: bool
 ) -> None:
     event_id = hand_over(state, clocks)
     assert (state / "drills").stat().st_uid == 0  # the runner's, here
@@ -117,7 +118,7 @@ def test_ids_are_new_each_time() -> None:
     assert all(len(one) == 18 for one in ids)
 
 
-def test_a_stamp_is_kept_as_it_was(state: Path, clocks: FakeClocks, drills: Drills) -> None:
+def test_a_stamp_is_kept_as_it_was(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     found = DrillStore(str(state))
     record = Record(REBOOT, Stamp(1.25, 2.5, "b"), Stamp(3.125, 4.0, "b"), Stamp(5.0, 6.0, "b"), ("web_0", "é"))
     found.write("drill-1", record)

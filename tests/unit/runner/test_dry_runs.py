@@ -19,7 +19,8 @@ from forewarn.runner.hooks.dry_run import Pretence
 from forewarn.runner.journal.null import NoJournal
 from forewarn.runner.state import dry_runs
 from forewarn.runner.telemetry.log import Log
-from tools.recorded_state import DRAIN, UNDRAIN, HandClocks, Recorded, decided, planned
+from tools.clocks import ManualClocks
+from tools.recorded_state import DRAIN, UNDRAIN, Recorded, decided, planned
 
 
 class Asks(NamedTuple):
@@ -39,7 +40,7 @@ class Said:
     def __init__(self) -> None:
         self._stream = io.StringIO()
         self._pretence = Pretence(NoJournal(), Log(self._stream, "json"))
-        self._record = EventRecord(1, Event("A"), HandClocks().stamp())
+        self._record = EventRecord(1, Event("A"), ManualClocks().stamp())
 
     def prepare(self, *verdicts: Asks, notice: float | None = 900.0) -> list[tuple[str, list[str]]]:
         self._pretence.act(self._record, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read

@@ -18,26 +18,11 @@ from forewarn.runner.telemetry import heartbeat
 from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS, SIZE, Beat, Heartbeat
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.journals import StillClocks
-
-
-class FakeClocks(Clocks):
-    """Clocks that stand still."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.boot_id = "boot-a"
-        self.passed = 0.0
-
-    def wall(self) -> float:
-        return 1_750_000_000.25 + self.passed
-
-    def boottime(self) -> float:
-        return 5000.5 + self.passed
+from tools.clocks import ManualClocks
 
 
 def write(directory: Path, fields: dict[str, Any]) -> Beat | None:
-    heart = Heartbeat(str(directory), FakeClocks())
+    heart = Heartbeat(str(directory), ManualClocks(5000.0, 1_750_000_000.25))
     heart.beat(fields, durable=False)
     assert heart.trouble is None
     heart.close()
@@ -46,7 +31,7 @@ def write(directory: Path, fields: dict[str, Any]) -> Beat | None:
 
 def test_a_beat_is_read_as_it_was_written(tmp_path: Path) -> None:
     fields = {"pid": 12, "state": "ok", "last_good_poll": [1.5, 2.5, "boot-a"], "fault": None, "dry_run": False}
-    assert write(tmp_path, fields) == Beat(Stamp(1_750_000_000.25, 5000.5, "boot-a"), fields)
+    assert write(tmp_path, fields) == Beat(Stamp(1_750_000_000.25, 5000.5, "boot-1"), fields)
     path = tmp_path / "heartbeat"
     assert path.stat().st_mode & 0o777 == 0o600
     content = path.read_bytes()
@@ -58,15 +43,15 @@ def test_a_beat_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("durable", [False, True])
 def test_each_beat_overwrites_the_one_before(tmp_path: Path, durable: bool) -> None:
-    clocks = FakeClocks()
+    clocks = ManualClocks(5000.0, 1_750_000_000.25)
     heart = Heartbeat(str(tmp_path), clocks)
     heart.beat({"fault": "x" * 300}, durable)
     inode = (tmp_path / "heartbeat").stat().st_ino
-    clocks.passed = 1.0
+    clocks.now += 1.0
     heart.beat({"fault": None}, durable)
     heart.close()
     beat = heartbeat.read(str(tmp_path))
-    assert beat == Beat(Stamp(1_750_000_001.25, 5001.5, "boot-a"), {"fault": None})
+    assert beat == Beat(Stamp(1_750_000_001.25, 5001.5, "boot-1"), {"fault": None})
     assert (tmp_path / "heartbeat").stat().st_ino == inode
     assert (tmp_path / "heartbeat").stat().st_size == SIZE
 
@@ -74,7 +59,7 @@ def test_each_beat_overwrites_the_one_before(tmp_path: Path, durable: bool) -> N
 def test_a_durable_beat_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(heartbeat, "_sync", synced.append)
-    heart = Heartbeat(str(tmp_path), FakeClocks())
+    heart = Heartbeat(str(tmp_path), ManualClocks())
     heart.beat({}, durable=False)
     assert synced == []
     heart.beat({}, durable=True)
@@ -84,7 +69,7 @@ def test_a_durable_beat_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_beat_of_the_runner_before_can_be_read_until_the_first_own(tmp_path: Path) -> None:
     write(tmp_path, {"pid": 1})
-    Heartbeat(str(tmp_path), FakeClocks())
+    Heartbeat(str(tmp_path), ManualClocks())
     beat = heartbeat.read(str(tmp_path))
     assert beat is not None
     assert beat.fields == {"pid": 1}
@@ -164,7 +149,7 @@ def test_a_beat_that_is_just_being_written_is_read_again(tmp_path: Path, monkeyp
 
 def test_a_directory_that_is_not_there_is_trouble_until_it_is(tmp_path: Path) -> None:
     directory = tmp_path / "state"
-    heart = Heartbeat(str(directory), FakeClocks())
+    heart = Heartbeat(str(directory), ManualClocks())
     heart.beat({}, durable=True)
     assert heart.trouble == f"{directory}/heartbeat: No such file or directory"
     directory.mkdir()
@@ -176,7 +161,7 @@ def test_a_directory_that_is_not_there_is_trouble_until_it_is(tmp_path: Path) ->
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_is_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    heart = Heartbeat(str(tmp_path), FakeClocks())
+    heart = Heartbeat(str(tmp_path), ManualClocks())
     heart._path = Path("/dev/full")
     heart.beat({}, durable=False)
     assert heart.trouble == "/dev/full: No space left on device"
@@ -184,7 +169,7 @@ def test_a_full_disk_is_trouble(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_file_that_somebody_removed_comes_back(tmp_path: Path) -> None:
-    heart = Heartbeat(str(tmp_path), FakeClocks())
+    heart = Heartbeat(str(tmp_path), ManualClocks())
     heart.beat({"pid": 1}, durable=False)
     (tmp_path / "heartbeat").unlink()
     heart.beat({"pid": 2}, durable=False)
@@ -198,7 +183,7 @@ def test_a_symbolic_link_is_not_followed(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("precious")
     (tmp_path / "heartbeat").symlink_to(other)
-    heart = Heartbeat(str(tmp_path), FakeClocks())
+    heart = Heartbeat(str(tmp_path), ManualClocks())
     heart.beat({}, durable=False)
     assert heart.trouble is not None
     assert other.read_text() == "precious"
@@ -212,50 +197,50 @@ def beat(clocks: Clocks, **fields: Any) -> Beat:
 
 
 def test_a_runner_that_beats_works() -> None:
-    clocks = FakeClocks()
+    clocks = ManualClocks()
     fresh = beat(clocks)
     assert heartbeat.silence(fresh, clocks) is None
-    clocks.passed = LONGEST_SILENCE_SECONDS
+    clocks.now += LONGEST_SILENCE_SECONDS
     assert heartbeat.silence(fresh, clocks) is None
-    clocks.passed = LONGEST_SILENCE_SECONDS + 1
+    clocks.now += 1
     assert heartbeat.silence(fresh, clocks) == "the runner's last sign of life is 181 s old"
 
 
 def test_a_longer_interval_makes_the_longer_silence() -> None:
-    clocks = FakeClocks()
+    clocks = ManualClocks()
     slow = beat(clocks, interval_seconds=60.0)
-    clocks.passed = LONGEST_SILENCE_SECONDS + 120
+    clocks.now += LONGEST_SILENCE_SECONDS + 120
     assert heartbeat.silence(slow, clocks) is None
-    clocks.passed += 1
+    clocks.now += 1
     assert heartbeat.silence(slow, clocks) is not None
 
 
 def test_a_runner_that_has_ended_does_not_work() -> None:
     process = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
     pid = int(process.stdout)
-    clocks = FakeClocks()
+    clocks = ManualClocks()
     assert heartbeat.silence(beat(clocks, pid=pid), clocks) == f"the runner has ended (it was process {pid})"
 
 
 def test_a_runner_before_the_reboot_does_not_work() -> None:
-    clocks = FakeClocks()
+    clocks = ManualClocks()
     before = beat(clocks)
     clocks.boot_id = "boot-b"
     assert "booted" in str(heartbeat.silence(before, clocks))
 
 
 def test_no_beat_is_no_runner() -> None:
-    assert "no runner" in str(heartbeat.silence(None, FakeClocks()))
+    assert "no runner" in str(heartbeat.silence(None, ManualClocks()))
 
 
 @pytest.mark.parametrize("pid", [None, "12", 10**40])
 def test_a_pid_that_is_none_leaves_it_to_the_age(pid: object) -> None:
-    clocks = FakeClocks()
+    clocks = ManualClocks()
     assert heartbeat.silence(beat(clocks, pid=pid), clocks) is None
 
 
 def test_where_the_state_directory_takes_none_it_goes_to_memory_and_comes_back(tmp_path: Path) -> None:
-    clocks = StillClocks()
+    clocks = ManualClocks()
     state, memory = tmp_path / "state", tmp_path / "run" / "forewarn"
     beating = Heartbeat(str(state), clocks, str(memory))
     beating.beat({"number": 1}, durable=False)

@@ -11,81 +11,67 @@ from forewarn.runner.impact import THRESHOLD_SECONDS, Pauses, downtime
 from forewarn.runner.telemetry.heartbeat import Beat
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-class FakeClocks(Clocks):
-    """A machine whose clocks do what a test says."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.boot_id = "boot-a"
-        self.granularity = 0.0
-        self.ran = 5000.0
-        self.slept = 0.0
-        self.error = 0.0
-
-    def monotonic(self) -> float:
-        return self._seen(self.ran)
-
-    def boottime(self) -> float:
-        return self._seen(self.ran + self.slept)
-
-    def wall(self) -> float:
-        return 1_750_000_000.0 + self.ran + self.slept + self.error
-
-    def _seen(self, value: float) -> float:
-        return value - value % self.granularity if self.granularity else value
-
-    def reboot(self, down: float, up: float) -> None:
-        """Be down for some seconds, and up again for some."""
-        self.error += self.ran + self.slept + down
-        self.boot_id, self.ran, self.slept = "boot-b", up, 0.0
+from tools.clocks import ManualClocks
 
 
 @pytest.fixture
-def clocks() -> FakeClocks:
-    return FakeClocks()
+def clocks() -> ManualClocks:
+    return ManualClocks()
 
 
-def waited(clocks: FakeClocks, asked: float, ran: float, slept: float = 0.0, step: float = 0.0) -> float | None:
+def waited(clocks: ManualClocks, asked: float, ran: float, slept: float = 0.0, step: float = 0.0) -> float | None:
     pauses = Pauses(clocks)
     pauses.before_wait(asked)
-    clocks.ran += ran
+    clocks.now += ran
     clocks.slept += slept
-    clocks.error += step
+    clocks.wall_offset += step
     return pauses.after_wait()
 
 
-def test_a_wait_that_ends_in_time_is_no_pause(clocks: FakeClocks) -> None:
+def test_a_wait_that_ends_in_time_is_no_pause(clocks: ManualClocks) -> None:
     assert waited(clocks, 1.0, 1.0) is None
     assert waited(clocks, 1.0, 1.0 + THRESHOLD_SECONDS - 0.01) is None
 
 
-def test_what_a_wait_is_late_is_the_pause(clocks: FakeClocks) -> None:
+def test_what_a_wait_is_late_is_the_pause(clocks: ManualClocks) -> None:
     assert waited(clocks, 1.0, 5.8) == pytest.approx(4.8)
     assert waited(clocks, 1.0, 1.0 + THRESHOLD_SECONDS + 0.01) == pytest.approx(THRESHOLD_SECONDS + 0.01)
 
 
-def test_a_wait_that_was_ended_early_is_no_pause(clocks: FakeClocks) -> None:
+def test_a_wait_that_was_ended_early_is_no_pause(clocks: ManualClocks) -> None:
     assert waited(clocks, 60.0, 0.2) is None
 
 
-def test_a_suspended_machine_shows_by_the_boot_clock_alone(clocks: FakeClocks) -> None:
+def test_a_suspended_machine_shows_by_the_boot_clock_alone(clocks: ManualClocks) -> None:
     assert waited(clocks, 1.0, 1.0, slept=4.8) == pytest.approx(4.8)
     # The timer of the wait ran on: awake again, it ended at once.
     assert waited(clocks, 10.0, 3.0, slept=7.0) == pytest.approx(7.0)
     assert waited(clocks, 10.0, 0.5, slept=5.0) == pytest.approx(5.0)
 
 
-def test_a_pause_that_both_clocks_show_in_part_is_the_whole_of_it(clocks: FakeClocks) -> None:
+def test_a_pause_that_both_clocks_show_in_part_is_the_whole_of_it(clocks: ManualClocks) -> None:
     assert waited(clocks, 1.0, 3.0, slept=3.0) == pytest.approx(5.0)
     assert waited(clocks, 1.0, 1.3, slept=0.3) == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_a_wall_clock_that_is_set_is_no_pause(clocks: FakeClocks, step: float) -> None:
+def test_a_wall_clock_that_is_set_is_no_pause(clocks: ManualClocks, step: float) -> None:
     assert waited(clocks, 1.0, 1.0, step=step) is None
     assert waited(clocks, 1.0, 5.8, step=step) == pytest.approx(4.8)
+
+
+class CoarseClocks(ManualClocks):
+    """Clocks that tick."""
+
+    def __init__(self, granularity: float) -> None:
+        self.granularity = granularity
+        super().__init__()
+
+    def monotonic(self) -> float:
+        return self.now - self.now % self.granularity
+
+    def boottime(self) -> float:
+        return super().boottime() - super().boottime() % self.granularity
 
 
 @given(
@@ -97,9 +83,8 @@ def test_a_wall_clock_that_is_set_is_no_pause(clocks: FakeClocks, step: float) -
 def test_coarse_clocks_make_no_pause_and_hide_none(
     granularity: float, start: float, asked: float, pause: float
 ) -> None:
-    clocks = FakeClocks()
-    clocks.granularity = granularity
-    clocks.ran += start
+    clocks = CoarseClocks(granularity)
+    clocks.now += start
     found = waited(clocks, asked, asked + pause)
     if pause <= THRESHOLD_SECONDS - granularity - 0.001:
         assert found is None
@@ -107,21 +92,21 @@ def test_coarse_clocks_make_no_pause_and_hide_none(
         assert found == pytest.approx(pause, abs=granularity + 0.001)
 
 
-def test_a_tick_that_is_overdue_asks_for_no_wait(clocks: FakeClocks) -> None:
+def test_a_tick_that_is_overdue_asks_for_no_wait(clocks: ManualClocks) -> None:
     assert waited(clocks, -3.0, 0.0) is None
     assert waited(clocks, -3.0, 2.0) == pytest.approx(2.0)
 
 
-def test_each_wait_is_looked_at_once(clocks: FakeClocks) -> None:
+def test_each_wait_is_looked_at_once(clocks: ManualClocks) -> None:
     pauses = Pauses(clocks)
     assert pauses.after_wait() is None
     pauses.before_wait(1.0)
-    clocks.ran += 10.0
+    clocks.now += 10.0
     assert pauses.after_wait() == pytest.approx(9.0)
-    clocks.ran += 10.0
+    clocks.now += 10.0
     assert pauses.after_wait() is None
     pauses.before_wait(1.0)
-    clocks.ran += 1.0
+    clocks.now += 1.0
     assert pauses.after_wait() is None
 
 
@@ -134,37 +119,37 @@ def test_real_clocks_show_no_pause() -> None:
 # Down
 
 
-def beat(clocks: FakeClocks) -> Beat:
+def beat(clocks: ManualClocks) -> Beat:
     return Beat(clocks.stamp(), {})
 
 
-def test_a_reboot_is_measured_from_the_last_beat(clocks: FakeClocks) -> None:
+def test_a_reboot_is_measured_from_the_last_beat(clocks: ManualClocks) -> None:
     last = beat(clocks)
-    clocks.ran += 0.7
+    clocks.now += 0.7
     clocks.reboot(down=61.3, up=30.0)
     assert downtime(last, clocks) == pytest.approx(92.0)
 
 
-def test_a_restart_of_the_runner_is_no_downtime(clocks: FakeClocks) -> None:
+def test_a_restart_of_the_runner_is_no_downtime(clocks: ManualClocks) -> None:
     last = beat(clocks)
-    clocks.ran += 500.0
+    clocks.now += 500.0
     assert downtime(last, clocks) is None
 
 
-def test_a_wall_clock_that_was_set_without_a_reboot_is_no_downtime(clocks: FakeClocks) -> None:
+def test_a_wall_clock_that_was_set_without_a_reboot_is_no_downtime(clocks: ManualClocks) -> None:
     last = beat(clocks)
-    clocks.error += 3600.0
+    clocks.wall_offset += 3600.0
     assert downtime(last, clocks) is None
 
 
-def test_a_wall_clock_that_was_set_back_leaves_the_time_since_boot(clocks: FakeClocks) -> None:
+def test_a_wall_clock_that_was_set_back_leaves_the_time_since_boot(clocks: ManualClocks) -> None:
     last = beat(clocks)
     clocks.reboot(down=60.0, up=30.0)
-    clocks.error -= 3600.0
+    clocks.wall_offset -= 3600.0
     assert downtime(last, clocks) == 30.0
 
 
-def test_what_cannot_be_known_is_no_downtime(clocks: FakeClocks) -> None:
+def test_what_cannot_be_known_is_no_downtime(clocks: ManualClocks) -> None:
     assert downtime(None, clocks) is None
     assert downtime(Beat(Stamp(0.0, 0.0, ""), {}), clocks) is None
     last = beat(clocks)

@@ -18,11 +18,12 @@ from forewarn.runner.journal.schema import APPLICATION_ID, OPEN_LIVES, DamageErr
 from forewarn.runner.journal.writer import EventRow, Journal
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.journals import StillClocks, commit, entries, kinds, opened, record
+from tools.clocks import ManualClocks
+from tools.journals import commit, entries, kinds, opened, record
 
 
 def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
-    clocks = StillClocks()
+    clocks = ManualClocks()
     journal = opened(tmp_path, clocks)
     journal.save(record(7, state="held", event={"EventId": "C7061BAC"}))
     journal.note("decision", 7, output="hold", rule=None, values={"a": 1})
@@ -62,7 +63,7 @@ def test_the_latest_of_a_record_counts_and_only_open_ones_are_taken_up_again(tmp
     journal.save(record(1, state="preparing"))
     commit(journal)
     journal.close()
-    again = Journal(str(tmp_path), StillClocks())
+    again = Journal(str(tmp_path), ManualClocks())
     assert again.open() == [record(1, state="preparing"), record(3, state="held")]
     again.close()
 

@@ -19,17 +19,18 @@ from forewarn.runner.journal.schema import MOST_MOVED_ASIDE, move_aside
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.journals import StillClocks, commit, entries, kinds, opened, record
+from tools.clocks import ManualClocks
+from tools.journals import commit, entries, kinds, opened, record
 
 PAGE = 4096
 
 
 @pytest.fixture
-def clocks() -> StillClocks:
-    return StillClocks()
+def clocks() -> ManualClocks:
+    return ManualClocks()
 
 
-def fill(directory: Path, clocks: StillClocks) -> Path:
+def fill(directory: Path, clocks: ManualClocks) -> Path:
     """Leave a closed journal of some 60 pages with two open records; return its file."""
     journal = opened(directory, clocks)
     for number in range(1, 101):
@@ -129,7 +130,7 @@ ONE_RECORD = (_other_text_in_a_row, _no_text_in_a_row, _another_kind_of_row)
 
 @pytest.mark.parametrize("damage", AT_ONCE)
 def test_a_damaged_file_is_moved_aside_at_the_start(
-    tmp_path: Path, clocks: StillClocks, damage: Callable[[Path], None]
+    tmp_path: Path, clocks: ManualClocks, damage: Callable[[Path], None]
 ) -> None:
     file = fill(tmp_path, clocks)
     damage(file)
@@ -163,7 +164,7 @@ def test_a_damaged_file_is_moved_aside_at_the_start(
     journal.close()
 
 
-def test_damage_found_while_it_runs_costs_no_open_record(tmp_path: Path, clocks: StillClocks) -> None:
+def test_damage_found_while_it_runs_costs_no_open_record(tmp_path: Path, clocks: ManualClocks) -> None:
     file = fill(tmp_path, clocks)
     for page in pages_of(file, "entries"):
         write(file, page * PAGE, b"\xa5" * PAGE)
@@ -180,7 +181,7 @@ def test_damage_found_while_it_runs_costs_no_open_record(tmp_path: Path, clocks:
     journal.close()
 
 
-def test_damage_found_when_it_is_pruned_costs_no_open_record(tmp_path: Path, clocks: StillClocks) -> None:
+def test_damage_found_when_it_is_pruned_costs_no_open_record(tmp_path: Path, clocks: ManualClocks) -> None:
     file = fill(tmp_path, clocks)
     for page in pages_of(file, "entries"):
         write(file, page * PAGE, b"\xa5" * PAGE)
@@ -204,7 +205,7 @@ def test_what_belongs_to_the_file_goes_with_it(tmp_path: Path) -> None:
     assert {str(path): path.read_text() for path in tmp_path.iterdir()} == {**moved, str(tmp_path / "heartbeat"): ""}
 
 
-def test_a_wal_beside_a_missing_file_is_not_taken_for_ours(tmp_path: Path, clocks: StillClocks) -> None:
+def test_a_wal_beside_a_missing_file_is_not_taken_for_ours(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks)
     journal.save(record(1))
     commit(journal)
@@ -218,7 +219,7 @@ def test_a_wal_beside_a_missing_file_is_not_taken_for_ours(tmp_path: Path, clock
     again.close()
 
 
-def test_a_damaged_wal_costs_what_was_in_it_and_no_more(tmp_path: Path, clocks: StillClocks) -> None:
+def test_a_damaged_wal_costs_what_was_in_it_and_no_more(tmp_path: Path, clocks: ManualClocks) -> None:
     fill(tmp_path, clocks)
     journal = opened(tmp_path, clocks)
     journal.save(record(300))
@@ -235,7 +236,7 @@ def test_a_damaged_wal_costs_what_was_in_it_and_no_more(tmp_path: Path, clocks: 
 
 
 def test_a_disk_that_damages_one_file_after_the_other_is_not_filled_with_them(
-    tmp_path: Path, clocks: StillClocks
+    tmp_path: Path, clocks: ManualClocks
 ) -> None:
     for number in range(MOST_MOVED_ASIDE):
         (tmp_path / "journal.db").write_text(f"meow {number} " * 1000)
@@ -257,7 +258,7 @@ def test_a_disk_that_damages_one_file_after_the_other_is_not_filled_with_them(
 
 
 def test_a_damaged_file_that_cannot_be_moved(
-    tmp_path: Path, clocks: StillClocks, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: str, wall: float) -> str:
         raise PermissionError(13, "Permission denied")
@@ -274,7 +275,7 @@ def test_a_damaged_file_that_cannot_be_moved(
 
 
 def test_a_file_that_is_damaged_again_at_once_is_trouble(
-    tmp_path: Path, clocks: StillClocks, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def connect(path: str) -> sqlite3.Connection:
         Path(path).touch()
@@ -291,10 +292,10 @@ def test_a_file_that_is_damaged_again_at_once_is_trouble(
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return fill(tmp_path_factory.mktemp("sound"), StillClocks()).read_bytes()
+    return fill(tmp_path_factory.mktemp("sound"), ManualClocks()).read_bytes()
 
 
-def test_bytes_that_are_no_text_in_what_sqlite_says(tmp_path: Path, clocks: StillClocks) -> None:
+def test_bytes_that_are_no_text_in_what_sqlite_says(tmp_path: Path, clocks: ManualClocks) -> None:
     file = fill(tmp_path, clocks)
     file.write_bytes(file.read_bytes().replace(b"TABLE lives (id", b"TABLE lives \xed\xff\xfe"))
     with pytest.raises(InputError, match="cannot be read"):
@@ -318,7 +319,7 @@ def test_whatever_the_damage_it_goes_on(
     content = bytearray(sound)
     for place, data in [*((int(at * (len(sound) - 64)), data) for at, data in damage), *first_pages]:
         content[place : place + len(data)] = data
-    clocks = StillClocks()
+    clocks = ManualClocks()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         (directory / "journal.db").write_bytes(content[: int(length * len(content))])

@@ -14,14 +14,15 @@ import pytest
 from forewarn.runner.journal.doubts import DIRECTORY, read
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
-from tools.journals import StillClocks, commit, entries, kinds, opened, record
+from tools.clocks import ManualClocks
+from tools.journals import commit, entries, kinds, opened, record
 
 FILES = ("journal.db", "journal.db-wal", "journal.mark")
 
 
 @pytest.fixture
-def clocks() -> StillClocks:
-    return StillClocks()
+def clocks() -> ManualClocks:
+    return ManualClocks()
 
 
 def killed(directory: Path, target: Path, *left_out: str) -> Path:
@@ -33,14 +34,14 @@ def killed(directory: Path, target: Path, *left_out: str) -> Path:
     return target
 
 
-def reopened(directory: Path, clocks: StillClocks) -> tuple[Journal, list[int]]:
+def reopened(directory: Path, clocks: ManualClocks) -> tuple[Journal, list[int]]:
     journal = Journal(str(directory), clocks)
     found = [row.id for row in journal.open()]
     assert journal.trouble is None
     return journal, found
 
 
-def working(directory: Path, clocks: StillClocks) -> Journal:
+def working(directory: Path, clocks: ManualClocks) -> Journal:
     """Return a journal that was once closed with record 1 open and record 2 over, and has had commits since."""
     directory.mkdir()
     journal = opened(directory, clocks)
@@ -53,7 +54,7 @@ def working(directory: Path, clocks: StillClocks) -> Journal:
     return opened(directory, clocks)
 
 
-def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: StillClocks) -> None:
+def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     for number in range(3, 200):
         journal.save(record(number))
@@ -67,7 +68,7 @@ def test_nothing_is_in_doubt_after_a_kill(tmp_path: Path, clocks: StillClocks) -
 
 
 def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
-    tmp_path: Path, clocks: StillClocks
+    tmp_path: Path, clocks: ManualClocks
 ) -> None:
     journal = working(tmp_path / "a", clocks)
     journal.save(record(3))
@@ -100,7 +101,7 @@ def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
 
 
 def test_an_older_record_is_not_gone_on_with_and_one_that_was_over_not_begun_again(
-    tmp_path: Path, clocks: StillClocks
+    tmp_path: Path, clocks: ManualClocks
 ) -> None:
     journal = working(tmp_path / "a", clocks)
     journal.save(record(3))
@@ -122,7 +123,7 @@ def test_an_older_record_is_not_gone_on_with_and_one_that_was_over_not_begun_aga
     assert [row.id for row in JournalReader(str(older)).records(open_only=True)] == [4]
 
 
-def test_more_open_records_than_the_mark_has_room_for(tmp_path: Path, clocks: StillClocks) -> None:
+def test_more_open_records_than_the_mark_has_room_for(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     for number in range(3, 300):
         journal.save(record(number))
@@ -147,7 +148,7 @@ def test_more_open_records_than_the_mark_has_room_for(tmp_path: Path, clocks: St
 @pytest.mark.parametrize("column", ["key", "state", "open", "saved", "data"])
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_changed_record_is_kept_aside_and_held(
-    tmp_path: Path, clocks: StillClocks, column: str, marked: bool
+    tmp_path: Path, clocks: ManualClocks, column: str, marked: bool
 ) -> None:
     journal = opened(tmp_path, clocks)
     for number in (1, 2):
@@ -175,7 +176,7 @@ def test_a_changed_record_is_kept_aside_and_held(
     assert [row.id for row in JournalReader(str(tmp_path)).records(open_only=True)] == [1]
 
 
-def test_a_changed_entry_is_told_among_the_others(tmp_path: Path, clocks: StillClocks) -> None:
+def test_a_changed_entry_is_told_among_the_others(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks)
     for number in range(3):
         journal.note("state", 1, number=number)
@@ -192,7 +193,7 @@ def test_a_changed_entry_is_told_among_the_others(tmp_path: Path, clocks: StillC
     ]
 
 
-def test_a_file_that_is_damaged_itself_may_mean_any_event(tmp_path: Path, clocks: StillClocks) -> None:
+def test_a_file_that_is_damaged_itself_may_mean_any_event(tmp_path: Path, clocks: ManualClocks) -> None:
     (tmp_path / DIRECTORY).mkdir()
     file = tmp_path / DIRECTORY / "7-0.json"
     file.write_text("no json")
@@ -205,7 +206,7 @@ def test_a_file_that_is_damaged_itself_may_mean_any_event(tmp_path: Path, clocks
     journal.close()
 
 
-def test_what_cannot_be_kept_aside_is_held_all_the_same(tmp_path: Path, clocks: StillClocks) -> None:
+def test_what_cannot_be_kept_aside_is_held_all_the_same(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = working(tmp_path / "a", clocks)
     journal.save(record(3))
     commit(journal)

@@ -16,7 +16,8 @@ from forewarn.errors import InputError
 from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
-from tools.journals import StillClocks, commit, entries, kinds, opened, record
+from tools.clocks import ManualClocks
+from tools.journals import commit, entries, kinds, opened, record
 
 NEXT = (
     "ALTER TABLE lives ADD COLUMN vm TEXT",
@@ -58,7 +59,7 @@ def test_the_format_is_the_number_of_migrations(older: Path) -> None:
 
 def test_an_older_file_is_converted(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(monkeypatch, *NEXT)
-    journal = Journal(str(older), StillClocks())
+    journal = Journal(str(older), ManualClocks())
     assert journal.open() == [record(1)]
     journal.save(record(3))
     journal.note("decision", 3)
@@ -96,16 +97,16 @@ def test_a_crash_in_the_middle_leaves_the_older_file(older: Path, monkeypatch: p
     if not child:  # nothing of it returns: it ends by its own hand, or with a number that the test does not expect
         try:
             schema.MIGRATIONS = (*schema.MIGRATIONS, _Killing(NEXT))
-            Journal(str(older), StillClocks()).open()
+            Journal(str(older), ManualClocks()).open()
         finally:
             os._exit(77)
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     assert version_and_columns(older) == (2, COLUMNS)
-    journal = Journal(str(older), StillClocks())
+    journal = Journal(str(older), ManualClocks())
     assert journal.open() == [record(1)]
     journal.close()
     add(monkeypatch, *NEXT)
-    journal = Journal(str(older), StillClocks())
+    journal = Journal(str(older), ManualClocks())
     assert journal.open() == [record(1)]
     assert journal.trouble is None
     journal.close()
@@ -113,7 +114,7 @@ def test_a_crash_in_the_middle_leaves_the_older_file(older: Path, monkeypatch: p
 
 
 def test_a_conversion_that_fails_leaves_the_older_file(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clocks = StillClocks()
+    clocks = ManualClocks()
     with monkeypatch.context() as broken:
         add(broken, *NEXT, "UPDATE cats SET name = 'x'")
         journal = Journal(str(older), clocks)
@@ -141,7 +142,7 @@ def test_an_older_program_leaves_a_newer_file_alone(older: Path, monkeypatch: py
         add(newer, *NEXT)
         opened(older).close()
     before = (older / "journal.db").read_bytes()
-    journal = Journal(str(older), StillClocks())
+    journal = Journal(str(older), ManualClocks())
     assert journal.open() == []
     assert "has format 3; this version of Forewarn knows 2 at most" in str(journal.trouble)
     journal.close()

@@ -13,12 +13,13 @@ from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import PRUNE_SECONDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.journals import DAY, StillClocks, commit, entries, opened, record
+from tools.clocks import ManualClocks
+from tools.journals import DAY, commit, entries, opened, record
 
 
 @pytest.fixture
-def clocks() -> StillClocks:
-    return StillClocks()
+def clocks() -> ManualClocks:
+    return ManualClocks()
 
 
 def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:
@@ -28,7 +29,7 @@ def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:
 
 
 @pytest.mark.parametrize("days", [100, 40_000, -100, -20_000])
-def test_a_clock_that_is_far_off_erases_nothing(tmp_path: Path, clocks: StillClocks, days: int) -> None:
+def test_a_clock_that_is_far_off_erases_nothing(tmp_path: Path, clocks: ManualClocks, days: int) -> None:
     """Neither at one start with it, nor afterwards, when it is right again."""
     journal = opened(tmp_path, clocks)
     for number in range(1, 21):
@@ -52,10 +53,10 @@ def test_a_clock_that_is_far_off_erases_nothing(tmp_path: Path, clocks: StillClo
     assert kept[-2:] == [("runner-started", None)] * 2
 
 
-def test_what_was_written_first_goes_first_whatever_the_clock_said(tmp_path: Path, clocks: StillClocks) -> None:
+def test_what_was_written_first_goes_first_whatever_the_clock_said(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=300_000)
     for number in range(1, 101):
-        clocks.wall_offset += -3 * DAY if number % 2 else 2.9 * DAY
+        clocks.wall_offset -= 3 * DAY if number % 2 else 2.9 * DAY
         journal.save(record(number, is_open=False, text="x" * 4000))
         journal.note("decision", number, text="y" * 1000)
         commit(journal)
@@ -67,7 +68,7 @@ def test_what_was_written_first_goes_first_whatever_the_clock_said(tmp_path: Pat
     journal.close()
 
 
-def test_a_record_goes_with_all_of_it(tmp_path: Path, clocks: StillClocks) -> None:
+def test_a_record_goes_with_all_of_it(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=100_000)
     journal.save(record(1))
     journal.note("decision", 1)
@@ -90,7 +91,7 @@ def test_a_record_goes_with_all_of_it(tmp_path: Path, clocks: StillClocks) -> No
     journal.close()
 
 
-def test_it_is_done_at_most_once_an_hour(tmp_path: Path, clocks: StillClocks) -> None:
+def test_it_is_done_at_most_once_an_hour(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=1_000_000)
     journal.note("document", None, text="x" * 2_000_000)
     commit(journal)
@@ -114,7 +115,7 @@ def test_it_is_done_at_most_once_an_hour(tmp_path: Path, clocks: StillClocks) ->
     journal.close()
 
 
-def test_or_when_much_was_written(tmp_path: Path, clocks: StillClocks) -> None:
+def test_or_when_much_was_written(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=1_000_000)
     journal.prune()
     for number in range(60):
@@ -130,7 +131,7 @@ def test_or_when_much_was_written(tmp_path: Path, clocks: StillClocks) -> None:
 
 
 @pytest.mark.parametrize("small", [200, 40_000])
-def test_a_file_that_is_too_large_shrinks(tmp_path: Path, clocks: StillClocks, small: int) -> None:
+def test_a_file_that_is_too_large_shrinks(tmp_path: Path, clocks: ManualClocks, small: int) -> None:
     limit = 600_000
     journal = opened(tmp_path, clocks, max_bytes=limit)
     journal.save(record(1))
@@ -163,7 +164,7 @@ def test_a_file_that_is_too_large_shrinks(tmp_path: Path, clocks: StillClocks, s
     journal.close()
 
 
-def test_open_records_stay_even_if_they_are_too_much(tmp_path: Path, clocks: StillClocks) -> None:
+def test_open_records_stay_even_if_they_are_too_much(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=100_000)
     for number in range(1, 41):
         journal.save(record(number, text="x" * 5000))
@@ -177,7 +178,7 @@ def test_open_records_stay_even_if_they_are_too_much(tmp_path: Path, clocks: Sti
     journal.close()
 
 
-def test_an_open_record_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_path: Path, clocks: StillClocks) -> None:
+def test_an_open_record_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks, max_bytes=1)
     journal.save(record(1))
     commit(journal)
@@ -211,7 +212,7 @@ _STEPS = st.lists(
 def test_whatever_was_written_open_records_stay_and_the_rest_fits(
     steps: list[tuple[int, bool, int, float]], limit: int
 ) -> None:
-    clocks = StillClocks()
+    clocks = ManualClocks()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         journal = opened(directory, clocks, max_bytes=limit)

@@ -15,7 +15,8 @@ from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import EventRow
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tools.journals import StillClocks, commit, opened, record
+from tools.clocks import ManualClocks
+from tools.journals import commit, opened, record
 
 BASE = 1_780_001_000.0  # the wall clock at the beginning
 MANY = 450  # more than are read at once
@@ -25,7 +26,7 @@ MANY = 450  # more than are read at once
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return that of a journal: an entry a second, by turns of record 1, of record 2 and of none; record 2 ends."""
     path = tmp_path_factory.mktemp("state")
-    clocks = StillClocks()
+    clocks = ManualClocks()
     journal = opened(path, clocks)
     journal.save(EventRow(1, "c7061bac-afdc", "seen", True, {"n": 1}))
     journal.save(EventRow(2, "c7061bbb-afdc", "seen", True, {"n": 2}))
@@ -115,7 +116,7 @@ def test_entries_are_those_that_are_asked_for(
 
 
 def test_times_are_right_though_the_clock_was_set(tmp_path: Path) -> None:
-    clocks = StillClocks()
+    clocks = ManualClocks()
     journal = opened(tmp_path, clocks)
     for offset in (0, 3600, -3600, 10, -50, 20):
         clocks.wall_offset = 1_780_000_000.0 + offset

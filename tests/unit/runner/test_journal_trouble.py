@@ -15,12 +15,13 @@ from forewarn.runner.journal import schema
 from forewarn.runner.journal import writer as journal_module
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import MOST_WAITING_CHARACTERS, MOST_WAITING_LIVES, RETRY_SECONDS, Journal
-from tools.journals import StillClocks, commit, entries, kinds, opened, record, run_with_own_mounts
+from tools.clocks import ManualClocks
+from tools.journals import commit, entries, kinds, opened, record, run_with_own_mounts
 
 
 @pytest.fixture
-def clocks() -> StillClocks:
-    return StillClocks()
+def clocks() -> ManualClocks:
+    return ManualClocks()
 
 
 def _no_directory(directory: Path) -> Callable[[], object]:
@@ -75,7 +76,7 @@ def _newer_format(directory: Path) -> Callable[[], object]:
     ],
 )
 def test_it_says_why_and_heals_itself_ten_seconds_later(
-    tmp_path: Path, clocks: StillClocks, spoil: Callable[[Path], Callable[[], object]], text: str
+    tmp_path: Path, clocks: ManualClocks, spoil: Callable[[Path], Callable[[], object]], text: str
 ) -> None:
     directory = tmp_path / "state"
     directory.mkdir()
@@ -109,7 +110,7 @@ def test_it_says_why_and_heals_itself_ten_seconds_later(
     journal.close()
 
 
-def test_it_heals_also_if_there_is_nothing_to_write(tmp_path: Path, clocks: StillClocks) -> None:
+def test_it_heals_also_if_there_is_nothing_to_write(tmp_path: Path, clocks: ManualClocks) -> None:
     heal = _a_directory_in_the_files_place(tmp_path)
     journal = Journal(str(tmp_path), clocks)
     journal.open()
@@ -121,7 +122,7 @@ def test_it_heals_also_if_there_is_nothing_to_write(tmp_path: Path, clocks: Stil
     journal.close()
 
 
-def test_a_last_attempt_is_made_when_it_is_closed(tmp_path: Path, clocks: StillClocks) -> None:
+def test_a_last_attempt_is_made_when_it_is_closed(tmp_path: Path, clocks: ManualClocks) -> None:
     heal = _a_directory_in_the_files_place(tmp_path)
     journal = Journal(str(tmp_path), clocks)
     journal.open()
@@ -131,7 +132,7 @@ def test_a_last_attempt_is_made_when_it_is_closed(tmp_path: Path, clocks: StillC
     assert kinds(tmp_path) == ["runner-stopped", "journal-recovered"]
 
 
-def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_told(tmp_path: Path, clocks: StillClocks) -> None:
+def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_told(tmp_path: Path, clocks: ManualClocks) -> None:
     heal = _a_directory_in_the_files_place(tmp_path)
     journal = Journal(str(tmp_path), clocks)
     journal.open()
@@ -169,7 +170,7 @@ def test_nothing_is_dropped_while_all_is_well(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_somebody_else_is_waited_for_briefly(
-    tmp_path: Path, clocks: StillClocks, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema, "BUSY_SECONDS", 0.05)
     journal = opened(tmp_path, clocks)
@@ -185,7 +186,7 @@ def test_a_lock_of_somebody_else_is_waited_for_briefly(
     journal.close()
 
 
-def test_without_sqlite_nothing_is_kept(tmp_path: Path, clocks: StillClocks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sqlite_nothing_is_kept(tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "sqlite3", None)
         journal = Journal(str(tmp_path), clocks)
@@ -203,7 +204,7 @@ def test_without_sqlite_nothing_is_kept(tmp_path: Path, clocks: StillClocks, mon
     "removed", [("journal.db", "journal.db-wal", "journal.db-shm"), ("journal.db",), ("journal.db-wal",)]
 )
 def test_a_file_that_was_removed_is_begun_anew_with_every_open_record(
-    tmp_path: Path, clocks: StillClocks, removed: tuple[str, ...]
+    tmp_path: Path, clocks: ManualClocks, removed: tuple[str, ...]
 ) -> None:
     journal = opened(tmp_path, clocks)
     journal.save(record(1))
@@ -225,7 +226,7 @@ def test_a_file_that_was_removed_is_begun_anew_with_every_open_record(
     again.close()
 
 
-def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path: Path, clocks: StillClocks) -> None:
+def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks)
     journal.save(record(1))
     commit(journal)
@@ -243,7 +244,7 @@ def test_a_file_that_was_replaced_is_brought_up_to_date(tmp_path: Path, clocks: 
     journal.close()
 
 
-def test_records_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Path, clocks: StillClocks) -> None:
+def test_records_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Path, clocks: ManualClocks) -> None:
     before = opened(tmp_path, clocks)
     before.save(record(1, state="prepared"))
     before.save(record(2, is_open=False))
@@ -271,7 +272,7 @@ def test_records_that_could_not_be_read_at_the_start_are_found_late(tmp_path: Pa
 # Disks
 
 
-def test_a_file_that_cannot_grow(tmp_path: Path, clocks: StillClocks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_grow(tmp_path: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch) -> None:
     most = 40
 
     def connect(path: str) -> sqlite3.Connection:
@@ -305,12 +306,13 @@ def test_a_file_that_cannot_grow(tmp_path: Path, clocks: StillClocks, monkeypatc
 
 _FULL_DISK = """
 import json, os, pathlib, subprocess, sys
-from tools.journals import StillClocks, entries, record
+from tools.clocks import ManualClocks
+from tools.journals import entries, record
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.journal.reader import JournalReader
 
 directory = sys.argv[1]
-clocks = StillClocks()
+clocks = ManualClocks()
 found = {}
 
 def fill():
@@ -388,7 +390,8 @@ def test_a_full_disk(tmp_path: Path, package: Path) -> None:
 
 _READ_ONLY_DISK = """
 import json, os, signal, subprocess, sys
-from tools.journals import StillClocks, record
+from tools.clocks import ManualClocks
+from tools.journals import record
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.journal.reader import JournalReader
 
@@ -396,7 +399,7 @@ directory, killed = sys.argv[1], KILLED
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", directory], check=True)
 child = os.fork()
 if not child:
-    journal = Journal(directory, StillClocks())
+    journal = Journal(directory, ManualClocks())
     journal.open()
     journal.save(record(1))
     journal.commit()
@@ -407,7 +410,7 @@ if not child:
 os.waitpid(child, 0)
 subprocess.run(["mount", "-o", "remount,ro", directory], check=True)
 files = sorted(os.listdir(directory))
-clocks = StillClocks()
+clocks = ManualClocks()
 journal = Journal(directory, clocks)
 found = {"resumed": [row.id for row in journal.open()], "trouble": journal.trouble}
 found["read"] = [row.id for row in JournalReader(directory).records()]

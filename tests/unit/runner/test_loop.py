@@ -28,7 +28,7 @@ from forewarn.runner.reconciler import Mode
 from forewarn.runner.requester import Requester
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import EMPTY_SECONDS, LONGEST_GAP_SECONDS, REPEAT_SECONDS
-from tools.scripted_clocks import ScriptedClocks
+from tools.clocks import ScriptedClocks
 
 START = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
 

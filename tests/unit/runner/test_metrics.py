@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner.clocks import Clocks
 from forewarn.runner.telemetry.metrics import (
     COUNTER,
     GAUGE,
@@ -29,30 +28,12 @@ from forewarn.runner.telemetry.metrics import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tools.clocks import ManualClocks
 from tools.exposition import parse, promtool
 
 # What UTF-8 can write.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 AWKWARD = 'a "quoted"\nsecond line\\n, {x="y"} \0 \r\t größer 💥\\'
-
-
-class FixedClocks(Clocks):
-    """Clocks that stand at what they are set to."""
-
-    def __init__(self) -> None:
-        self.boot_id = "boot-1"
-        self.now = 1000.0
-        self.up = 50.0
-
-    def wall(self) -> float:
-        return self.now
-
-    def boottime(self) -> float:
-        return self.up
-
-    def pass_time(self, seconds: float) -> None:
-        self.now += seconds
-        self.up += seconds
 
 
 def labels_for(name: str) -> dict[str, str]:
@@ -172,17 +153,17 @@ def test_replace_drops_the_series_of_events_that_are_gone() -> None:
 
 
 def test_ages_and_notices_are_those_of_the_scrape() -> None:
-    clocks = FixedClocks()
+    clocks = ManualClocks()
     metrics = Metrics()
     metrics.set("forewarn_last_good_poll_age_seconds", partial(clocks.since, clocks.stamp()))
-    metrics.replace("forewarn_event_notice_seconds", {("A", "Freeze", False): until(1010.0, clocks)})
+    metrics.replace("forewarn_event_notice_seconds", {("A", "Freeze", False): until(clocks.wall() + 10.0, clocks)})
     notice = {"event_id": "A", "type": "Freeze", "drill": "false"}
-    clocks.pass_time(4.0)
+    clocks.now += 4.0
     assert value_of(metrics, "forewarn_last_good_poll_age_seconds") == 4
     assert value_of(metrics, "forewarn_event_notice_seconds", **notice) == 6
-    clocks.pass_time(10.0)
+    clocks.now += 10.0
     assert value_of(metrics, "forewarn_event_notice_seconds", **notice) == 0
-    clocks.now -= 3600.0  # a wall clock that was set does not make a poll younger
+    clocks.wall_offset -= 3600.0  # a wall clock that was set does not make a poll younger
     assert value_of(metrics, "forewarn_last_good_poll_age_seconds") == 14
 
 

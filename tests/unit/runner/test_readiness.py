@@ -14,18 +14,18 @@ from forewarn.runner import event_record as states
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.plan import Plan, Run
 from forewarn.runner.telemetry.readiness import Readiness
-from tools.recorded_state import HandClocks
+from tools.clocks import ManualClocks
 
 LEAD = 60.0
 DRAIN = {"run": ["/usr/local/bin/drain"]}
 
 
 @pytest.fixture
-def clocks() -> HandClocks:
-    return HandClocks()
+def clocks() -> ManualClocks:
+    return ManualClocks()
 
 
-def record(clocks: HandClocks, state: str = states.SEEN, *, drill: bool = False, **event: Any) -> EventRecord:
+def record(clocks: ManualClocks, state: str = states.SEEN, *, drill: bool = False, **event: Any) -> EventRecord:
     """Return an event of web_0 in 12 minutes."""
     at = datetime.fromtimestamp(clocks.wall() + 720, timezone.utc)
     fields = {"event_type": "Reboot", "event_status": "Scheduled", "resources": ("WEB_0",), "not_before": at, **event}
@@ -41,23 +41,23 @@ def prepared(made: EventRecord, status: str) -> EventRecord:
     return made
 
 
-def ready(clocks: HandClocks, *records: EventRecord, vm_name: str | None = "web_0", **options: Any) -> bool:
+def ready(clocks: ManualClocks, *records: EventRecord, vm_name: str | None = "web_0", **options: Any) -> bool:
     readiness = Readiness(clocks, LEAD, **options)
     readiness.turning(records, vm_name, 1.0)
     return readiness.ready()
 
 
-def test_with_no_event_it_is_ready(clocks: HandClocks) -> None:
+def test_with_no_event_it_is_ready(clocks: ManualClocks) -> None:
     assert ready(clocks)
 
 
 @pytest.mark.parametrize("state", [states.SEEN, states.HELD])
-def test_an_event_that_is_far_away_changes_nothing(clocks: HandClocks, state: str) -> None:
+def test_an_event_that_is_far_away_changes_nothing(clocks: ManualClocks, state: str) -> None:
     assert ready(clocks, record(clocks, state))
     assert ready(clocks, record(clocks, state, not_before=None))
 
 
-def test_a_preparation_counts_from_its_first_hook_on(clocks: HandClocks) -> None:
+def test_a_preparation_counts_from_its_first_hook_on(clocks: ManualClocks) -> None:
     assert ready(clocks, prepared(record(clocks), "waiting"))
     assert not ready(clocks, prepared(record(clocks, states.PREPARING), "running"))
     assert not ready(clocks, prepared(record(clocks, states.PREPARED), "succeeded"))
@@ -65,59 +65,59 @@ def test_a_preparation_counts_from_its_first_hook_on(clocks: HandClocks) -> None
 
 
 @pytest.mark.parametrize("state", [states.APPROVED, states.STARTED])
-def test_without_hooks_the_approval_or_the_start_counts(clocks: HandClocks, state: str) -> None:
+def test_without_hooks_the_approval_or_the_start_counts(clocks: ManualClocks, state: str) -> None:
     assert not ready(clocks, record(clocks, state))
 
 
-def test_the_start_counts_before_anything_is_made_of_it(clocks: HandClocks) -> None:
+def test_the_start_counts_before_anything_is_made_of_it(clocks: ManualClocks) -> None:
     assert not ready(clocks, record(clocks, event_status="Started", not_before=None))
 
 
-def test_until_the_recovery_has_finished(clocks: HandClocks) -> None:
+def test_until_the_recovery_has_finished(clocks: ManualClocks) -> None:
     assert not ready(clocks, prepared(record(clocks, states.RECOVERING), "succeeded"))
     assert ready(clocks), "an event that is closed is not a record of the runner any more"
 
 
 @pytest.mark.parametrize("state", [states.SEEN, states.HELD])
-def test_a_held_event_counts_a_lead_before_it_starts(clocks: HandClocks, state: str) -> None:
+def test_a_held_event_counts_a_lead_before_it_starts(clocks: ManualClocks, state: str) -> None:
     """A policy without hooks or approvals drains by the probe alone."""
     held = record(clocks, state)
     readiness = Readiness(clocks, LEAD)
     readiness.turning([held], "web_0", 3600.0)
-    clocks.passes(659)
+    clocks.now += 659
     assert readiness.ready(), "61 s before NotBefore"
-    clocks.passes(2)
+    clocks.now += 2
     assert not readiness.ready(), "59 s before it; and nobody had to turn for that"
-    clocks.passes(300)
+    clocks.now += 300
     assert not readiness.ready(), "NotBefore has passed, and it may start at any moment"
 
 
-def test_a_preempt_is_within_the_lead_from_the_first_moment(clocks: HandClocks) -> None:
+def test_a_preempt_is_within_the_lead_from_the_first_moment(clocks: ManualClocks) -> None:
     soon = datetime.fromtimestamp(clocks.wall() + 30, timezone.utc)
     assert not ready(clocks, record(clocks, event_type="Preempt", not_before=soon))
 
 
-def test_without_a_lead_a_held_event_counts_from_not_before_on(clocks: HandClocks) -> None:
+def test_without_a_lead_a_held_event_counts_from_not_before_on(clocks: ManualClocks) -> None:
     readiness = Readiness(clocks, 0.0)
     readiness.turning([record(clocks)], "web_0", 3600.0)
-    clocks.passes(719)
+    clocks.now += 719
     assert readiness.ready()
-    clocks.passes(2)
+    clocks.now += 2
     assert not readiness.ready()
 
 
 @pytest.mark.parametrize("state", [states.APPROVED, states.STARTED])
-def test_events_of_other_vms_do_not_count(clocks: HandClocks, state: str) -> None:
+def test_events_of_other_vms_do_not_count(clocks: ManualClocks, state: str) -> None:
     soon = datetime.fromtimestamp(clocks.wall() + 5, timezone.utc)
     assert ready(clocks, record(clocks, state, resources=("web_1",), not_before=soon))
     assert ready(clocks, prepared(record(clocks, states.RECOVERING, resources=("web_1",)), "succeeded")), "a witness"
 
 
-def test_the_one_event_that_counts_is_enough(clocks: HandClocks) -> None:
+def test_the_one_event_that_counts_is_enough(clocks: ManualClocks) -> None:
     assert not ready(clocks, record(clocks, resources=("web_1",)), record(clocks, states.STARTED), record(clocks))
 
 
-def test_a_restart_does_not_forget_who_this_vm_is(clocks: HandClocks) -> None:
+def test_a_restart_does_not_forget_who_this_vm_is(clocks: ManualClocks) -> None:
     started = record(clocks, states.STARTED)
     readiness = Readiness(clocks, LEAD, "web_0")
     readiness.turning([started], None, 1.0)
@@ -128,23 +128,23 @@ def test_a_restart_does_not_forget_who_this_vm_is(clocks: HandClocks) -> None:
     assert readiness.ready()
 
 
-def test_a_drill_counts_like_a_real_event_but_not_in_a_dry_run(clocks: HandClocks) -> None:
+def test_a_drill_counts_like_a_real_event_but_not_in_a_dry_run(clocks: ManualClocks) -> None:
     drill = prepared(record(clocks, states.PREPARING, drill=True), "running")
     assert not ready(clocks, drill)
     assert ready(clocks, drill, drills=False)
 
 
-def test_before_the_first_turn_it_is_neither(clocks: HandClocks) -> None:
+def test_before_the_first_turn_it_is_neither(clocks: ManualClocks) -> None:
     readiness = Readiness(clocks, LEAD)
     assert (readiness.alive(), readiness.ready()) == (False, False)
 
 
-def test_a_loop_that_does_not_turn_is_not_alive(clocks: HandClocks) -> None:
+def test_a_loop_that_does_not_turn_is_not_alive(clocks: ManualClocks) -> None:
     readiness = Readiness(clocks, LEAD)
     readiness.turning([], "web_0", 60.0)
-    clocks.passes(60 + 14)
+    clocks.now += 60 + 14
     assert readiness.alive()
-    clocks.passes(2)
+    clocks.now += 2
     assert not readiness.alive()
     assert readiness.ready(), "what is not known to be disturbed is not taken out"
     readiness.turning([], "web_0", 60.0)

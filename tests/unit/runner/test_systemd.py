@@ -14,14 +14,7 @@ import pytest
 from forewarn.runner.telemetry.systemd import MAX_STATUS_CHARACTERS, Notifier
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.25
-
-    def monotonic(self) -> float:
-        return self.now
+from tools.clocks import ManualClocks
 
 
 class Systemd:
@@ -47,8 +40,8 @@ def systemd(tmp_path: Path) -> Iterator[Systemd]:
     systemd.socket.close()
 
 
-def notifier(systemd: Systemd, clock: Clock | None = None, **environ: str) -> Notifier:
-    return Notifier({"NOTIFY_SOCKET": systemd.socket.getsockname(), **environ}, clock or Clock())
+def notifier(systemd: Systemd, clocks: ManualClocks | None = None, **environ: str) -> Notifier:
+    return Notifier({"NOTIFY_SOCKET": systemd.socket.getsockname(), **environ}, clocks or ManualClocks(1000.25))
 
 
 def test_ready_comes_with_a_sentence(systemd: Systemd) -> None:
@@ -60,7 +53,7 @@ def test_the_abstract_namespace_is_known() -> None:
     name = f"forewarn-test-{os.getpid()}"
     systemd = Systemd("\0" + name)
     with systemd.socket:
-        Notifier({"NOTIFY_SOCKET": "@" + name}, Clock()).stopping()
+        Notifier({"NOTIFY_SOCKET": "@" + name}, ManualClocks(1000.25)).stopping()
         assert systemd.heard() == ["STOPPING=1"]
 
 
@@ -80,14 +73,14 @@ def test_a_reload_says_when_it_began(systemd: Systemd) -> None:
 
 
 def test_the_watchdog_hears_of_us_twice_in_its_time_however_often_we_tick(systemd: Systemd) -> None:
-    clock = Clock()
-    ours = notifier(systemd, clock, WATCHDOG_USEC="10000000", WATCHDOG_PID=str(os.getpid()))
+    clocks = ManualClocks(1000.25)
+    ours = notifier(systemd, clocks, WATCHDOG_USEC="10000000", WATCHDOG_PID=str(os.getpid()))
     heard_at = []
     for _ in range(300):
         ours.watchdog()
         if systemd.heard():
-            heard_at.append(clock.now - 1000.25)
-        clock.now += 0.1
+            heard_at.append(clocks.now - 1000.25)
+        clocks.now += 0.1
     assert heard_at == pytest.approx([0, 5, 10, 15, 20, 25], abs=0.2)
 
 
@@ -104,20 +97,20 @@ def test_the_watchdog_hears_of_us_twice_in_its_time_however_often_we_tick(system
     ],
 )
 def test_a_watchdog_that_is_not_ours_hears_nothing(systemd: Systemd, environ: dict[str, str]) -> None:
-    Notifier({"NOTIFY_SOCKET": systemd.socket.getsockname(), **environ}, Clock()).watchdog()
+    Notifier({"NOTIFY_SOCKET": systemd.socket.getsockname(), **environ}, ManualClocks(1000.25)).watchdog()
     assert systemd.heard() == []
 
 
 def test_its_variables_are_taken_out_of_the_environment(systemd: Systemd) -> None:
     environ = {"NOTIFY_SOCKET": systemd.socket.getsockname(), "WATCHDOG_USEC": "1", "WATCHDOG_PID": "1", "PATH": "/bin"}
-    Notifier(environ, Clock())
+    Notifier(environ, ManualClocks(1000.25))
     assert environ == {"PATH": "/bin"}
 
 
 @pytest.mark.parametrize("address", [None, "", "relative", "vsock:2:1234", "/none/there", "@none-there", "/a\0b", "@"])
 def test_without_systemd_nothing_happens(address: str | None) -> None:
     environ = {"WATCHDOG_USEC": "1"} if address is None else {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "1"}
-    ours = Notifier(environ, Clock())
+    ours = Notifier(environ, ManualClocks(1000.25))
     ours.ready("fine")
     ours.status("fine")
     ours.reloading()
@@ -127,7 +120,7 @@ def test_without_systemd_nothing_happens(address: str | None) -> None:
 
 def test_a_message_that_did_not_arrive_is_sent_again(tmp_path: Path) -> None:
     path = tmp_path / "notify"
-    ours = Notifier({"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "10000000"}, Clock())
+    ours = Notifier({"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "10000000"}, ManualClocks(1000.25))
     ours.status("fine")
     ours.watchdog()
     systemd = Systemd(str(path))
@@ -140,8 +133,8 @@ def test_a_message_that_did_not_arrive_is_sent_again(tmp_path: Path) -> None:
 
 def test_a_systemd_that_does_not_read_is_told_later(systemd: Systemd) -> None:
     """The runner does not wait for it: not even for 100 ms, within which a hook that is due has to start."""
-    clock = Clock()
-    ours = notifier(systemd, clock, WATCHDOG_USEC="10000000")
+    clocks = ManualClocks(1000.25)
+    ours = notifier(systemd, clocks, WATCHDOG_USEC="10000000")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
         other.setblocking(False)
         with suppress(BlockingIOError):

@@ -8,60 +8,48 @@ from forewarn.imds.limiter import Limiter
 from forewarn.runner.ticks import STRETCH, Ticks
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.clocks import ManualClocks
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-def test_the_first_tick_is_at_once(clock: Clock) -> None:
-    assert Ticks(1.0, Limiter(clock=clock), clock).remaining() == 0
+def test_the_first_tick_is_at_once(clocks: ManualClocks) -> None:
+    assert Ticks(1.0, Limiter(clock=clocks.monotonic), clocks.monotonic).remaining() == 0
 
 
 @given(st.lists(st.floats(0.0, 0.9), min_size=1, max_size=50))
 def test_ticks_do_not_drift_whatever_a_poll_takes(durations: list[float]) -> None:
-    clock = Clock()
-    ticks = Ticks(1.0, Limiter(clock=clock), clock)
+    clocks = ManualClocks()
+    ticks = Ticks(1.0, Limiter(clock=clocks.monotonic), clocks.monotonic)
     for number, duration in enumerate(durations, 1):
-        clock.now = ticks.next_at + duration  # no request: the budget stays full
+        clocks.now = ticks.next_at + duration  # no request: the budget stays full
         ticks.advance()
         assert ticks.next_at == pytest.approx(1000 + number)
 
 
 @pytest.mark.parametrize(("late", "following"), [(1.0, 1002), (2.3, 1003), (3600.0, 4601), (3599.999, 4600)])
-def test_missed_ticks_are_skipped_not_bunched(clock: Clock, late: float, following: float) -> None:
-    ticks = Ticks(1.0, Limiter(clock=clock), clock)
-    clock.now += late
+def test_missed_ticks_are_skipped_not_bunched(clocks: ManualClocks, late: float, following: float) -> None:
+    ticks = Ticks(1.0, Limiter(clock=clocks.monotonic), clocks.monotonic)
+    clocks.now += late
     ticks.advance()
     assert ticks.next_at == pytest.approx(following)
     assert 0 < ticks.remaining() <= 1
 
 
-def _poll(clock: Clock, ticks: Ticks, limiter: Limiter, requests: int = 1) -> None:
+def _poll(clocks: ManualClocks, ticks: Ticks, limiter: Limiter, requests: int = 1) -> None:
     """Poll with ``requests`` requests, a millisecond after the tick, as in record."""
-    clock.now = ticks.next_at + 0.001
+    clocks.now = ticks.next_at + 0.001
     for _ in range(requests):
         assert limiter.take()
-    clock.now += 0.003
+    clocks.now += 0.003
     ticks.advance()
 
 
-def test_after_an_approval_ticks_stretch_until_the_budget_is_full_again(clock: Clock) -> None:
-    limiter = Limiter(clock=clock)
-    ticks = Ticks(1.0, limiter, clock)
+def test_after_an_approval_ticks_stretch_until_the_budget_is_full_again(clocks: ManualClocks) -> None:
+    limiter = Limiter(clock=clocks.monotonic)
+    ticks = Ticks(1.0, limiter, clocks.monotonic)
     starts = []
     for number in range(200):
         starts.append(ticks.next_at)
-        _poll(clock, ticks, limiter, 3 if number == 10 else 1)
+        _poll(clocks, ticks, limiter, 3 if number == 10 else 1)
     gaps = [later - earlier for earlier, later in zip(starts, starts[1:])]
     assert gaps[:10] == pytest.approx([1.0] * 10)
     assert gaps[10] == pytest.approx(STRETCH)
@@ -73,13 +61,13 @@ def test_after_an_approval_ticks_stretch_until_the_budget_is_full_again(clock: C
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=100))
 def test_the_average_is_kept_whatever_is_approved(approvals: list[int]) -> None:
-    clock = Clock()
-    limiter = Limiter(clock=clock)
-    ticks = Ticks(1.0, limiter, clock)
+    clocks = ManualClocks()
+    limiter = Limiter(clock=clocks.monotonic)
+    ticks = Ticks(1.0, limiter, clocks.monotonic)
     sent = 0
     for wanted in approvals:
-        clock.now = max(clock.now, ticks.next_at)
+        clocks.now = max(clocks.now, ticks.next_at)
         sent += limiter.take(reserve=1)
         sent += sum(limiter.take() for _ in range(wanted))
         ticks.advance()
-        assert sent <= 5 + (clock.now - 1000.0) + 1e-6
+        assert sent <= 5 + (clocks.now - 1000.0) + 1e-6

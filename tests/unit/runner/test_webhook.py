@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from forewarn import __version__
 from forewarn.runner.hooks import webhook
+from tools.clocks import ManualClocks
 from tools.scripted_imds import ScriptedServer, raw, status
 from tools.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, make_certificate, server_context
 
@@ -24,28 +25,13 @@ BODY = '{"event": {"EventId": "E", "Description": "für web_0"}}\n'.encode()
 TOKEN = "t0ken-that-nobody-may-see"
 
 
-class Clock:
-    """A clock that only pauses move, so that no speed of the machine decides how often a request is tried."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.pauses: list[float] = []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += seconds
-
-
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clocks(monkeypatch: pytest.MonkeyPatch) -> ManualClocks:
     """Count time by pauses alone. Every attempt has two real seconds at the least: a busy machine is not a failure."""
-    clock = Clock()
-    monkeypatch.setattr(webhook, "time", clock)
+    clocks = ManualClocks()
+    monkeypatch.setattr(webhook, "time", clocks)
     monkeypatch.setattr(webhook, "_LEAST_SECONDS", 2.0)
-    return clock
+    return clocks
 
 
 @pytest.fixture(scope="module")
@@ -151,20 +137,20 @@ def test_no_redirect_is_followed(status: int) -> None:
     assert elsewhere.requests == []
 
 
-def test_it_gives_up_before_its_time_is_over(clock: Clock) -> None:
+def test_it_gives_up_before_its_time_is_over(clocks: ManualClocks) -> None:
     with Webhook(Answer(503)) as server:
         code, text = send(server.url, timeout_seconds=30.0)
-    assert 15.0 < clock.now < 30.0
+    assert 1015.0 < clocks.now < 1030.0
     assert code == 1
     assert text == f"URL: answered 503 ({len(server.requests)} tries)\n"
     assert len(server.requests) > 3
 
 
-def test_the_pauses_grow(clock: Clock) -> None:
+def test_the_pauses_grow(clocks: ManualClocks) -> None:
     script = [Answer(503), Answer(503), Answer(429, {"Retry-After": "3"}), *[Answer(503)] * 2, Answer(200)]
     with Webhook(*script) as server:
         assert send(server.url, timeout_seconds=60.0)[0] == 0
-    assert clock.pauses == [0.5, 1.0, 3.0, 4.0, 8.0]
+    assert clocks.pauses == [0.5, 1.0, 3.0, 4.0, 8.0]
 
 
 @pytest.mark.parametrize(
