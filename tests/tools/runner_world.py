@@ -471,6 +471,10 @@ class Lines:
         self.lost = 0
         self.lines: list[tuple[str, str, dict[str, Any]]] = []
 
+    def named(self, name: str, /, **fields: Any) -> list[dict[str, Any]]:
+        """Return the lines with that name and these fields."""
+        return [line for _level, found, line in self.lines if found == name and fields.items() <= line.items()]
+
     def info(self, name: str, /, **fields: Any) -> None:
         self.lines.append(("info", name, fields))
 

@@ -139,7 +139,7 @@ class Story:
 
     def outcomes(self) -> list[str]:
         """Return how events have ended, by the log."""
-        return [fields["outcome"] for _level, line, fields in self.instance.log.lines if line == "event-gone"]
+        return [line["outcome"] for line in self.instance.log.named("event-gone")]
 
     def count(self, kind: str, **fields: Any) -> int:
         """Return how many entries the ledger has of a kind with these fields."""

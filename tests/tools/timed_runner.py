@@ -135,7 +135,7 @@ class TimedRunner:
 
     def lines(self, name: str, **fields: Any) -> list[dict[str, Any]]:
         """Return the lines of the log with that name and these fields."""
-        return [line for _level, found, line in self.log.lines if found == name and fields.items() <= line.items()]
+        return self.log.named(name, **fields)
 
     def hooks(self) -> Counter[str]:
         """Return how often each hook ran, as "PHASE EVENT ATTEMPT"."""

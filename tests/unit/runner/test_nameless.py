@@ -275,5 +275,5 @@ def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path, monkeyp
         told.go(3)
     told.go(60)
     assert told.instance.parts.scheduler.vm_name
-    ended = [fields for _level, line, fields in told.instance.log.lines if line == "drill"]
+    ended = told.instance.log.named("drill")
     assert [fields["result"] for fields in ended] == ["finished"], ended

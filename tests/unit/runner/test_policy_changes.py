@@ -231,7 +231,7 @@ def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(
     later = story.schedule(start_on="any_approval")
     story.go(70)
     assert story.instance.parts.scheduler.vm_name
-    told = {fields["event_id"]: fields["kind"] for _level, line, fields in story.instance.log.lines if line == "impact"}
+    told = {line["event_id"]: line["kind"] for line in story.instance.log.named("impact")}
     assert told == {event: "reboot"}, later
 
 
@@ -270,7 +270,7 @@ def test_what_is_not_asked_for_any_more_is_no_reason_of_a_failure(tmp_path: Path
     told.go(3)
     told.reload(1)
     told.go(40)
-    said = [f for _l, n, f in told.instance.log.lines if n == "state" and f["to"] == "failed"]
+    said = told.instance.log.named("state", to="failed")
     assert "no longer ask" not in str(said)
 
 

@@ -10,58 +10,41 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn.errors import InputError
-from forewarn.events import Event
-from forewarn.policy.decision import APPROVE, Verdict
 from forewarn.runner import event_record as states
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks import recovery_requests
-from forewarn.runner.hooks.commands import HookSettings
 from forewarn.runner.hooks.recovery_requests import AGAIN, DEALT_WITH, Recoveries, Request, hand_over, waits
-from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.health import HealthReporter
-from forewarn.runner.telemetry.metrics import Metrics
 from forewarn.runner.telemetry.readiness import Readiness
 from forewarn.runner.telemetry.systemd import Notifier
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.runner_profiles import hook
-from tools.runner_world import EPOCH, Lines, World, WorldExecutor, leftovers_in
+from tools.stage import Stage
 
 KINDS = ("recovery-again", "recovery-dealt-with", "recovery-refused")
 
 
-class Machine:
-    """A scheduler with hooks that end when a test says so, a real journal, and the requests beside it."""
+class Machine(Stage):
+    """A scheduler with a real journal, and the requests beside it."""
 
     def __init__(self, state: Path) -> None:
         self.state = state
-        self.world = World()
-        self.begin()
+        super().__init__()
+
+    def new_journal(self) -> Journal:
+        return Journal(str(self.state), self.world.clocks())
 
     def begin(self) -> None:
-        executor: Any = WorldExecutor(self.world)
-        self.log = Lines()
-        self.metrics = Metrics()
+        super().begin()
         self.readiness = Readiness(self.world.clocks(), 60.0, "web_0")
-        self.journal = Journal(str(self.state), self.world.clocks())
-        self.scheduler = HookScheduler(
-            executor,
-            self.journal,
-            self.log,
-            self.metrics,
-            self.world.clocks(),
-            HookSettings(),
-            self.now,
-        )
         self.health = HealthReporter(
             self.scheduler,
             self.journal,
@@ -72,18 +55,11 @@ class Machine:
             notifier=Notifier({}, self.world.clocks()),
             readiness=self.readiness,
         )
-        with leftovers_in(self.world):
-            self.scheduler.resume()
         self.recoveries = Recoveries(str(self.state), self.scheduler, self.journal, self.log)
 
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.world.wall, timezone.utc)
-
-    def kill(self) -> None:
-        """Kill the runner, and begin another."""
-        self.world.kill()
+    def restart(self) -> None:
         self.journal._disconnect()
-        self.begin()
+        super().restart()
 
     def work(self, seconds: float = 0.0) -> None:
         """Do what the runner's loop does at a tick."""
@@ -105,18 +81,8 @@ class Machine:
 
     def recovering(self, recover: str = "undrain", name: str = "A") -> EventRecord:
         """Return the record of an event that is over, and whose first recover hook runs."""
-        moment = datetime.fromtimestamp(EPOCH + self.world.now + 900.0, timezone.utc)
-        record = self.scheduler.open_record(
-            Event(name, "Reboot", "VirtualMachine", ("web_0",), "Scheduled", moment), False
-        )
-        record.confirmed = True
-        verdict = Verdict("web", APPROVE, "drain", "because", "web.yml:1:1")
-        verdict = verdict._replace(prepare=(hook("drain"),), recover=tuple(map(hook, recover.split())))
-        self.scheduler.plan(record, [verdict])
-        self.work()
-        self.end("drain")
-        self.scheduler.gone(record, states.FINISHED)
-        self.work()
+        record = self.prepared(name, recover=recover)
+        self.gone(record)
         return record
 
     def failing(self, recover: str = "undrain") -> EventRecord:
@@ -126,14 +92,6 @@ class Machine:
             self.end(recover.split()[0], "failed")
             self.work(pause)
         return record
-
-    def end(self, name: str, result: str = "succeeded") -> None:
-        (found,) = (hook for hook in self.world.running() if hook.name == name)
-        found.ends_at, found.result = self.world.now, result
-        self.work()
-
-    def running(self) -> list[str]:
-        return [hook.name for hook in self.world.running()]
 
     def ask(self, record: EventRecord, note: str | None = None, **changes: Any) -> str:
         action = AGAIN if note is None else DEALT_WITH
@@ -170,7 +128,7 @@ def test_what_fails_runs_again_at_once(machine: Machine) -> None:
     (answer,) = machine.answers()
     assert (answer.kind, answer.record_id) == ("recovery-again", record.identifier)
     assert answer.fields == {"request": request_id, "by": "alice", "hooks": ["run /bin/true undrain"]}
-    assert [line for _level, line, _fields in machine.log.lines if line in KINDS] == ["recovery-again"]
+    assert [name for _level, name, _line in machine.log.lines if name in KINDS] == ["recovery-again"]
     machine.end("undrain")
     assert record.state == states.DONE
 
@@ -255,7 +213,7 @@ def test_a_later_event_is_not_concerned(machine: Machine) -> None:
 def test_a_request_waits_for_a_runner_that_is_not_running(machine: Machine, note: str | None) -> None:
     record = machine.failing()
     machine.ask(record, note)
-    machine.kill()
+    machine.restart()
     machine.work()
     assert machine.running() == (["undrain"] if note is None else [])
     assert len(machine.answers()) == 1
@@ -268,7 +226,7 @@ def test_killed_before_the_journal_was_written_it_is_done_by_the_next(machine: M
     machine.ask(record, note)
     machine.recoveries.look()
     machine.recoveries.settle()
-    machine.kill()
+    machine.restart()
     assert machine.answers() == []
     machine.work()
     assert [answer.fields["by"] for answer in machine.answers()] == ["alice"]
@@ -284,7 +242,7 @@ def test_killed_before_the_file_was_removed_it_is_not_done_twice(machine: Machin
     machine.recoveries.settle()
     machine.scheduler.advance()
     assert machine.journal.commit()
-    machine.kill()
+    machine.restart()
     assert len(machine.files()) == 1
     machine.work()
     assert len(machine.answers()) == 1
@@ -299,7 +257,7 @@ def test_killed_while_it_waits_for_a_hook_it_is_not_forgotten(machine: Machine) 
     machine.ask(record, "put back by hand")
     machine.work()
     assert machine.running() == ["undrain"]
-    machine.kill()
+    machine.restart()
     machine.work()
     assert machine.running() == [], "it is over"
     assert [answer.kind for answer in machine.answers()] == ["recovery-dealt-with"]
@@ -377,7 +335,7 @@ def test_a_drill_whose_recovery_fails_is_counted_apart(machine: Machine) -> None
 def test_this_vm_is_not_ready_until_the_recovery_is_over(machine: Machine) -> None:
     record = machine.failing()
     assert not machine.readiness.ready()
-    machine.kill()
+    machine.restart()
     machine.work()
     assert not machine.readiness.ready(), "nor after a restart"
     machine.end("undrain", "failed")
