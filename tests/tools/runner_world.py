@@ -124,6 +124,7 @@ class World:
         self.policies: Callable[[int], PolicySet] = policies  # by their generation
         self.bodyless = False  # answers have no body
         self.unreadable: frozenset[str] = frozenset()  # ids, in lower case, whose entries nobody can read
+        self.nameless = False  # the instance metadata do not answer, so the VM does not know its name
         self.latency = 0.0  # seconds that each request takes
         self.stuck: frozenset[str] = frozenset()  # requests, as in runner.requester, that get no answer
         self.driven_since: float | None = None  # the time passes in the runner's own loop
@@ -300,6 +301,8 @@ class WorldClient:
 
     def instance(self, patience_seconds: float = 0.0) -> Vm:
         self.paid = False
+        if self.world.nameless:
+            raise PassingFault("no answer", "", kind=TIMEOUT)
         self.world.note("known")
         return Vm(name=self.vm)
 

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.emulator.spec import EventSpec
-from forewarn.events import Vm
-from forewarn.imds.errors import TIMEOUT, PassingFault
 from forewarn.runner.drills import store
 from forewarn.runner.hooks.executor import FAILED, SUCCEEDED
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.readiness import Readiness
 from tools.policy_data import policy, policy_set
 from tools.runner_profiles import PROGRAM
-from tools.runner_world import VMS, Instance, World, WorldClient, leftovers_in, new_runner
+from tools.runner_world import VMS, Instance, World, leftovers_in, new_runner
 
 NOTICE_SECONDS = 600.0
 # What one policy asks for: its name, and its matches.
@@ -28,12 +26,6 @@ Policies = Sequence[tuple[str, Sequence[dict[str, Any]]]]
 def hook(name: str, timeout_seconds: float = 30.0, **values: Any) -> dict[str, Any]:
     """Return a hook, as artifacts have it."""
     return {"run": [PROGRAM, name], "timeout_seconds": timeout_seconds, **values}
-
-
-def silent(client: WorldClient, patience_seconds: float = 0.0) -> Vm:
-    """Be ``WorldClient.instance`` of metadata that do not answer."""
-    client.paid = False
-    raise PassingFault("no answer", "", kind=TIMEOUT)
 
 
 def match(identifier: str, output: str = "approve", **values: Any) -> dict[str, Any]:
@@ -53,6 +45,14 @@ def match(identifier: str, output: str = "approve", **values: Any) -> dict[str, 
     for phase in ("prepare", "recover"):
         made[phase] = [hook(each) if isinstance(each, str) else each for each in made.get(phase, ())]
     return made
+
+
+DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
+ONCE: dict[str, Any] = {"retry": {"attempts": 1}}
+# Policies: they approve what is drained, hold what is drained, or recover whatever has started.
+DRAINED = [("web", [match("both", **DRAIN)])]
+HELD = [("web", [match("both", "hold", **DRAIN)])]
+AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
 
 
 class Story:
@@ -83,17 +83,23 @@ class Story:
         """Stop the runner in an orderly way."""
         self.instance.runner._stopped()
 
+    def restart(self) -> None:
+        """Stop the runner in an orderly way, and start another."""
+        self.stop()
+        self.start()
+
     def schedule(self, **values: Any) -> str:
         """Schedule an event that affects the VM; return its id."""
         made = {"notice": NOTICE_SECONDS, "description": "x", "start_on": "not_before", "impact": 0.0, **values}
         return self.world.model.schedule(EventSpec("Reboot", VMS[:1], **made))
 
-    def drill(self, name: str) -> None:
-        """Ask for a drill of ten minutes' notice."""
+    def drill(self, name: str, notice: float = NOTICE_SECONDS, duration: float = 30.0) -> store.DrillStore:
+        """Ask for a drill; return the store that it lies in."""
         drills = store.DrillStore(str(self.directory))
         drills.make()
-        request = store.Request("Reboot", NOTICE_SECONDS, 30.0, "Platform", VMS[:1])
+        request = store.Request("Reboot", notice, duration, "Platform", VMS[:1])
         drills.write(name, store.Record(request, self.instance.parts.clocks.stamp()))
+        return drills
 
     def go(self, seconds: int) -> None:
         """Let time pass."""

@@ -16,7 +16,7 @@ from forewarn.runner.journal import doubts
 from forewarn.runner.journal.mark import Loss
 from tools.clocks import ManualClocks
 from tools.journals import opened
-from tools.stories import Story, match
+from tools.stories import DRAINED, Story, match
 
 ALWAYS = match("both", recover=["undrain"], recover_when="started")
 PLAIN = match("plain")
@@ -48,7 +48,7 @@ def test_so_it_stays_across_a_restart_though_the_document_could_be_read_in_part_
     """docs/operations.md: if it is not known which event it was, every event is held that the next document lists ...
     This stays so across restarts until a person has seen to it."""
     file = doubted(tmp_path, None)
-    told = Story(tmp_path, [("web", [match("both", prepare=["drain"], recover=["undrain"])])])
+    told = Story(tmp_path, DRAINED)
     told.schedule()
     other = told.schedule()
     told.world.unreadable = frozenset([other.lower()])

@@ -13,12 +13,8 @@ import pytest
 from forewarn.events import Vm, parse_document
 from forewarn.runner.hooks.commands import Command
 from tools.runner_world import VMS, World
-from tools.stories import Story, hook, match
+from tools.stories import AFTER, DRAIN, HELD, ONCE, Story, hook, match
 
-DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
-HELD = [("web", [match("both", "hold", **DRAIN)])]
-AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
-ONCE: dict[str, Any] = {"retry": {"attempts": 1}}
 DRILL = "drill-0123456789ab"
 
 
@@ -162,8 +158,7 @@ def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_p
     told.go(10)
     told.world.model.start(event)
     told.go(20)
-    told.stop()
-    told.start()
+    told.restart()
     told.world.model.finish(event)
     told.world.unreadable = frozenset()
     told.go(5)
@@ -221,8 +216,7 @@ def test_a_restart_does_not_forget_how_old_a_document_was(tmp_path: Path) -> Non
     event = told.schedule(start_on="all_approvals")
     told.go(3)
     freeze(told, event)
-    told.stop()
-    told.start()
+    told.restart()
     told.go(5)
     assert told.outcomes() == ["unseen"]
 

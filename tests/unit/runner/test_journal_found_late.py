@@ -9,14 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.runner_world import WorldClient
-from tools.stories import Policies, Story, hook, match, silent
+from tools.stories import AFTER, DRAINED, HELD, Story, hook, match
 
-DRAIN = [("web", [match("drain", prepare=["drain"], recover=["undrain"])])]
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
-HELD = [("web", [match("both", "hold", prepare=["drain"], recover=["undrain"])])]
 PLAIN = [("web", [match("plain", "hold")])]
-AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
 BOTH = [
     (
         "web",
@@ -57,7 +53,7 @@ def restarted(story: Story, generation: int = 0) -> Callable[[], None]:
 
 
 def test_what_is_known_to_have_been_done_is_not_done_again(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAIN)
+    story = Story(tmp_path, DRAINED)
     story.schedule()
     story.go(4)
     heal = restarted(story)
@@ -69,7 +65,7 @@ def test_what_is_known_to_have_been_done_is_not_done_again(tmp_path: Path) -> No
 
 
 def test_what_is_begun_while_the_journal_comes_back_is_recovered(tmp_path: Path) -> None:
-    story = Story(tmp_path, PLAIN, DRAIN)
+    story = Story(tmp_path, PLAIN, DRAINED)
     event = story.schedule()
     story.go(4)
     heal = restarted(story, 1)
@@ -83,7 +79,7 @@ def test_what_is_begun_while_the_journal_comes_back_is_recovered(tmp_path: Path)
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_nothing_is_approved_by_the_policies_of_the_runner_before(tmp_path: Path, slow: bool) -> None:
-    story = Story(tmp_path, DRAIN, MORE)
+    story = Story(tmp_path, DRAINED, MORE)
     story.world.post_fault = "failed"
     story.schedule()
     story.go(4)
@@ -100,7 +96,7 @@ def test_nothing_is_approved_by_the_policies_of_the_runner_before(tmp_path: Path
 
 
 def test_an_event_that_has_changed_meanwhile_is_prepared_anew(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAIN)
+    story = Story(tmp_path, DRAINED)
     event = story.schedule()
     story.go(4)
     story.world.change(event, event_type="Redeploy")
@@ -148,14 +144,13 @@ def test_two_events_when_the_journal_is_found_in_between(tmp_path: Path) -> None
 
 
 def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAIN)
+    story = Story(tmp_path, DRAINED)
     event = story.schedule()
     story.go(4)
     heal = restarted(story)
     heal()
     story.world.clock.advance(30.0)  # until the journal is tried again
-    story.stop()
-    story.start()
+    story.restart()
     story.go(4)
     assert len(story.instance.parts.scheduler.records) == 1
     assert (story.count("start", name="drain"), story.count("post")) == (1, 1)
@@ -165,50 +160,8 @@ def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tm
     assert story.instance.parts.scheduler.records == []
 
 
-@pytest.mark.parametrize("policies", [DRAIN, AFTER])
-def test_what_was_recovered_is_not_recovered_again_after_a_stop_that_finds_the_journal(
-    tmp_path: Path, policies: Policies
-) -> None:
-    story = Story(tmp_path, policies)
-    event = story.schedule(start_on="all_approvals")
-    story.go(4)
-    if policies is AFTER:
-        story.world.model.start(event)
-    story.go(4)
-    heal = restarted(story)
-    story.world.model.finish(event)
-    story.go(4)
-    heal()
-    story.stop()
-    assert not story.instance.parts.journal.trouble
-    story.start()
-    story.go(30)
-    assert story.count("start", phase="recover") == 1
-    assert story.instance.parts.conductor.lives == []
-
-
-def test_what_ends_in_the_moment_in_which_the_journal_comes_back_is_recovered_once(tmp_path: Path) -> None:
-    plain = match("plain", "hold", condition='event.Description == "plain"')
-    story = Story(tmp_path, [("web", [plain, match("a", "hold", recover=["start-again"], recover_when="started")])])
-    first = story.schedule(description="plain", start_on="all_approvals")
-    second = story.schedule(start_on="all_approvals")
-    story.go(4)
-    heal = restarted(story)
-    for event in (first, second):
-        story.world.model.start(event)
-    story.go(2)
-    heal()
-    story.world.clock.advance(30.0)  # until the journal is tried again: the end of the first one does
-    for event in (first, second):
-        story.world.model.finish(event)
-    story.go(40)
-    assert not story.instance.parts.journal.trouble
-    assert story.count("start", name="start-again") == 1
-    assert len(story.outcomes()) == 2
-
-
 def test_an_event_that_has_changed_and_was_approved_meanwhile_is_approved_once(tmp_path: Path) -> None:
-    story = Story(tmp_path, DRAIN, [("web", [match("plain")])])
+    story = Story(tmp_path, DRAINED, [("web", [match("plain")])])
     event = story.schedule()
     story.world.post_fault = "failed"
     story.go(4)
@@ -256,13 +209,7 @@ def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path) -> 
 def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path) -> None:
     ok = [("web", [match("after", recover=["start-again"], recover_when="started")])]
     told = Story(tmp_path, ok)
-    event = (
-        told.schedule(start_on="all_approvals", resources=None)
-        if False
-        else told.schedule(start_on="never")
-        if False
-        else told.schedule()
-    )
+    event = told.schedule()
     told.go(3)
     assert told.count("post", result="taken") == 1
     heal = restarted(told)
@@ -290,30 +237,6 @@ def test_a_recovery_that_two_events_shared_meanwhile_does_not_run_again(tmp_path
     assert told.count("start", name="start-again") == 1
 
 
-@pytest.mark.parametrize("found", [True, False])
-def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path: Path, found: bool) -> None:
-    rule = match("a", "hold", prepare=["stop"], recover=["start-again"], recover_when="started")
-    told = Story(tmp_path, [("web", [rule])])
-    one = told.schedule(start_on="all_approvals")
-    two = told.schedule()
-    told.go(5)
-    heal = restarted(told)
-    told.world.model.start(one)
-    told.go(3)
-    told.world.model.finish(one)
-    told.go(5)
-    assert told.count("start", name="start-again") == 0
-    (line,) = [fields for _level, line, fields in told.instance.log.lines if line == "hook-waits"]
-    assert line["reason"] == f"the journal cannot be read: event {two}, which is listed, may have been prepared"
-    if found:
-        heal()
-        told.go(15)
-        assert told.count("start", name="start-again") == 0, "left to the other"
-    told.world.model.cancel(two)
-    told.go(20)
-    assert told.count("start", name="start-again") == 1
-
-
 def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp_path: Path) -> None:
     told = Story(tmp_path, AFTER)
     one = told.schedule(start_on="all_approvals")
@@ -334,7 +257,7 @@ def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp
 
 def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_path: Path) -> None:
     now = [("web", [match("drain", prepare=["drain", "late"], recover=["unlate"])])]
-    told = Story(tmp_path, DRAIN, now)
+    told = Story(tmp_path, DRAINED, now)
     told.world.post_fault = "failed"
     event = told.schedule()
     told.go(4)
@@ -353,24 +276,8 @@ def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_p
     assert told.count("start", name="unlate") == 1
 
 
-def test_a_start_that_was_seen_meanwhile_is_kept_though_the_service_is_silent(tmp_path: Path) -> None:
-    told = Story(tmp_path, DRAIN)
-    told.world.post_fault = "failed"
-    event = told.schedule()
-    told.go(4)
-    heal = restarted(told)
-    told.world.model.start(event)
-    told.go(3)
-    told.world.read_fault = 503
-    heal()
-    told.go(15)
-    told.stop()
-    told.start()
-    assert [life.state for life in told.instance.parts.conductor.lives] == ["started"]
-
-
 def test_a_real_event_that_is_found_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:
-    told = Story(tmp_path, DRAIN)
+    told = Story(tmp_path, DRAINED)
     told.world.post_fault = "failed"
     told.schedule()
     told.go(4)
@@ -411,23 +318,21 @@ def test_an_approval_is_not_repeated_though_the_event_cannot_be_read_meanwhile(t
     assert told.count("post", result="taken") == 1
 
 
-def test_the_policies_are_asked_once_though_the_name_and_the_journal_come_late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_policies_are_asked_once_though_the_name_and_the_journal_come_late(tmp_path: Path) -> None:
     told = Story(tmp_path, AFTER)
     event = told.schedule(notice=20.0)
     told.go(5)
     told.stop()
     heal = hide(told.directory)
     told.world.reboot(30.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told.start()
-        told.go(4)
-        told.world.model.finish(event)
-        told.go(4)
-        heal()
-        told.go(20)
+    told.world.nameless = True
+    told.start()
+    told.go(4)
+    told.world.model.finish(event)
+    told.go(4)
+    heal()
+    told.go(20)
+    told.world.nameless = False
     told.go(90)
     assert told.count("start", name="start-again") == 1
 

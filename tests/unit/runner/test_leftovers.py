@@ -16,7 +16,7 @@ from pathlib import Path
 from forewarn.runner.hooks.executor import end_leftover
 from forewarn.runner.hooks.process import identity
 from tools.runner_world import VMS, new_runner
-from tools.stories import Story, hook, match
+from tools.stories import DRAINED, Story, hook, match
 
 SCRIPT = """
 import os, subprocess, sys, time
@@ -115,7 +115,7 @@ def test_a_leftover_that_two_records_name_has_one_sigterm(monkeypatch: pytest.Mo
 
 def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -> None:
     """The number and the ticks since boot are those of a process of this boot by chance."""
-    told = Story(tmp_path, [("web", [match("both", prepare=["drain"], recover=["undrain"])])])
+    told = Story(tmp_path, DRAINED)
     told.slow = {"drain"}
     told.schedule()
     told.go(3)

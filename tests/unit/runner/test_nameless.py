@@ -11,15 +11,11 @@ from typing import Any
 import pytest
 from forewarn.emulator.spec import EventSpec
 from forewarn.events import Vm
-from forewarn.runner.drills import store
 from forewarn.runner.hooks.commands import Command
 from forewarn.runner.telemetry import heartbeat
 from tools import runner_world
 from tools.runner_world import VMS, WorldClient
-from tools.stories import Story, match, silent
-
-AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
-DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
+from tools.stories import AFTER, DRAIN, DRAINED, Story, match
 
 
 def no_name(client: WorldClient, patience_seconds: float = 0.0) -> Any:
@@ -27,18 +23,17 @@ def no_name(client: WorldClient, patience_seconds: float = 0.0) -> Any:
     return Vm()
 
 
-def test_the_name_outlasts_two_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Story(tmp_path, [("web", [match("both", **DRAIN)])])
+def test_the_name_outlasts_two_restarts(tmp_path: Path) -> None:
+    told = Story(tmp_path, DRAINED)
     told.slow = {"drain"}
     told.schedule(notice=90.0)
     told.go(3)
     told.stop()
-    monkeypatch.setattr(WorldClient, "instance", silent)
+    told.world.nameless = True
     told.world.read_fault = 503
     told.start()
     told.go(3)
-    told.stop()
-    told.start()
+    told.restart()
     told.world.read_fault = None
     told.go(40)
     assert told.count("start", name="drain") >= 2
@@ -54,56 +49,54 @@ def test_nothing_waits_for_a_name_that_there_is_not(tmp_path: Path, monkeypatch:
     assert told.instance.parts.scheduler.records == []
 
 
-def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told = Story(tmp_path, AFTER)
-        event = told.schedule(notice=10.0)
-        told.go(5)
-        told.world.read_fault = 503
-        told.go(10)
-        told.world.model.finish(event)
-        told.world.read_fault = None
-        told.go(5)
+def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    told.world.nameless = True
+    event = told.schedule(notice=10.0)
+    told.go(5)
+    told.world.read_fault = 503
+    told.go(10)
+    told.world.model.finish(event)
+    told.world.read_fault = None
+    told.go(5)
+    told.world.nameless = False
     told.go(90)
     assert told.instance.parts.scheduler.vm_name
     assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
 
 
-def test_a_witness_rule_makes_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_witness_rule_makes_no_difference(tmp_path: Path) -> None:
     other = ("b", [match("w", "hold", approver="witness")])
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told = Story(tmp_path, [*AFTER, other])
-        event = told.schedule(notice=5.0)
-        told.go(10)
-        told.world.model.finish(event)
-        told.go(3)
+    told = Story(tmp_path, [*AFTER, other])
+    told.world.nameless = True
+    event = told.schedule(notice=5.0)
+    told.go(10)
+    told.world.model.finish(event)
+    told.go(3)
+    told.world.nameless = False
     told.go(90)
     assert told.instance.parts.scheduler.vm_name
     assert told.count("start", name="start-again") == 1
 
 
-def test_the_same_id_may_be_listed_again_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told = Story(tmp_path, [("web", [match("a", **DRAIN)])])
-        event = told.schedule(notice=5.0)
-        told.go(10)
-        told.world.model.finish(event)
-        told.go(3)
-        del told.world.model.events[event.lower()]
-        told.schedule(event_id=event)
-        told.go(3)
+def test_the_same_id_may_be_listed_again_meanwhile(tmp_path: Path) -> None:
+    told = Story(tmp_path, [("web", [match("a", **DRAIN)])])
+    told.world.nameless = True
+    event = told.schedule(notice=5.0)
+    told.go(10)
+    told.world.model.finish(event)
+    told.go(3)
+    del told.world.model.events[event.lower()]
+    told.schedule(event_id=event)
+    told.go(3)
+    told.world.nameless = False
     told.go(90)
     assert told.instance.parts.scheduler.vm_name
     assert told.count("post", result="taken") >= 1
 
 
-def test_what_was_prepared_is_recovered_before_the_name_is_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_prepared_is_recovered_before_the_name_is_known(tmp_path: Path) -> None:
     a = ("a", [match("a", "hold", **DRAIN)])
     b = (
         "b",
@@ -118,32 +111,32 @@ def test_what_was_prepared_is_recovered_before_the_name_is_known(
     told.go(18)
     told.world.kill()
     told.world.reboot(40.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told.start()
-        told.go(3)
-        assert told.instance.parts.reconciler.tracker.records[0].state == "started"
-        told.world.model.finish(event)
-        told.go(3)
+    told.world.nameless = True
+    told.start()
+    told.go(3)
+    assert told.instance.parts.reconciler.tracker.records[0].state == "started"
+    told.world.model.finish(event)
+    told.go(3)
+    told.world.nameless = False
     told.go(90)
     assert told.count("start", name="undrain") == 1
     assert told.count("start", name="start-again") == 1
 
 
-def test_nobody_is_a_witness_without_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WorldClient, "instance", silent)
+def test_nobody_is_a_witness_without_a_name(tmp_path: Path) -> None:
     told = Story(tmp_path, [("a", [match("w", "hold", approver="witness", **DRAIN)])])
+    told.world.nameless = True
     told.schedule()
     told.go(10)
     assert told.count("start") == 0, "Without a name no hook is started"
 
 
-def test_without_a_rule_for_it_nothing_waits_for_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_rule_for_it_nothing_waits_for_the_name(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [match("a")])])
     told.go(3)
     told.world.kill()
     told.world.reboot(40.0)
-    monkeypatch.setattr(WorldClient, "instance", silent)
+    told.world.nameless = True
     event = told.schedule(notice=0.0)
     told.start()
     told.go(5)
@@ -175,14 +168,14 @@ def test_a_recovery_after_a_restart_is_told_the_name(tmp_path: Path, monkeypatch
     assert seen == [VMS[0]]
 
 
-def test_a_name_that_an_operator_gave_is_not_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_an_operator_gave_is_not_remembered(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [match("a")])])
     told.go(3)
     told.instance.parts.scheduler.vm_name = VMS[1]  # as with --vm-name web_1
     told.instance.parts.health.facts["vm_given"] = True
     told.instance.parts.health.keep()
     told.stop()
-    monkeypatch.setattr(WorldClient, "instance", silent)
+    told.world.nameless = True
     told.start()
     assert told.instance.parts.identity.vm.name is None
     told.world.model.schedule(
@@ -214,32 +207,25 @@ def test_a_heartbeat_cuts_no_name(tmp_path: Path) -> None:
     assert heartbeat.vm_name(heartbeat.read(str(tmp_path)), clocks) == name
 
 
-def test_a_drill_that_is_over_before_the_name_is_known_is_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drill_that_is_over_before_the_name_is_known_is_closed(tmp_path: Path) -> None:
     told = Story(tmp_path, AFTER)
     told.go(2)
-    found = store.DrillStore(str(tmp_path))
-    found.make()
-    stamp = told.instance.parts.clocks.stamp()
-    found.write("drill-0123456789ab", store.Record(store.Request("Reboot", 5.0, 60.0, "Platform", None), stamp))
+    told.drill("drill-0123456789ab", 5.0, 60.0)
     told.go(10)
     assert [record.state for record in told.instance.parts.scheduler.records] == ["started"]
     told.world.kill()
     told.world.reboot(30.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told.start()
-        told.go(40)
+    told.world.nameless = True
+    told.start()
+    told.go(40)
+    told.world.nameless = False
     told.go(600)
     assert told.instance.parts.scheduler.vm_name
     assert told.instance.parts.scheduler.records == []
     assert told.ready()
 
 
-def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(tmp_path: Path) -> None:
     scheduled = match("a", "hold", condition='event.EventStatus == "Scheduled"', prepare_within_seconds=10.0, **DRAIN)
     begun = match("b", "hold", condition='event.EventStatus == "Started"', recover=["undrain"], recover_when="started")
     told = Story(tmp_path, [("a", [scheduled, begun])])
@@ -247,32 +233,29 @@ def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(
     told.go(10)
     told.world.kill()
     told.world.reboot(60.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told.start()
-        told.go(3)
-        told.world.model.finish(event)
-        told.go(3)
+    told.world.nameless = True
+    told.start()
+    told.go(3)
+    told.world.model.finish(event)
+    told.go(3)
+    told.world.nameless = False
     told.go(90)
     assert told.instance.parts.scheduler.vm_name
     assert told.count("start", name="undrain") == 1
 
 
-def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told = Story(tmp_path, AFTER)
-        event = told.world.model.schedule(
-            EventSpec("Reboot", VMS[1:], notice=3.0, description="x", start_on="not_before", impact=0.0)
-        )
-        told.go(6)
-        told.world.model.finish(event)
-        told.go(3)
-        found = store.DrillStore(str(tmp_path))
-        found.make()
-        stamp = told.instance.parts.clocks.stamp()
-        found.write("drill-0123456789ab", store.Record(store.Request("Reboot", 5.0, 20.0, "Platform", None), stamp))
-        told.go(3)
+def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path) -> None:
+    told = Story(tmp_path, AFTER)
+    told.world.nameless = True
+    event = told.world.model.schedule(
+        EventSpec("Reboot", VMS[1:], notice=3.0, description="x", start_on="not_before", impact=0.0)
+    )
+    told.go(6)
+    told.world.model.finish(event)
+    told.go(3)
+    told.drill("drill-0123456789ab", 5.0, 20.0)
+    told.go(3)
+    told.world.nameless = False
     told.go(60)
     assert told.instance.parts.scheduler.vm_name
     ended = told.instance.log.named("drill")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.runner.drills.store import DrillStore, Record, Request, new_id
-from tools.runner_world import VMS
+from forewarn.runner.drills.store import new_id
 from tools.stories import Story, hook, match
 
 
@@ -107,10 +106,7 @@ def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
     story.world.model.cancel(event)
     story.go(3)
     assert story.count("start", name="undrain", drill=False) == 1
-    store = DrillStore(str(tmp_path))
-    Path(store.path).mkdir(mode=0o700, exist_ok=True)
-    request = Request("Reboot", 120.0, 3000.0, "Platform", (VMS[0],), "x")
-    store.write(new_id(), Record(request, story.instance.parts.clocks.stamp()))
+    story.drill(new_id(), 120.0, 3000.0)
     story.go(10)
     assert story.count("asked") == 0
     assert story.count("start", drill=True) == 0

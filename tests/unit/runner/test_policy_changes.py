@@ -9,13 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.imds.errors import TIMEOUT, PassingFault
-from tools.runner_world import WorldClient
-from tools.stories import Story, hook, match
+from tools.stories import AFTER, DRAIN, Story, hook, match
 
-AFTER = [("web", [match("after", "hold", recover=["start-again"], recover_when="started")])]
 ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
-DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
 
 
 # A hook that has failed goes by what the policies say of failures now
@@ -71,8 +67,7 @@ def test_what_was_interrupted_and_may_run_once_only_now_has_run(tmp_path: Path, 
     story.slow = {"one"}
     story.schedule()
     story.go(3)
-    story.stop()
-    story.start()
+    story.restart()
     if left_out:
         story.reload(1)
     story.reload(2)
@@ -160,8 +155,7 @@ def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_
     assert story.count("start", name="announce") == 1
     assert story.count("start", name="stop-db") == 0, "NotBefore is 580 s away"
     assert story.count("post") == 0
-    story.stop()
-    story.start()
+    story.restart()
     story.go(500)
     assert story.count("start", name="stop-db") == 0, "nor does a restart make it due"
     story.go(30)
@@ -169,12 +163,6 @@ def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_
 
 
 # Policies that cannot be asked
-
-
-def silent(client: WorldClient, patience_seconds: float = 0.0) -> Any:
-    """Do not say who the VM is."""
-    client.paid = False
-    raise PassingFault("no answer", "", kind=TIMEOUT)
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
@@ -193,15 +181,12 @@ def test_a_field_that_cannot_be_read_forgets_no_recovery(tmp_path: Path, unreada
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unknown: bool
-) -> None:
+def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(tmp_path: Path, unknown: bool) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)
     story.stop()
-    if unknown:
-        monkeypatch.setattr(WorldClient, "instance", silent)
+    story.world.nameless = unknown
     story.start()
     story.go(3)
     story.world.model.start(event)
@@ -212,9 +197,7 @@ def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unknown: bool
-) -> None:
+def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(tmp_path: Path, unknown: bool) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)
@@ -223,11 +206,10 @@ def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(
     story.world.kill()
     story.world.reboot(40.0)
     story.world.model.finish(event)
-    with monkeypatch.context() as patch:
-        if unknown:
-            patch.setattr(WorldClient, "instance", silent)
-        story.start()
-        story.go(1)
+    story.world.nameless = unknown
+    story.start()
+    story.go(1)
+    story.world.nameless = False
     later = story.schedule(start_on="any_approval")
     story.go(70)
     assert story.instance.parts.scheduler.vm_name

@@ -11,14 +11,9 @@ from typing import Any
 
 import pytest
 from forewarn.events import Vm
-from forewarn.runner.drills import store
 from forewarn.runner.journal import writer as journals
-from tools.runner_world import VMS, WorldClient
-from tools.stories import Story, hook, match, silent
-
-HOOKED = match("both", prepare=["drain"], recover=["undrain"])
-HELD = match("both", "hold", prepare=["drain"], recover=["undrain"])
-ONCE: dict[str, Any] = {"retry": {"attempts": 1}}
+from tools.runner_world import VMS
+from tools.stories import DRAINED, HELD, ONCE, Story, hook, match
 
 
 def test_what_this_vm_approved_keeps_it_unready_until_it_has_left_the_list(tmp_path: Path) -> None:
@@ -40,7 +35,7 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/operations.md, probes: a restart of the runner forgets none of it."""
-    told = Story(tmp_path, [("web", [HOOKED])])
+    told = Story(tmp_path, DRAINED)
     told.schedule()
     told.go(3)
     assert told.count("start", phase="prepare") == 1
@@ -62,18 +57,12 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
 
 def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_path: Path) -> None:
     """docs/drills.md: keep --cancel at hand; what had begun to prepare is recovered."""
-    told = Story(tmp_path, [("web", [HOOKED])])
+    told = Story(tmp_path, DRAINED)
     told.go(3)
-    drills = store.DrillStore(str(tmp_path))
-    drills.make()
-    drills.write(
-        "drill-0123456789ab",
-        store.Record(store.Request("Reboot", 600.0, 30.0, "Platform", VMS[:1]), told.instance.parts.clocks.stamp()),
-    )
+    drills = told.drill("drill-0123456789ab")
     told.go(3)
     assert told.count("start", phase="prepare") == 1
-    told.stop()
-    told.start()
+    told.restart()
     told.world.stuck = frozenset({"instance"})
     told.instance.parts.identity.vm = Vm()
     told.go(3)
@@ -87,7 +76,7 @@ def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_pat
     "change", [{"resources": VMS[1:]}, {"fields": {"Resources": "web_0"}}], ids=["gone", "unreadable"]
 )
 def test_a_drained_vm_is_not_ready_though_resources_have_changed(tmp_path: Path, change: dict[str, Any]) -> None:
-    told = Story(tmp_path, [("web", [HELD])])
+    told = Story(tmp_path, HELD)
     event = told.schedule()
     told.go(3)
     assert not told.ready()
@@ -108,7 +97,7 @@ def test_a_vm_is_not_ready_though_the_near_not_before_cannot_be_read_any_more(tm
 
 
 def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [HELD])])
+    told = Story(tmp_path, HELD)
     told.schedule()
     told.go(3)
     told.stop()
@@ -121,15 +110,13 @@ def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
     assert not told.ready(), "'Is this VM still drained?'"
 
 
-def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = Story(tmp_path, [("web", [HOOKED])])
+def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(tmp_path: Path) -> None:
+    told = Story(tmp_path, DRAINED)
     told.slow = {"drain"}
     told.schedule(notice=60.0)
     told.go(3)
     told.stop()
-    monkeypatch.setattr(WorldClient, "instance", silent)
+    told.world.nameless = True
     told.start()
     told.go(30)
     assert told.count("start", name="drain") == 2
@@ -137,7 +124,7 @@ def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarted: bool
+    tmp_path: Path, restarted: bool
 ) -> None:
     condition = 'event.EventStatus == "Started" && affects_me'
     under_way = match("under-way", "hold", condition=condition, recover=["start-again"], recover_when="started")
@@ -145,16 +132,15 @@ def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_lat
     told.go(3)
     told.world.kill()
     told.world.reboot(40.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        event = told.schedule(notice=0.0)
-        told.start()
-        told.go(5)
-        told.world.model.finish(event)
-        told.go(3)
+    told.world.nameless = True
+    event = told.schedule(notice=0.0)
+    told.start()
+    told.go(5)
+    told.world.model.finish(event)
+    told.go(3)
+    told.world.nameless = False
     if restarted:
-        told.stop()
-        told.start()
+        told.restart()
     told.go(70)
     assert told.instance.parts.scheduler.vm_name
     assert told.count("start", name="start-again") == 1

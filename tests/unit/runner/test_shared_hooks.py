@@ -6,12 +6,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from tools.stories import Story, hook, match
-
-DRAIN: dict[str, Any] = {"prepare": ["drain"], "recover": ["undrain"]}
-ONCE: dict[str, Any] = {"retry": {"attempts": 1}}
+from tools.stories import DRAIN, ONCE, Story, hook, match
 
 
 def test_what_one_policy_may_run_once_only_runs_once(tmp_path: Path) -> None:

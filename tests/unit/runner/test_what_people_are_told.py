@@ -20,10 +20,7 @@ from forewarn.runner.reconciler import Mode
 from forewarn.runner.state import dry_runs
 from tools import runner_world
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
-from tools.runner_world import WorldClient
-from tools.stories import Story, hook, match, silent
-
-HOOKED = match("both", prepare=["drain"], recover=["undrain"])
+from tools.stories import DRAINED, Story, hook, match
 
 
 def say(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -35,7 +32,7 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """docs/runner-states.md: "the same id later is another record"; both fail, and both are the person's."""
-    told = Story(tmp_path, [("web", [HOOKED])], [("web", [match("both", prepare=["drain"], recover=["back"])])])
+    told = Story(tmp_path, DRAINED, [("web", [match("both", prepare=["drain"], recover=["back"])])])
     told.fail = {"undrain", "back"}
     first = told.schedule()
     told.go(3)
@@ -85,7 +82,7 @@ def test_nothing_is_pending_is_not_said_of_a_journal_that_cannot_be_read(
 def test_status_ends_with_1_if_no_time_was_left_for_a_preparation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Story(tmp_path, [("web", [HOOKED])])
+    told = Story(tmp_path, DRAINED)
     told.fail = {"drain"}
     told.schedule(notice=60.0)
     told.go(57)
@@ -142,8 +139,7 @@ def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(
     assert said(told) == [("prepare", ["run /bin/true drain"])]
     told.go(60)
     assert told.world.model.find(event).status == "Started"
-    told.stop()
-    told.start()
+    told.restart()
     told.go(2)
     told.world.model.finish(event)
     told.go(3)
@@ -157,8 +153,7 @@ def test_a_dry_run_that_was_restarted_does_not_say_again_what_it_has_said(
     told = dry(tmp_path, monkeypatch)
     told.schedule()
     told.go(3)
-    told.stop()
-    told.start()
+    told.restart()
     told.go(3)
     assert said(told) == [], "a live runner does not run again what has succeeded"
 
@@ -203,7 +198,7 @@ def status(told: Story) -> tuple[list[str], str]:
 
 
 def test_what_this_vm_has_approved_is_not_called_not_approved(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("a")])], [("web", [HOOKED])])
+    told = Story(tmp_path, [("web", [match("a")])], DRAINED)
     told.schedule(notice=20.0)
     told.go(17)
     assert told.count("post", result="taken") == 1
@@ -213,7 +208,7 @@ def test_what_this_vm_has_approved_is_not_called_not_approved(tmp_path: Path) ->
 
 
 def test_a_hook_that_was_ended_for_another_content_has_not_failed(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [HOOKED])])
+    told = Story(tmp_path, DRAINED)
     told.slow = {"drain"}
     event = told.schedule()
     told.go(3)
@@ -238,7 +233,7 @@ def test_a_hook_that_is_not_asked_for_any_more_is_no_problem(tmp_path: Path) -> 
 
 
 def test_a_drain_that_was_ended_by_a_cancellation_has_not_failed(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [HOOKED])])
+    told = Story(tmp_path, DRAINED)
     told.slow = {"drain", "undrain"}
     event = told.schedule()
     told.go(3)
@@ -290,28 +285,28 @@ def test_a_dry_run_says_the_recovery_though_the_status_cannot_be_read(
 
 
 def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
-        event = told.schedule(notice=5.0)
-        told.go(10)
-        told.world.model.finish(event)
-        told.go(3)
-        assert said(told) == []
+    told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+    told.world.nameless = True
+    event = told.schedule(notice=5.0)
+    told.go(10)
+    told.world.model.finish(event)
+    told.go(3)
+    assert said(told) == []
+    told.world.nameless = False
     told.go(90)
     assert said(told) == [("recover", ["run /bin/true undrain"])]
 
 
 def test_a_dry_run_prepares_nothing_for_what_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(WorldClient, "instance", silent)
-        told = dry(tmp_path, monkeypatch, recover_when="started")
-        event = told.schedule(notice=10.0)
-        told.go(5)
-        told.world.read_fault = 503
-        told.go(10)
-        told.world.model.finish(event)
-        told.world.read_fault = None
-        told.go(5)
+    told = dry(tmp_path, monkeypatch, recover_when="started")
+    told.world.nameless = True
+    event = told.schedule(notice=10.0)
+    told.go(5)
+    told.world.read_fault = 503
+    told.go(10)
+    told.world.model.finish(event)
+    told.world.read_fault = None
+    told.go(5)
+    told.world.nameless = False
     told.go(90)
     assert said(told) == [("recover", ["run /bin/true undrain"])]
