@@ -15,8 +15,10 @@ from forewarn.runner.hooks.executor import FAILED, SUCCEEDED
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.readiness import Readiness
 from tools.policy_data import policy, policy_set
+from tools.promises import Judge
 from tools.runner_profiles import PROGRAM
-from tools.runner_world import VMS, Instance, World, leftovers_in, new_runner
+from tools.runner_world import VMS, Hook, Instance, World, leftovers_in, new_runner
+from tools.watched_journals import Kept, MemoryJournal
 
 NOTICE_SECONDS = 600.0
 # What one policy asks for: its name, and its matches.
@@ -60,21 +62,27 @@ class Story:
     each reload. Hooks succeed after half a second, but those that are ``slow``, or ``fail``.
     """
 
-    def __init__(self, directory: Path, *generations: Policies, journal: Callable[..., Any] = Journal) -> None:
+    def __init__(
+        self, directory: Path, *generations: Policies, plan: Callable[[Hook], None] = lambda hook: None
+    ) -> None:
         directory.chmod(0o700)
-        sets = [policy_set(*(policy(*matches, name=name) for name, matches in one)) for one in generations]
         self.directory = directory
-        self.world = World()
-        self.world.policies = sets.__getitem__
+        self.world = World(plan)
+        if generations:
+            sets = [policy_set(*(policy(*matches, name=name) for name, matches in one)) for one in generations]
+            self.world.policies = sets.__getitem__
         self.world.model.request(VMS[0])
         self.slow: set[str] = set()
         self.fail: set[str] = set()
-        self._journal = journal
         self.start()
+
+    def new_journal(self, *arguments: Any) -> Any:
+        """Return the journal of a runner."""
+        return Journal(*arguments)
 
     def start(self) -> None:
         """Start a runner."""
-        self.instance: Instance = new_runner(self.world, str(self.directory), VMS[0], self._journal)
+        self.instance: Instance = new_runner(self.world, str(self.directory), VMS[0], self.new_journal)
         with leftovers_in(self.world):
             self.instance.runner.resume()
         self.instance.runner.work()
@@ -155,3 +163,37 @@ class Story:
         """Return when that happened."""
         found = [entry for entry in self.world.ledger if entry.kind == kind]
         return [entry.at for entry in found if fields.items() <= entry.fields.items()]
+
+
+class ProfileStory(Story):
+    """A story with the policies of ``tools.runner_profiles``, a journal in memory, and a judge who reads all of it."""
+
+    def __init__(self, directory: Path, plan: Callable[[Hook], None] = lambda hook: None) -> None:
+        self.kept = Kept()
+        self.judge = Judge(VMS[0])
+        super().__init__(directory, plan=plan)
+
+    def new_journal(self, *_: Any) -> Any:
+        return MemoryJournal(self.world, self.kept)
+
+    def schedule(self, description: str = "plain", **values: Any) -> str:
+        """Schedule an event that affects the VM; its description says which profile it has. Return its id."""
+        return self.world.model.schedule(EventSpec("Reboot", VMS[:1], description=description, **values))
+
+    def go(self, seconds: int) -> None:
+        super().go(seconds)
+        self.judge.read(self.world.ledger)
+
+    def turns(self, seconds: float) -> int:
+        number = super().turns(seconds)
+        self.judge.read(self.world.ledger)
+        return number
+
+    def crash(self, down: float = 0.0, reboot: bool = False) -> None:
+        """Kill the runner, or the machine, and start another a while later."""
+        self.world.kill()
+        if reboot:
+            self.world.reboot(down)
+        else:
+            self.world.clock.advance(down)
+        self.start()

@@ -9,57 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.emulator.spec import EventSpec
-from forewarn.runner.hooks.executor import SUCCEEDED
-from tools.promises import Judge
-from tools.runner_world import VMS, Instance, World, leftovers_in, new_runner
-from tools.watched_journals import Kept, MemoryJournal
+from tools.runner_world import VMS
+from tools.stories import NOTICE_SECONDS, ProfileStory
 
-NOTICE = 600.0
 # Profiles of tools.runner_profiles: one is approved once it is prepared, the other prepares and holds.
 APPROVED, HELD = ("drain", "drain", "undrain"), ("sit", "sit-down", "stand-up")
 
 
-class Story:
+class Story(ProfileStory):
     """web_0, an event that affects it, and what happens."""
 
     def __init__(self, directory: Path, profile: str) -> None:
-        self.world = World()
-        self.world.model.request(VMS[0])
-        self.judge = Judge(VMS[0])
-        kept = Kept()
-        self.instance: Instance = new_runner(
-            self.world, str(directory), VMS[0], lambda *_: MemoryJournal(self.world, kept)
-        )
-        with leftovers_in(self.world):
-            self.instance.runner.resume()
-        self.event = self.world.model.schedule(
-            EventSpec("Reboot", VMS[:1], notice=NOTICE, description=profile, start_on="not_before", impact=0.0)
-        )
-        self.go(2.0)
-
-    def go(self, seconds: float) -> None:
-        """Let time pass, in which hooks succeed after half a second."""
-        for _ in range(round(seconds)):
-            self.instance.runner.cycle()
-            self.world.clock.advance(0.5)
-            for hook in self.world.running():
-                if hook.ends_at > self.world.now and not self.slow:
-                    hook.ends_at, hook.result = self.world.now, SUCCEEDED
-                    hook.settle(self.world.now)
-            self.instance.runner.work()
-            self.world.clock.advance(0.5)
-        self.judge.read(self.world.ledger)
-
-    slow = False
-
-    def count(self, kind: str, **fields: Any) -> int:
-        found = [entry.fields for entry in self.world.ledger if entry.kind == kind]
-        return sum(fields.items() <= entry.items() for entry in found)
+        super().__init__(directory)
+        self.event = self.schedule(profile, notice=NOTICE_SECONDS, start_on="not_before", impact=0.0)
+        self.go(2)
 
     def leave(self) -> None:
         self.world.model.cancel(self.event)
-        self.go(5.0)
+        self.go(5)
         self.judge.over()
 
 
@@ -72,7 +39,7 @@ def case(request: pytest.FixtureRequest) -> Any:
 def story(case: tuple[str, str, str], tmp_path: Path) -> Story:
     made = Story(tmp_path, case[0])
     assert made.count("start", name=case[1]) == 1
-    made.go(2.0)
+    made.go(2)
     assert made.count("post") == (case is APPROVED)
     return made
 
@@ -93,7 +60,7 @@ def test_another_content_is_prepared_and_approved_anew(
 ) -> None:
     _profile, prepare, recover = case
     story.world.change(story.event, **change)
-    story.go(4.0)
+    story.go(4)
     assert story.count("start", name=prepare) == 2
     assert story.count("post") == 2 * (case is APPROVED)
     assert story.count("start", name=recover) == 0, "it is still listed"
@@ -106,7 +73,7 @@ def test_an_event_that_no_longer_affects_this_vm_is_recovered_when_it_leaves(
 ) -> None:
     _profile, prepare, recover = case
     story.world.change(story.event, resources=VMS[1:])
-    story.go(70.0)
+    story.go(70)
     assert story.count("start", name=prepare) == 1
     assert story.count("post") == (case is APPROVED), "no reminder of what is not ours"
     assert story.count("start", name=recover) == 0
@@ -117,7 +84,7 @@ def test_an_event_that_no_longer_affects_this_vm_is_recovered_when_it_leaves(
 @pytest.mark.parametrize("seconds", [-300.0, 86400.0])
 def test_a_moved_not_before_leaves_what_is_prepared(story: Story, case: tuple[str, str, str], seconds: float) -> None:
     story.world.postpone(story.event, seconds)
-    story.go(10.0)
+    story.go(10)
     assert story.count("start", name=case[1]) == 1
     assert story.count("post") == (case is APPROVED)
     story.leave()
@@ -127,21 +94,21 @@ def test_a_moved_not_before_leaves_what_is_prepared(story: Story, case: tuple[st
 def test_description_and_spelling_are_no_content(tmp_path: Path, change: dict[str, Any]) -> None:
     """Even where the description makes another rule apply, which asks for the same hooks."""
     story = Story(tmp_path, "drain")
-    story.go(2.0)
+    story.go(2)
     story.world.change(story.event, **change)
-    story.go(4.0)
+    story.go(4)
     assert story.count("start", name="drain") == 1
     assert story.count("post") == 1
 
 
 def test_a_running_hook_is_ended_in_time_before_a_not_before_that_was_brought_forward(tmp_path: Path) -> None:
     story = Story(tmp_path, "refuse")
-    story.slow = True
+    story.slow = {"drain"}
     story.world.change(story.event, description="drain")
-    story.go(2.0)
+    story.go(2)
     (hook,) = [hook for hook in story.world.running() if hook.name == "drain"]
-    story.world.postpone(story.event, 16.0 - NOTICE)
-    story.go(20.0)
+    story.world.postpone(story.event, 16.0 - NOTICE_SECONDS)
+    story.go(20)
     assert hook.over == "ended"
     assert hook.over_at <= 16.0 - 3.0 + 1.0
     assert story.count("post") == 0
@@ -149,12 +116,12 @@ def test_a_running_hook_is_ended_in_time_before_a_not_before_that_was_brought_fo
 
 def test_what_there_was_no_time_for_is_prepared_after_a_postponement(tmp_path: Path) -> None:
     story = Story(tmp_path, "refuse")
-    story.world.postpone(story.event, 5.0 - NOTICE)
+    story.world.postpone(story.event, 5.0 - NOTICE_SECONDS)
     story.world.change(story.event, description="drain")
-    story.go(1.0)
+    story.go(1)
     assert story.count("start", name="drain") == 0
-    story.world.postpone(story.event, NOTICE)
-    story.go(3.0)
+    story.world.postpone(story.event, NOTICE_SECONDS)
+    story.go(3)
     assert story.count("start", name="drain") == 1
     assert story.count("post") == 1
 
@@ -162,22 +129,22 @@ def test_what_there_was_no_time_for_is_prepared_after_a_postponement(tmp_path: P
 def test_a_postponement_is_no_approval_of_what_there_was_no_time_for(tmp_path: Path) -> None:
     """Even with ``on_failure: approve``: there is time now, so the hooks run first."""
     story = Story(tmp_path, "refuse")
-    story.world.postpone(story.event, 5.0 - NOTICE)
+    story.world.postpone(story.event, 5.0 - NOTICE_SECONDS)
     story.world.change(story.event, description="careless", resources=VMS[::-1])  # web_1 leads, so nothing is sent yet
-    story.go(1.0)
+    story.go(1)
     assert (story.count("start", name="try-1"), story.count("post")) == (0, 0)
-    story.world.postpone(story.event, NOTICE)
+    story.world.postpone(story.event, NOTICE_SECONDS)
     story.world.change(story.event, resources=VMS[:1])
-    story.slow = True
-    story.go(3.0)
+    story.slow = {"try-1"}
+    story.go(3)
     assert (story.count("start", name="try-1"), story.count("post")) == (1, 0)
 
 
 def test_a_field_that_cannot_be_read_for_a_while_changes_nothing(story: Story, case: tuple[str, str, str]) -> None:
     story.world.change(story.event, fields={"DurationInSeconds": "soon"})
-    story.go(5.0)
+    story.go(5)
     story.world.change(story.event, fields={})
-    story.go(5.0)
+    story.go(5)
     assert story.count("start", name=case[1]) == 1
     assert story.count("post") == (case is APPROVED)
 
@@ -186,15 +153,14 @@ def test_a_field_that_cannot_be_read_for_a_while_changes_nothing(story: Story, c
 def test_a_reload_runs_what_is_new_and_nothing_again(tmp_path: Path, profile: str, prepares: int) -> None:
     """After the reload plain prepares with drain, and drain with one hook more."""
     story = Story(tmp_path, profile)
-    story.go(2.0)
+    story.go(2)
     assert story.count("post") == 1
-    story.world.generation = 1
-    story.instance.runner._reload()
-    story.go(4.0)
+    story.reload()
+    story.go(4)
     assert story.count("start", name="drain") == prepares
     assert story.count("start", name="late") == (profile == "drain")
     assert story.count("post") == 1, "what was approved needs a reminder only"
-    story.go(60.0)
+    story.go(60)
     assert story.count("post") == 2
     story.leave()
     assert story.count("start", name="undrain") == 1
@@ -202,9 +168,8 @@ def test_a_reload_runs_what_is_new_and_nothing_again(tmp_path: Path, profile: st
 
 def test_a_reload_that_asks_for_nothing_recovers_what_was_prepared(tmp_path: Path) -> None:
     story = Story(tmp_path, "oneway")
-    story.world.generation = 1
-    story.instance.runner._reload()
-    story.go(4.0)
+    story.reload()
+    story.go(4)
     assert story.count("post") == 1
     story.leave()
 
@@ -212,7 +177,7 @@ def test_a_reload_that_asks_for_nothing_recovers_what_was_prepared(tmp_path: Pat
 def test_the_first_reminder_of_another_content_comes_after_a_minute(tmp_path: Path) -> None:
     story = Story(tmp_path, "plain")
     story.world.change(story.event, duration=9)
-    story.go(3.0)
+    story.go(3)
     assert story.count("post", result="taken") == 2
-    story.go(70.0)
+    story.go(70)
     assert story.count("post", result="taken") == 3

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.emulator.spec import EventSpec
 from forewarn.events import Document, Vm
 from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import TIMEOUT, PassingFault
 from forewarn.runner.loop import Runner
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE, InlineRequester
-from tools.promises import BrokenPromise, Judge
-from tools.runner_world import Hook, Instance, World, leftovers_in, new_runner
+from tools.promises import BrokenPromise
+from tools.runner_world import VMS, Hook
+from tools.stories import ProfileStory
 from tools.waiting_promises import NobodyWaits
-from tools.watched_journals import Kept, MemoryJournal
 
-VM = "web_0"
 HOOK_SECONDS = 0.5
 
 
@@ -28,72 +26,43 @@ def _half_a_second(hook: Hook) -> None:
     hook.ends_at = hook.started_at + HOOK_SECONDS
 
 
-class Story:
+class Story(ProfileStory):
     """A world whose runner waits by itself."""
-
-    def __init__(self, directory: Path) -> None:
-        self.world = World(_half_a_second)
-        self.world.model.request(VM)
-        self.kept = Kept()
-        self.directory = directory
-        self.instance = self.begin()
-
-    def begin(self) -> Instance:
-        made = new_runner(self.world, str(self.directory), VM, lambda *_: MemoryJournal(self.world, self.kept))
-        with leftovers_in(self.world):
-            made.runner.resume()
-        return made
-
-    def schedule(self, description: str, **values: Any) -> str:
-        return self.world.model.schedule(EventSpec("Reboot", (VM,), description=description, **values))
-
-    def run(self, seconds: float) -> None:
-        end = self.world.now + seconds
-        with self.world.driven():
-            while self.world.now < end:
-                self.instance.runner.turn()
-        Judge(VM).read(self.world.ledger)
 
     def begun(self) -> dict[str, float]:
         """Return when each hook began, as "PHASE NAME"."""
         starts = [entry for entry in self.world.ledger if entry.kind == "start" and entry.fields["phase"] != "notify"]
         return {f"{entry.fields['phase']} {entry.fields['name']}": entry.at for entry in starts}
 
-    def posts(self) -> list[float]:
-        return [entry.at for entry in self.world.ledger if entry.kind == "post"]
-
-    def lines(self, name: str) -> list[dict[str, Any]]:
-        return [fields for _level, line, fields in self.instance.log.lines if line == name]
-
 
 @pytest.fixture
 def story(tmp_path: Path) -> Story:
-    return Story(tmp_path)
+    return Story(tmp_path, _half_a_second)
 
 
 def test_hooks_follow_each_other_while_nobody_answers(story: Story) -> None:
-    story.run(3)
+    story.turns(3)
     story.schedule("steps", notice=60.0)
-    story.run(1.1)
+    story.turns(1.1)
     story.world.stuck = frozenset({DOCUMENT})
-    story.run(5)
+    story.turns(5)
     begun = story.begun()
     times = [begun[f"prepare step-{number}"] for number in (1, 2, 3)]
     assert [round(b - a, 1) for a, b in zip(times, times[1:])] == [HOOK_SECONDS] * 2
     judge = NobodyWaits()
     judge.read(story.world.ledger)
     assert judge.judged >= 5
-    assert story.posts() == [], "no document says that it is still listed"
+    assert story.moments("post") == [], "no document says that it is still listed"
     story.world.stuck = frozenset()
-    story.run(READ_TIMEOUT_SECONDS + 12)
-    assert len(story.posts()) == 1
+    story.turns(READ_TIMEOUT_SECONDS + 12)
+    assert len(story.moments("post")) == 1
 
 
 def test_a_runner_that_waits_for_the_service_is_found_out(story: Story) -> None:
     """The judge would notice: one that makes its requests in the loop starts its hooks too late."""
-    story.run(3)
+    story.turns(3)
     story.schedule("steps", notice=60.0)
-    story.run(1.1)
+    story.turns(1.1)
     world, client = story.world, story.instance.parts.client
 
     def hang() -> Document:
@@ -103,23 +72,22 @@ def test_a_runner_that_waits_for_the_service_is_found_out(story: Story) -> None:
     client.read_once = hang  # type: ignore[method-assign]  # to make it worse than it is
     parts = story.instance.parts._replace(requester=InlineRequester(story.instance.parts.clocks.monotonic))
     story.instance = story.instance._replace(runner=Runner(parts, story.instance.stop))
-    story.run(30)
+    story.turns(30)
     with pytest.raises(BrokenPromise, match=r"taken in at once|starts at once"):
         NobodyWaits().read(world.ledger)
 
 
 def test_a_recovery_is_taken_up_before_anybody_answers(story: Story) -> None:
-    story.run(3)
+    story.turns(3)
     event = story.schedule("steps", notice=60.0)
-    story.run(4)
+    story.turns(4)
     story.world.model.finish(event)
-    story.run(1.2)
+    story.turns(1.2)
     assert "recover back-1" in story.begun()
-    story.world.kill()
     story.world.stuck = frozenset({DOCUMENT, INSTANCE, APPROVAL})
     restarted = story.world.now
-    story.instance = story.begin()
-    story.run(3)
+    story.crash()
+    story.turns(3)
     assert story.begun()["recover back-2"] >= restarted, "it went on"
     NobodyWaits().read(story.world.ledger)
 
@@ -129,63 +97,62 @@ def test_an_approval_is_the_first_request_after_a_document(story: Story, name: s
     """Who this VM is is asked after the first document, so another follows before the approval."""
     story.world.latency = 0.02
     story.schedule(name, notice=600.0)
-    story.run(5)
-    assert len(story.posts()) == 1
+    story.turns(5)
+    assert len(story.moments("post")) == 1
     (post,) = [entry.fields for entry in story.world.ledger if entry.kind == "post"]
     assert post["after"] == DOCUMENT
     if name == "plain":
-        assert story.posts()[0] < 0.5, "at once, not at the next tick"
+        assert story.moments("post")[0] < 0.5, "at once, not at the next tick"
 
 
 def test_hooks_do_not_wait_for_who_this_vm_is(story: Story) -> None:
     story.world.stuck = frozenset({INSTANCE})
-    story.instance.parts.identity.vm = Vm(name=VM)  # as given by --vm-name
+    story.instance.parts.identity.vm = Vm(name=VMS[0])  # as given by --vm-name
     story.world.note("known")
     story.schedule("drain", notice=600.0)
-    story.run(0.3)
+    story.turns(0.3)
     assert story.begun()["prepare drain"] <= 0.1
-    story.run(6)
-    assert len(story.posts()) == 1, "once the question has been given up"
+    story.turns(6)
+    assert len(story.moments("post")) == 1, "once the question has been given up"
 
 
 def test_what_is_learned_late_of_the_vm_is_decided_upon_at_once(story: Story) -> None:
     story.world.latency = 0.3
     story.schedule("drain", notice=600.0)
-    story.run(0.6)
+    story.turns(0.6)
     assert story.begun() == {}, "nobody knows yet whether it affects this VM"
-    story.run(0.4)
+    story.turns(0.4)
     assert story.begun()["prepare drain"] == pytest.approx(0.6, abs=0.01), "with the answer, not with the next document"
-    story.run(1)
-    assert len(story.posts()) == 1
-    Judge(VM).read(story.world.ledger)
+    story.turns(1)
+    assert len(story.moments("post")) == 1
 
 
 def test_nothing_else_is_asked_while_an_approval_is_under_way(story: Story) -> None:
-    story.run(3)
+    story.turns(3)
     story.world.stuck = frozenset({APPROVAL})
     story.schedule("plain", notice=600.0)
-    story.run(1.5)
-    (posted,) = story.posts()
+    story.turns(1.5)
+    (posted,) = story.moments("post")
     story.world.stuck = frozenset()
     drained = story.schedule("drain", notice=600.0)
-    story.run(READ_TIMEOUT_SECONDS - 2.0)
+    story.turns(READ_TIMEOUT_SECONDS - 2.0)
     assert not [entry for entry in story.world.ledger if entry.kind == "document" and entry.at > posted]
-    story.run(6)
-    assert [drained] in [line["event_ids"] for line in story.lines("approved")]
-    (failed,) = story.lines("approval-failed")
+    story.turns(6)
+    assert [drained] in [line["event_ids"] for line in story.instance.log.named("approved")]
+    (failed,) = story.instance.log.named("approval-failed")
     assert failed["kind"] == "timeout"
 
 
 def test_a_document_that_lay_about_while_the_vm_was_frozen_approves_nothing(story: Story) -> None:
-    story.run(3)
+    story.turns(3)
     story.world.latency = 0.2
     story.schedule("plain", notice=600.0)
     while not story.instance.parts.requester.busy:
         story.instance.runner.turn()
     answered_at = story.world.now + 0.2
     story.world.clock.advance(30.0)
-    story.run(2)
-    (posted,) = story.posts()
+    story.turns(2)
+    (posted,) = story.moments("post")
     assert posted >= answered_at + 29.9, "it was asked anew"
 
 
@@ -200,13 +167,13 @@ def test_polls_keep_to_their_ticks_while_answers_take_a_while(story: Story) -> N
         return read()
 
     client.read_once = watched
-    story.run(90)
+    story.turns(90)
     late = asked[65:]  # by then the question who this VM is has been made up for
     assert [b - a for a, b in zip(late, late[1:])] == pytest.approx([1.0] * (len(late) - 1), abs=1e-4)
 
 
 def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None:
-    story.run(3)
+    story.turns(3)
     kept: list[float] = []
     health = story.instance.parts.health
     keep = health.keep
@@ -218,7 +185,7 @@ def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None
     health.keep = watched  # type: ignore[method-assign]
     story.world.stuck = frozenset({DOCUMENT})
     begin = story.world.now
-    story.run(9)
+    story.turns(9)
     assert max(b - a for a, b in zip([begin, *kept], kept)) <= 1.2
 
 
@@ -226,9 +193,9 @@ def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None
 
 
 def test_a_stop_leaves_a_poll_without_an_answer_behind(story: Story) -> None:
-    story.run(3)
+    story.turns(3)
     story.world.stuck = frozenset({DOCUMENT})
-    story.run(1.5)
+    story.turns(1.5)
     before = story.world.now
     story.instance.runner._stopped()
     assert story.world.now == before, "nobody needs that answer"
@@ -236,27 +203,27 @@ def test_a_stop_leaves_a_poll_without_an_answer_behind(story: Story) -> None:
 
 
 def test_a_stop_waits_half_a_second_for_the_answer_to_an_approval(story: Story) -> None:
-    story.run(3)
+    story.turns(3)
     story.world.latency = 0.3
     story.schedule("plain", notice=600.0)
-    while not story.posts():
+    while not story.moments("post"):
         story.instance.runner.turn()
     story.instance.runner._stopped()
     assert [name for _level, name, _fields in story.instance.log.lines][-2:] == ["approved", "stopped"]
 
 
 def test_an_approval_whose_answer_nobody_waited_for_may_have_had_an_effect(story: Story) -> None:
-    story.run(3)
+    story.turns(3)
     story.world.stuck = frozenset({APPROVAL})
     event = story.schedule("plain", notice=600.0)
-    while not story.posts():
+    while not story.moments("post"):
         story.instance.runner.turn()
     before = story.world.now
     story.instance.runner._stopped()
     assert story.world.now - before <= 0.5
-    (interrupted,) = story.lines("interrupted")
+    (interrupted,) = story.instance.log.named("interrupted")
     assert "not known" in interrupted["reason"]
-    (failed,) = story.lines("approval-failed")
+    (failed,) = story.instance.log.named("approval-failed")
     assert (failed["event_ids"], failed["kind"]) == ([event], "timeout")
     (tracked,) = story.instance.parts.reconciler.tracker._tracked.values()
     assert tracked.record.unanswered

@@ -9,51 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
 
 import pytest
-from forewarn.emulator.spec import EventSpec
 from forewarn.runner.event_record import CALLED_OFF, FINISHED, UNSEEN
-from tools.runner_world import Instance, World, leftovers_in, new_runner
-from tools.watched_journals import Kept, MemoryJournal
-
-VM = "web_0"
+from tools.stories import ProfileStory
 
 
-class Story:
+class Story(ProfileStory):
     """A world, told step by step."""
-
-    def __init__(self, directory: Path) -> None:
-        self.world = World()
-        self.world.model.request(VM)
-        self.kept = Kept()
-        self.directory = directory
-        self.instance = self.begin()
-
-    def begin(self) -> Instance:
-        made = new_runner(self.world, str(self.directory), VM, lambda *_: MemoryJournal(self.world, self.kept))
-        with leftovers_in(self.world):
-            made.runner.resume()
-        return made
-
-    def schedule(self, description: str = "plain", **values: Any) -> str:
-        return self.world.model.schedule(EventSpec("Reboot", (VM,), description=description, **values))
-
-    def run(self, seconds: int) -> None:
-        for _ in range(seconds):
-            self.instance.runner.cycle()
-            self.world.clock.advance(1.0)
-
-    def restart(self, down: float, reboot: bool = False) -> None:
-        self.world.kill()
-        if reboot:
-            self.world.reboot(down)
-        else:
-            self.world.clock.advance(down)
-        self.instance = self.begin()
-
-    def outcomes(self) -> list[str]:
-        return [row.data["outcome"] for row in self.kept.records()]
 
     def posts(self) -> list[str]:
         return [event for entry in self.world.ledger if entry.kind == "post" for event in entry.fields["ids"]]
@@ -64,26 +27,31 @@ def story(tmp_path: Path) -> Story:
     return Story(tmp_path)
 
 
+def ended(story: Story) -> list[str]:
+    """Return how events have ended, by the journal."""
+    return [row.data["outcome"] for row in story.kept.records()]
+
+
 def while_it_runs(story: Story) -> None:
-    story.run(1)
+    story.go(1)
 
 
 def across_a_restart(story: Story) -> None:
-    story.restart(5.0)
-    story.run(1)
+    story.crash(5.0)
+    story.go(1)
 
 
 def across_a_boot(story: Story) -> None:
     """The event itself may have booted the machine, with nobody there to see it start."""
-    story.restart(20.0, reboot=True)
-    story.run(1)
+    story.crash(20.0, reboot=True)
+    story.go(1)
 
 
 def across_a_long_silence(story: Story) -> None:
     story.world.read_fault = 410
-    story.run(90)
+    story.go(90)
     story.world.read_fault = None
-    story.run(15)
+    story.go(15)
 
 
 @pytest.mark.parametrize(
@@ -99,110 +67,110 @@ def test_an_event_that_was_scheduled_when_last_seen_is_not_always_cancelled(
     story: Story, meanwhile: Callable[[Story], None], outcome: str
 ) -> None:
     event_id = story.schedule("refuse")
-    story.run(2)
+    story.go(2)
     story.world.model.cancel(event_id)
     meanwhile(story)
-    assert story.outcomes() == [outcome]
+    assert ended(story) == [outcome]
 
 
 def test_one_that_was_approved_may_have_come_and_gone_between_two_polls(story: Story) -> None:
     """A VM that was frozen looks again when all is over."""
     event_id = story.schedule("plain", start_on="not_before")
-    story.run(2)
+    story.go(2)
     assert len(story.posts()) == 1
     story.world.model.cancel(event_id)
-    story.run(1)
-    assert story.outcomes() == [UNSEEN]
+    story.go(1)
+    assert ended(story) == [UNSEEN]
 
 
 def test_one_whose_approval_had_no_answer_may_have_come_and_gone(story: Story) -> None:
     event_id = story.schedule("plain", start_on="not_before")
     story.world.post_fault = "lost"
-    story.run(2)
+    story.go(2)
     story.world.model.cancel(event_id)
-    story.run(2)  # the next poll has to wait for the request budget
-    assert story.outcomes() == [UNSEEN]
+    story.go(2)  # the next poll has to wait for the request budget
+    assert ended(story) == [UNSEEN]
 
 
 def test_one_whose_time_had_come_may_have_come_and_gone_between_two_polls(story: Story) -> None:
     event_id = story.schedule("refuse", notice=3.0)
-    story.run(2)
+    story.go(2)
     story.world.model.events[event_id.lower()].start_at = 600.0  # late
     story.world.clock.advance(3.0)
     story.world.model.cancel(event_id)
-    story.run(1)
-    assert story.outcomes() == [UNSEEN]
+    story.go(1)
+    assert ended(story) == [UNSEEN]
 
 
 def test_one_that_was_seen_to_start_is_finished_whatever_happened_then(story: Story) -> None:
     story.schedule("refuse", notice=5.0, gone_after=10.0)
-    story.run(8)
+    story.go(8)
     across_a_boot(story)
-    assert story.outcomes() == [FINISHED]
+    assert ended(story) == [FINISHED]
 
 
 def test_an_event_that_is_scheduled_again_after_it_has_started_is_not_approved(story: Story) -> None:
     """Nothing documented does so. What it prepared may be half undone, and its approval is spent."""
     event_id = story.schedule("plain", start_on="not_before", notice=5.0, gone_after=600.0)
     story.world.post_fault = "failed"
-    story.run(10)
+    story.go(10)
     record = story.world.model.find(event_id)
     later = formatdate(story.world.wall + 300, usegmt=True)
     story.world.post_fault = None
     before = len(story.posts())
     record.spec = replace(record.spec, fields={"EventStatus": "Scheduled", "NotBefore": later})
     story.world.model._refresh()
-    story.run(30)
+    story.go(30)
     assert len(story.posts()) == before
-    (standing,) = [fields["standing"] for _, line, fields in story.instance.log.lines if line == "decision"][-1:]
-    assert standing == "started"
+    assert story.instance.log.named("decision")[-1]["standing"] == "started"
 
 
 def test_an_id_that_is_used_again_is_another_event(story: Story) -> None:
     event_id = story.schedule("plain", gone_after=3.0)
-    story.run(10)
+    story.go(10)
     del story.world.model.events[event_id.lower()]
     story.schedule("plain", gone_after=3.0, event_id=event_id.lower())
-    story.run(10)
+    story.go(10)
     assert [posted.lower() for posted in story.posts()] == [event_id.lower()] * 2
-    assert story.outcomes() == [FINISHED] * 2
+    assert ended(story) == [FINISHED] * 2
 
 
 def test_an_approval_is_remembered_across_a_restart(story: Story) -> None:
     event_id = story.schedule("plain", start_on="not_before")
-    story.run(3)
-    story.restart(10.0)
-    story.run(40)
+    story.go(3)
+    story.crash(10.0)
+    story.go(40)
     assert story.posts() == [event_id]
-    story.run(20)
+    story.go(20)
     assert story.posts() == [event_id] * 2, "reminded after 60 s"
-    story.restart(30.0, reboot=True)
-    story.run(70)
+    story.crash(30.0, reboot=True)
+    story.go(70)
     assert story.posts() == [event_id] * 2
-    story.run(15)
+    story.go(15)
     assert story.posts() == [event_id] * 3, "and after another 120 s"
 
 
 def test_a_start_of_the_runner_alone_ends_nothing(story: Story) -> None:
+    story.slow = {"drain"}
     story.schedule("drain", start_on="not_before")
-    story.run(2)
+    story.go(2)
     story.world.read_fault = 503
-    story.restart(300.0)
-    story.run(120)
-    started = [entry.fields["name"] for entry in story.world.ledger if entry.kind == "start"]
-    assert [name for name in started if name != "tell"] == ["drain"]
+    story.crash(300.0)
+    story.go(120)
+    assert story.count("start", phase="prepare") == story.count("start", name="drain") == 1
     assert [row.state for row in story.kept.records()] == ["preparing"]
 
 
 def test_a_document_with_entries_that_nobody_can_read_ends_nothing(story: Story) -> None:
+    story.slow = {"drain", "undrain"}
     event_id = story.schedule("drain", start_on="not_before")
     story.schedule("plain", start_on="not_before")
-    story.run(2)
+    story.go(2)
     story.world.unreadable = frozenset({event_id.lower()})
-    story.run(5)
+    story.go(5)
     assert [row.open for row in story.kept.records()] == [True, True]
     story.world.model.cancel(event_id)
-    story.run(5)
+    story.go(5)
     assert [row.open for row in story.kept.records()] == [True, True]
 
 
