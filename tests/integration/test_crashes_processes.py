@@ -5,25 +5,21 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.errors import InputError
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.journal.reader import JournalReader
-from tools.runner_process import Process, Start, runners
+from tools.runner_process import Host, Start
 from tools.waiting import wait_until
 
 POLICY = """
@@ -39,47 +35,25 @@ rule:
 """
 # Says what it does, and waits until it may succeed, a file says that; but not for ever, should the test have failed.
 # Nobody reads what it prints once the runner was killed: the shell's word that SIGTERM ended sleep would be its last.
-HOOK = """#!/bin/sh
-exec > {directory}/output 2>&1
-say() {{ echo "$FOREWARN_PHASE $FOREWARN_ATTEMPT $1" >> {directory}/said; }}
+HOOK = """
+cd "${0%/*}" || exit 1
+exec > output 2>&1
+say() { echo "$FOREWARN_PHASE $FOREWARN_ATTEMPT $1" >> said; }
 trap 'say ended; exit 1' TERM
 say begins
 for _ in $(/usr/bin/seq 600); do
-  if [ -e {directory}/may-$FOREWARN_PHASE ]; then say succeeds; exit 0; fi
+  if [ -e may-$FOREWARN_PHASE ]; then say succeeds; exit 0; fi
   /bin/sleep 0.05
 done
 exit 1
 """
 
 
-class Vm:
+class Vm(Host):
     """A VM on which runners are killed; its service lists one event."""
 
-    def __init__(self, directory: Path, emulator: EmulatorClient, start: Start) -> None:
-        self.emulator = emulator
-        self._directory = directory
-        self._start = start
-        self.state = directory / "state-web_0"
-        hook = directory / "hook"
-        hook.write_text(HOOK.format(directory=directory))
-        hook.chmod(0o755)
-        source = directory / "drains.yml"
-        source.write_text(POLICY.format(hook=hook))
-        self._artifact = directory / "policy.json"
-        self._artifact.write_text(json.dumps(compile_policies([source]).artifact))
-
-    def run(self) -> Process:
-        return self._start("--artifact", str(self._artifact))
-
     def allow(self, phase: str) -> None:
-        (self._directory / f"may-{phase}").touch()
-
-    def said(self) -> list[str]:
-        file = self._directory / "said"
-        return file.read_text().splitlines() if file.exists() else []
-
-    def posts(self) -> int:
-        return sum(entry["method"] == "POST" for entry in self.emulator.requests())
+        (self.directory / f"may-{phase}").touch()
 
     def gets(self) -> int:
         return sum(entry["method"] == "GET" for entry in self.emulator.requests())
@@ -98,13 +72,9 @@ class Vm:
     def is_over(self) -> bool:
         return [record.state in ("done", "cancelled") for record in self.records()] == [True]
 
-    def history(self) -> dict[str, Any]:
+    def only_event(self) -> dict[str, Any]:
         """Return what ``forewarn history`` tells of the event."""
-        command = [sys.executable, "-m", "forewarn.cli.main", "history", "--json"]
-        environment = {**os.environ, "STATE_DIRECTORY": str(self.state)}
-        told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
-        (event,) = json.loads(told.stdout)["events"]
-        assert isinstance(event, dict)
+        (event,) = self.history().values()
         return event
 
 
@@ -118,21 +88,15 @@ def grown_or_over(vm: Vm, enough: int) -> bool:
     return entries(vm) >= enough or vm.is_over()
 
 
-def kill(runner: Process) -> None:
-    runner.process.kill()
-    runner.end()
+@pytest.fixture
+def server() -> Iterator[EmulatorServer]:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.2, gone_after=3)) as running:
+        yield running
 
 
 @pytest.fixture
-def vm(tmp_path: Path) -> Iterator[Vm]:
-    tmp_path.chmod(0o700)
-    settings = Settings(start_delay=0.2, gone_after=3)
-    with (
-        EmulatorServer(vms=["web_0"], settings=settings) as server,
-        EmulatorClient(server.url) as emulator,
-        runners(server, tmp_path) as start,
-    ):
-        yield Vm(tmp_path, emulator, start)
+def vm(tmp_path: Path, emulator: EmulatorClient, start: Start) -> Vm:
+    return Vm(tmp_path, emulator, start, POLICY, HOOK)
 
 
 def test_in_the_middle_of_a_drain(vm: Vm) -> None:
@@ -140,19 +104,19 @@ def test_in_the_middle_of_a_drain(vm: Vm) -> None:
     vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
     wait_until(lambda: vm.runs("prepare"))
     wait_until(lambda: vm.said() == ["prepare 1 begins"])
-    kill(first)
+    first.stop(signal.SIGKILL)
 
     second = vm.run()
     wait_until(lambda: "prepare 2 begins" in vm.said())
     assert vm.said() == ["prepare 1 begins", "prepare 1 ended", "prepare 2 begins"]
-    assert vm.posts() == 0
+    assert len(vm.approvals()) == 0
     vm.allow("prepare")
     vm.allow("recover")
     second.wait_for("approved")
     wait_until(vm.is_over)
     assert vm.said()[3:] == ["prepare 2 succeeds", "recover 1 begins", "recover 1 succeeds"]
-    assert vm.posts() == 1
-    history = vm.history()
+    assert len(vm.approvals()) == 1
+    history = vm.only_event()
     assert (history["outcome"], history["approvals"]) == ("finished", 1)
     assert attempts(history, "hook-started") == ["prepare 1", "prepare 2", "recover 1"]
     assert attempts(history, "hook-ended") == ["prepare 2", "recover 1"]
@@ -168,18 +132,18 @@ def test_right_after_the_approval(vm: Vm, moment: str) -> None:
     if moment == "the log has it":
         first.wait_for("approved")
     else:
-        wait_until(lambda: vm.posts() == 1, pause=0.001)
-    kill(first)
+        wait_until(lambda: len(vm.approvals()) == 1, pause=0.001)
+    first.stop(signal.SIGKILL)
     (record,) = vm.records()
 
     vm.run().wait_for("resumed", state="approved" if record.approvals else "prepared")
     seen = vm.gets()
     wait_until(lambda: vm.gets() >= seen + 3)
-    assert vm.posts() == (1 if record.approvals else 2), "only what is not known to be taken is sent again"
+    assert len(vm.approvals()) == (1 if record.approvals else 2), "only what is not known to be taken is sent again"
     vm.emulator.start(event)
     wait_until(vm.is_over)
     assert vm.said() == ["prepare 1 begins", "prepare 1 succeeds", "recover 1 begins", "recover 1 succeeds"]
-    history = vm.history()
+    history = vm.only_event()
     assert (history["outcome"], history["approvals"]) == ("finished", 1)
 
 
@@ -189,7 +153,7 @@ def test_in_the_middle_of_a_recovery(vm: Vm) -> None:
     vm.emulator.schedule("Reboot", ["web_0"], notice_seconds=600, impact_seconds=0)
     wait_until(lambda: vm.runs("recover"))
     wait_until(lambda: "recover 1 begins" in vm.said())
-    kill(first)
+    first.stop(signal.SIGKILL)
 
     vm.run()
     wait_until(lambda: "recover 2 begins" in vm.said())
@@ -203,8 +167,8 @@ def test_in_the_middle_of_a_recovery(vm: Vm) -> None:
         "recover 2 begins",
         "recover 2 succeeds",
     ]
-    assert vm.posts() == 1
-    assert attempts(vm.history(), "hook-ended") == ["prepare 1", "recover 2"]
+    assert len(vm.approvals()) == 1
+    assert attempts(vm.only_event(), "hook-ended") == ["prepare 1", "recover 2"]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -217,10 +181,10 @@ def test_again_and_again_as_soon_as_the_journal_has_grown(vm: Vm, seed: int) -> 
         grown = entries(vm) + chance.randint(2, 7)
         runner = vm.run()
         wait_until(partial(grown_or_over, vm, grown), pause=0.002)
-        kill(runner)
+        runner.stop(signal.SIGKILL)
     vm.run()
     wait_until(vm.is_over)
-    history = vm.history()
+    history = vm.only_event()
     told = [entry["kind"] for entry in history["entries"]]
     prepared = next(entry for entry in history["entries"] if entry["kind"] == "hook-ended")
     assert (prepared["fields"]["phase"], prepared["fields"]["result"]) == ("prepare", "succeeded")
@@ -228,7 +192,7 @@ def test_again_and_again_as_soon_as_the_journal_has_grown(vm: Vm, seed: int) -> 
     started, ended = attempts(history, "hook-started"), attempts(history, "hook-ended")
     assert started == sorted(set(started)), "each attempt has a number of its own, and prepare comes before recover"
     assert [name.split()[0] for name in ended] == ["prepare", "recover"], "what is known to have ended runs no more"
-    assert 1 <= vm.posts() <= told.count("approval-sending")
+    assert 1 <= len(vm.approvals()) <= told.count("approval-sending")
 
 
 def entries(vm: Vm) -> int:

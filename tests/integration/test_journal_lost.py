@@ -12,18 +12,15 @@ import json
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.runner_process import Process, runners
+from tools.runner_process import Host, Start
 from tools.timed_runner import Story, TimedRunner, memory
 from tools.waiting import wait_until
 
@@ -172,66 +169,42 @@ rule:
       prepare: [{{run: [{hook}], timeout: 1m}}]
       recover: [{{run: [{hook}], timeout: 1m}}]
 """
-SAYING = """#!/bin/sh
+SAYING = """
 echo "$FOREWARN_PHASE $FOREWARN_EVENT_ID" >> "${0%/*}/said"
 [ "$FOREWARN_PHASE" = recover ] || [ -e "${0%/*}/go" ] || exec sleep 60
 """
 
 
-class Host:
+class Vm(Host):
     """A machine with ``forewarn run`` on it, and an operator."""
 
-    def __init__(self, directory: Path, server: EmulatorServer, emulator: EmulatorClient, start: Any) -> None:
-        self.state = directory / "state-web_0"
-        self.emulator = emulator
-        self._directory = directory
-        self._start = start
-        hook = directory / "hook"
-        hook.write_text(SAYING)
-        hook.chmod(0o755)
-        (directory / "policy.yml").write_text(POLICY.format(hook=hook))
-        artifact = compile_policies([directory / "policy.yml"]).artifact
-        (directory / "policy.json").write_text(json.dumps(artifact))
-
-    def run(self) -> Process:
-        runner: Process = self._start("--artifact", str(self._directory / "policy.json"))
-        return runner
-
-    def said(self) -> list[str]:
-        file = self._directory / "said"
-        return file.read_text().splitlines() if file.exists() else []
-
     def go(self) -> None:
-        (self._directory / "go").touch()
+        (self.directory / "go").touch()
 
     def status(self) -> tuple[int, str, dict[str, Any]]:
         """Return its exit code, what it tells people, and what it tells programs."""
-        command = [sys.executable, "-m", "forewarn.cli.main", "status", "--state", str(self.state)]
-        shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-        data = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False, timeout=30)
-        return shown.returncode, shown.stdout, json.loads(data.stdout)
-
-    def posts(self) -> int:
-        return sum(entry["method"] == "POST" for entry in self.emulator.requests())
+        shown = self.forewarn("status")
+        return shown.returncode, shown.stdout, json.loads(self.forewarn("status", "--json").stdout)
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    settings = Settings(start_delay=0.5, gone_after=1.0)
-    with (
-        EmulatorServer(vms=["web_0"], settings=settings) as server,
-        EmulatorClient(server.url) as emulator,
-        runners(server, tmp_path) as start,
-    ):
-        yield Host(tmp_path, server, emulator, start)
+def server() -> Iterator[EmulatorServer]:
+    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.5, gone_after=1.0)) as running:
+        yield running
 
 
-def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebody_has_seen_to_it(host: Host) -> None:
+@pytest.fixture
+def host(tmp_path: Path, emulator: EmulatorClient, start: Start) -> Vm:
+    return Vm(tmp_path, emulator, start, POLICY, SAYING)
+
+
+def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebody_has_seen_to_it(
+    host: Vm,
+) -> None:
     event_id = host.emulator.schedule("Reboot", ["web_0"])
     runner = host.run()
     wait_until(lambda: host.said() == [f"prepare {event_id}"])
-    runner.process.send_signal(signal.SIGKILL)
-    runner.end()
+    runner.stop(signal.SIGKILL)
     (host.state / "journal.db-wal").unlink()
     host.go()
 
@@ -248,37 +221,34 @@ def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebo
     assert "Lost, and held until somebody has seen to it:" in text
     assert "waits for  in-doubt: " in text
 
-    runner.process.send_signal(signal.SIGKILL)  # what is in doubt stays so
-    runner.end()
+    runner.stop(signal.SIGKILL)  # what is in doubt stays so
     runner = host.run()
     runner.wait_for("decision", standing="in-doubt")
     assert host.said() == [f"prepare {event_id}"]
-    assert host.posts() == 0
+    assert host.approvals() == []
 
     Path(damaged["file"]).unlink()  # somebody has seen to it
     runner.wait_for("damage-cleared")
     runner.wait_for("approved")
     runner.wait_for("event-gone")
     wait_until(lambda: host.said() == [f"prepare {event_id}"] * 2 + [f"recover {event_id}"])
-    assert host.posts() == 1
+    assert host.approvals() == [[event_id]]
     assert host.status()[2]["damaged"] == []
 
 
-def test_an_older_copy_of_the_database_is_noticed_though_no_event_is_open(host: Host) -> None:
+def test_an_older_copy_of_the_database_is_noticed_though_no_event_is_open(host: Vm) -> None:
     host.go()
     runner = host.run()
     wait_until(lambda: (host.state / "journal.mark").exists())
     runner.wait_for("document")
-    runner.process.terminate()
-    runner.end()
+    runner.stop()
     before = (host.state / "journal.db").read_bytes()
     runner = host.run()
     event_id = host.emulator.schedule("Reboot", ["web_0"])
     runner.wait_for("event-gone")
     wait_until(lambda: host.said() == [f"prepare {event_id}", f"recover {event_id}"])
     runner.wait_for("state", to="done")
-    runner.process.terminate()
-    runner.end()
+    runner.stop()
     (host.state / "journal.db").write_bytes(before)
     runner = host.run()
     assert "commits have gone missing" in runner.wait_for("record-damaged", level="error")["reason"]

@@ -1,12 +1,13 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner as a process."""
+"""The command ``forewarn`` and the runner as processes, and what they need on a VM."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +16,49 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.waiting import wait_until
+
+FOREWARN = [sys.executable, "-m", "forewarn.cli.main"]
+
+
+def forewarn(
+    *arguments: object, cwd: Path | None = None, stdin: str | None = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end; ``environ`` is added to the environment."""
+    return subprocess.run(
+        [*FOREWARN, *map(str, arguments)],
+        env={**os.environ, **environ},
+        cwd=cwd,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+
+
+def program(path: Path, script: str) -> Path:
+    """Write a shell script that can be run."""
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def compiled(directory: Path, policy: str) -> Path:
+    """Return the artifact of a policy, which takes the place of the one before at once."""
+    source, draft, artifact = (directory / f"policy.{suffix}" for suffix in ("yml", "new", "json"))
+    source.write_text(policy)
+    draft.write_text(json.dumps(compile_policies([source]).artifact))
+    return draft.replace(artifact)
+
+
+def approvals(emulator: EmulatorClient) -> list[list[str]]:
+    """Return the ids of each approval that has arrived."""
+    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
 
 
 class Process:
@@ -23,7 +66,7 @@ class Process:
 
     def __init__(self, *arguments: str, endpoint: str, state: Path) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "forewarn.cli.main", "run", "--log-format", "json", *arguments],
+            [*FOREWARN, "run", "--log-format", "json", *arguments],
             env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "STATE_DIRECTORY": str(state)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -61,6 +104,11 @@ class Process:
         self._reader.join(10)
         return code, self.process.stderr.read()
 
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal, and do as ``end``."""
+        self.process.send_signal(number)
+        return self.end()
+
 
 Start = Callable[..., Process]
 
@@ -82,3 +130,46 @@ def runners(server: EmulatorServer, directory: Path) -> Iterator[Start]:
         for stream in (runner.process.stdout, runner.process.stderr):
             assert stream
             stream.close()
+
+
+class Host:
+    """The VM web_0, on which runners run one after the other. ``{hook}`` in its policy is the one hook script.
+
+    A hook finds itself in the directory to which it may write the file "said".
+    """
+
+    def __init__(self, directory: Path, emulator: EmulatorClient, start: Start, policy: str, hook: str) -> None:
+        directory.chmod(0o700)
+        self.directory = directory
+        self.emulator = emulator
+        self.state = directory / "state-web_0"
+        self._start = start
+        self._artifact = compiled(directory, policy.format(hook=program(directory / "hook", hook)))
+
+    def run(self) -> Process:
+        """Start a runner."""
+        return self._start("--artifact", str(self._artifact))
+
+    def said(self) -> list[str]:
+        """Return the lines that hooks have written."""
+        file = self.directory / "said"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def approvals(self) -> list[list[str]]:
+        """Return the ids of each approval that has arrived."""
+        return approvals(self.emulator)
+
+    def forewarn(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as somebody on this VM does."""
+        return forewarn(*arguments, STATE_DIRECTORY=str(self.state))
+
+    def history(self) -> dict[str, dict[str, Any]]:
+        """Return what ``forewarn history`` tells of each event, by its id."""
+        told = self.forewarn("history", "--json")
+        events = [] if told.returncode else json.loads(told.stdout)["events"]
+        return {event["event"]["EventId"]: event for event in events}
+
+    def wait_for(self, event_id: str, state: str) -> dict[str, Any]:
+        """Return what history tells of an event once that is its state."""
+        wait_until(lambda: self.history().get(event_id, {}).get("state") == state)
+        return self.history()[event_id]
