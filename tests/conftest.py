@@ -12,14 +12,17 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.cli import main as cli
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from hypothesis import settings
 from tools.link_collection import link_collection
+from tools.recorded_state import Recorded, Run, Shown
 from tools.runner_process import Start, runners
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -124,3 +127,40 @@ def start(server: EmulatorServer, place: Path) -> Iterator[Start]:
     """Return a function that starts a runner for web_0, or the VM named."""
     with runners(server, place) as starter:
         yield starter
+
+
+# For tests of commands that read a state directory
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
+    """Return a state directory with clocks of its own, which the commands go by as well."""
+    tmp_path.chmod(0o700)
+    directory = tmp_path / "state"
+    directory.mkdir(mode=0o700)
+    state = Recorded(directory)
+    for command in ("status", "history", "recover"):
+        monkeypatch.setattr(f"forewarn.cli.{command}.Clocks", lambda: state.clocks)
+    yield state
+    state.journal.close()
+
+
+@pytest.fixture
+def run_command(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs a command on that directory."""
+
+    def run(command: str, *arguments: str) -> Shown:
+        code = cli.main([command, "--state", recorded.directory, *arguments])
+        return Shown(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def status(run_command: Run) -> Run:
+    return partial(run_command, "status")
+
+
+@pytest.fixture
+def recover(run_command: Run) -> Run:
+    return partial(run_command, "recover")

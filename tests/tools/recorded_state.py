@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,19 @@ def decided(standing: str, reason: str = "a reboot waits for the drain", **field
         "standing_reason": reason,
         **fields,
     }
+
+
+class Shown:
+    """What a command wrote, and its exit code."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+        self.lines = out.splitlines()
+
+
+Run = Callable[..., Shown]
 
 
 class Terminal(io.StringIO):

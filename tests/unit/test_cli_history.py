@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from forewarn.runner.journal.reader import JournalEntry
 from forewarn.runner.journal.writer import EventRow
 from hypothesis import given
 from hypothesis import strategies as st
-from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Terminal, decided, planned
+from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
 
 History = Callable[..., list[str]]
 
@@ -30,24 +30,13 @@ HOOK = "run /usr/local/bin/drain --wait"
 
 
 @pytest.fixture
-def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
-    directory = tmp_path / "state"
-    directory.mkdir(mode=0o700)
-    state = Recorded(directory)
-    monkeypatch.setattr("forewarn.cli.history.Clocks", lambda: state.clocks)
-    yield state
-    state.journal.close()
+def history(run_command: Run) -> History:
+    def succeeds(*arguments: str) -> list[str]:
+        shown = run_command("history", *arguments)
+        assert (shown.code, shown.err) == (0, "")
+        return shown.lines
 
-
-@pytest.fixture
-def history(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> History:
-    def run(*arguments: str) -> list[str]:
-        assert cli.main(["history", "--state", recorded.directory, *arguments]) == 0
-        shown = capsys.readouterr()
-        assert shown.err == ""
-        return shown.out.splitlines()
-
-    return run
+    return succeeds
 
 
 def decide(recorded: Recorded, record: EventRow, standing: str = "approve", **fields: Any) -> None:

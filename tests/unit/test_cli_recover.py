@@ -20,44 +20,17 @@ from forewarn.cli import recover as command
 from forewarn.runner.hooks import recovery_requests
 from forewarn.runner.journal.writer import EventRow
 from forewarn.runner.state.inbox import Inbox
-from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
+from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Run, planned
 
 FAILED = planned("recover", UNDRAIN, "failed", attempts=5, failures=5, reason="it ended with exit code 1")
 HOOK = "run /usr/local/bin/undrain"
 
-Recover = Callable[..., "Shown"]
 
-
-class Shown:
-    """What a command wrote, and its exit code."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code = code
-        self.out = out
-        self.err = err
-        self.lines = out.splitlines()
-
-
-@pytest.fixture
-def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
-    tmp_path.chmod(0o700)
-    directory = tmp_path / "state"
-    directory.mkdir(mode=0o700)
-    state = Recorded(directory)
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let alice ask, and nobody take it."""
     monkeypatch.setattr(recovery_requests, "asker", lambda _environ: "alice")
-    monkeypatch.setattr(command, "Clocks", lambda: state.clocks)
-    monkeypatch.setattr(command, "_wait", lambda *_: None)  # nobody takes it
-    yield state
-    state.journal.close()
-
-
-@pytest.fixture
-def recover(recorded: Recorded, capsys: pytest.CaptureFixture[str]) -> Recover:
-    def run(*arguments: str) -> Shown:
-        code = cli.main(["recover", "--state", recorded.directory, *arguments])
-        return Shown(code, *capsys.readouterr())
-
-    return run
+    monkeypatch.setattr(command, "_wait", lambda *_: None)
 
 
 def failing(recorded: Recorded, event_id: str = "A1B2", **fields: Any) -> EventRow:
@@ -91,7 +64,7 @@ def runner_that(recorded: Recorded, monkeypatch: pytest.MonkeyPatch, answer: Cal
 # What fails
 
 
-def test_without_an_event_it_lists_what_fails(recorded: Recorded, recover: Recover) -> None:
+def test_without_an_event_it_lists_what_fails(recorded: Recorded, recover: Run) -> None:
     record = failing(recorded)
     recorded.note("hook-ended", record, phase="recover", hook=HOOK, result="failed", retry_seconds=3600.0)
     recorded.clocks.now += 600
@@ -111,7 +84,7 @@ def test_without_an_event_it_lists_what_fails(recorded: Recorded, recover: Recov
     assert found["next_attempt_at"] == "2026-11-21T15:05:11.000Z"
 
 
-def test_nothing_fails(recorded: Recorded, recover: Recover) -> None:
+def test_nothing_fails(recorded: Recorded, recover: Run) -> None:
     recorded.record(state="recovering", plan=[planned("recover", UNDRAIN)])
     recorded.beat()
     assert recover().lines == ["No recovery fails."]
@@ -128,7 +101,7 @@ def test_nothing_fails(recorded: Recorded, recover: Recover) -> None:
     ],
 )
 def test_when_it_is_tried_next(
-    recorded: Recorded, recover: Recover, run: dict[str, Any], note: str | None, text: str
+    recorded: Recorded, recover: Run, run: dict[str, Any], note: str | None, text: str
 ) -> None:
     record = failing(recorded, plan=[{**FAILED, **run}])
     if note is not None:
@@ -138,7 +111,7 @@ def test_when_it_is_tried_next(
     assert f"  next attempt  {text}" in recover().lines
 
 
-def test_without_a_runner_it_is_tried_when_one_works(recorded: Recorded, recover: Recover) -> None:
+def test_without_a_runner_it_is_tried_when_one_works(recorded: Recorded, recover: Run) -> None:
     failing(recorded)
     recorded.beat(pid=2**22 + 1)  # above what Linux gives
     assert "  next attempt  as soon as a runner works" in recover().lines
@@ -146,7 +119,7 @@ def test_without_a_runner_it_is_tried_when_one_works(recorded: Recorded, recover
 
 @pytest.mark.parametrize("event_id", ["X; reboot", "$(reboot)", "it's", "-rf", "--json"])
 def test_a_command_to_copy_does_what_it_says_whatever_the_id(
-    recorded: Recorded, recover: Recover, event_id: str, capsys: pytest.CaptureFixture[str]
+    recorded: Recorded, recover: Run, event_id: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing(recorded, event_id)
     recorded.beat()
@@ -167,7 +140,7 @@ def test_a_command_to_copy_does_what_it_says_whatever_the_id(
 # Asking
 
 
-def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: Recover) -> None:
+def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: Run) -> None:
     record = failing(recorded)
     failing(recorded, "B2C3")
     recorded.beat()
@@ -184,7 +157,7 @@ def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: 
     assert shown.lines[0] == ("handed over: Reboot A1B2: the runner has not taken it yet. It does so at its next turn.")
 
 
-def test_what_the_runner_did_is_told(recorded: Recorded, recover: Recover, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_runner_did_is_told(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     record = failing(recorded)
     recorded.beat()
 
@@ -201,7 +174,7 @@ def test_what_the_runner_did_is_told(recorded: Recorded, recover: Recover, monke
     ]
 
 
-def test_what_was_dealt_with_is_told(recorded: Recorded, recover: Recover, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_dealt_with_is_told(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     record = failing(recorded)
     recorded.beat()
     with runner_that(
@@ -219,7 +192,7 @@ def test_what_was_dealt_with_is_told(recorded: Recorded, recover: Recover, monke
     )
 
 
-def test_a_refusal_is_told(recorded: Recorded, recover: Recover, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_told(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(recorded)
     recorded.beat()
     with runner_that(
@@ -230,7 +203,7 @@ def test_a_refusal_is_told(recorded: Recorded, recover: Recover, monkeypatch: py
     assert shown.lines == ["refused: Reboot A1B2: it is over"]
 
 
-def test_a_hook_that_runs_is_waited_for(recorded: Recorded, recover: Recover) -> None:
+def test_a_hook_that_runs_is_waited_for(recorded: Recorded, recover: Run) -> None:
     failing(recorded, plan=[{**FAILED, "status": "running"}])
     recorded.beat()
     shown = recover("A1B2", "--dealt-with", "put back")
@@ -238,7 +211,7 @@ def test_a_hook_that_runs_is_waited_for(recorded: Recorded, recover: Recover) ->
     assert "a recover hook runs now. It is done when that hook has ended." in shown.lines[0]
 
 
-def test_without_a_runner_it_is_done_at_its_next_start(recorded: Recorded, recover: Recover) -> None:
+def test_without_a_runner_it_is_done_at_its_next_start(recorded: Recorded, recover: Run) -> None:
     failing(recorded)
     recorded.beat(pid=2**22 + 1)
     shown = recover("A1B2", "--dealt-with", "put back")
@@ -249,7 +222,7 @@ def test_without_a_runner_it_is_done_at_its_next_start(recorded: Recorded, recov
 
 
 def test_it_waits_until_the_runner_has_taken_it(
-    recorded: Recorded, recover: Recover, monkeypatch: pytest.MonkeyPatch
+    recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(command, "Clocks", lambda: recorded.clocks)
@@ -293,7 +266,7 @@ def test_it_waits_until_the_runner_has_taken_it(
         (["A1B2", "--dealt-with", "x" * 1001], "the note is not one line"),
     ],
 )
-def test_bad_usage_is_refused(recorded: Recorded, recover: Recover, arguments: list[str], reason: str) -> None:
+def test_bad_usage_is_refused(recorded: Recorded, recover: Run, arguments: list[str], reason: str) -> None:
     failing(recorded)
     failing(recorded, "A1B3")
     recorded.record("B1", state="recovering", plan=[planned("recover", UNDRAIN)])
@@ -306,7 +279,7 @@ def test_bad_usage_is_refused(recorded: Recorded, recover: Recover, arguments: l
     assert requests(recorded) == []
 
 
-def test_one_of_both_is_enough(recorded: Recorded, recover: Recover) -> None:
+def test_one_of_both_is_enough(recorded: Recorded, recover: Run) -> None:
     failing(recorded)
     with pytest.raises(SystemExit) as caught:
         recover("A1B2", "--again", "--dealt-with", "x")
@@ -314,7 +287,7 @@ def test_one_of_both_is_enough(recorded: Recorded, recover: Recover) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_told(
-    recorded: Recorded, recover: Recover, monkeypatch: pytest.MonkeyPatch
+    recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(recorded)
     recorded.beat()
