@@ -12,7 +12,7 @@ import json
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from forewarn.cli.main import main
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
+from tools.events import NOW, listed
 from tools.recorded_state import Recorded
 from tools.runner_process import runners
 
-NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
 POLICY = """
 name: web-tier
 params:
@@ -70,16 +70,7 @@ def policy(tmp_path: Path) -> Path:
 
 
 def event(event_id: str = "E1", **values: Any) -> dict[str, Any]:
-    return {
-        "EventId": event_id,
-        "EventType": "Freeze",
-        "EventStatus": "Scheduled",
-        "ResourceType": "VirtualMachine",
-        "Resources": ["web_0"],
-        "NotBefore": (NOW + timedelta(minutes=15)).strftime("%a, %d %b %Y %H:%M:%S GMT"),
-        "DurationInSeconds": 5,
-        **values,
-    }
+    return listed(event_id, **{"Resources": ["web_0"], **values})
 
 
 def line(seconds: float, *events: dict[str, Any], **more: Any) -> str:

@@ -11,20 +11,11 @@ import pytest
 from forewarn.imds import errors
 from forewarn.imds.client import Client
 from tools.clocks import ManualClocks
+from tools.events import MIGRATION
 from tools.scripted_imds import Answer, ScriptedServer
 
 OK = b"HTTP/1.1 200 OK\r\n"
-EVENT = {
-    "EventId": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
-    "EventStatus": "Scheduled",
-    "EventType": "Freeze",
-    "ResourceType": "VirtualMachine",
-    "Resources": ["WestNO_0", "WestNO_1"],
-    "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT",
-    "Description": "",
-    "EventSource": "Platform",
-    "DurationInSeconds": 5,
-}
+EVENT = {**MIGRATION, "Description": ""}
 
 
 def client_of(server: ScriptedServer, prefix: str = "", **options: Any) -> Client:

@@ -15,6 +15,8 @@ from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any, NamedTuple
 
+from tools.events import listed
+
 # What it does with a request once it is stuck: it accepts and says nothing; it sends the head of an answer and no body;
 # it sends a byte a second; it does so for approvals alone; it does not even accept the connection.
 SILENT, HEAD, DRIP, APPROVALS, REFUSES_TO_ACCEPT = "silent", "head", "drip", "approvals", "no-accept"
@@ -55,17 +57,14 @@ class StuckService:
         """List an event of web_0."""
         moment = datetime.now(timezone.utc) + timedelta(seconds=notice_seconds)
         self.events.append(
-            {
-                "EventId": event_id,
-                "EventType": kind,
-                "ResourceType": "VirtualMachine",
-                "Resources": ["web_0"],
-                "EventStatus": status,
-                "NotBefore": "" if status == "Started" else format_datetime(moment, usegmt=True),
-                "Description": "",
-                "EventSource": "Platform",
-                "DurationInSeconds": -1,
-            }
+            listed(
+                event_id,
+                EventType=kind,
+                EventStatus=status,
+                Resources=["web_0"],
+                NotBefore="" if status == "Started" else format_datetime(moment, usegmt=True),
+                DurationInSeconds=-1,
+            )
         )
         self._incarnation += 1
 

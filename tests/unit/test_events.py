@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -33,19 +32,8 @@ from forewarn.events import (
     parse_document,
     parse_time,
 )
+from tools.events import GUID, MIGRATION
 
-GUID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-FREEZE: Mapping[str, Any] = {
-    "EventId": GUID,
-    "EventStatus": "Scheduled",
-    "EventType": "Freeze",
-    "ResourceType": "VirtualMachine",
-    "Resources": ["WestNO_0", "WestNO_1"],
-    "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT",
-    "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
-    "EventSource": "Platform",
-    "DurationInSeconds": 5,
-}
 NOT_BEFORE = datetime(2022, 4, 11, 22, 26, 58, tzinfo=timezone.utc)
 
 
@@ -55,8 +43,8 @@ def document(*events: object, incarnation: object = 2, api_version: str = LATEST
 
 
 def one(api_version: str = LATEST_API_VERSION, **fields: Any) -> Event:
-    """Return the only event of a document: the Freeze above with other or further fields; ``...`` removes one."""
-    wire = {name: value for name, value in {**FREEZE, **fields}.items() if value is not ...}
+    """Return the only event of a document: the recorded one with other or further fields; ``...`` removes one."""
+    wire = {name: value for name, value in {**MIGRATION, **fields}.items() if value is not ...}
     (event,) = document(wire, api_version=api_version).events
     return event
 
@@ -130,16 +118,16 @@ def test_each_api_version_has_its_fields_and_types(api_version: str, fields: set
     assert event_types(api_version) == types
     event = one(api_version)
     assert set(event.as_dict()) == fields
-    assert set(event.extra) == set(FREEZE) - fields
+    assert set(event.extra) == set(MIGRATION) - fields
     assert event.problems == ()
-    assert document(FREEZE, api_version=api_version).api_version == api_version
+    assert document(MIGRATION, api_version=api_version).api_version == api_version
 
 
 def test_an_api_version_after_the_latest_has_everything() -> None:
     """Seen in the wild: 2024-07-09, and with it SpotRebalanceRecommendation."""
     event = one("2024-07-09", EventType="SpotRebalanceRecommendation")
     assert event.event_type == "SpotRebalanceRecommendation"
-    assert set(event.as_dict()) == set(FREEZE)
+    assert set(event.as_dict()) == set(MIGRATION)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +139,7 @@ def test_se10_the_incarnation_is_a_number_or_a_text(wire: object, read: object) 
 
 @pytest.mark.parametrize("wire", [None, True, 1.5, [], {}])
 def test_se10_an_unreadable_incarnation_is_told_and_costs_no_event(wire: object) -> None:
-    result = document(FREEZE, incarnation=wire)
+    result = document(MIGRATION, incarnation=wire)
     assert result.incarnation is None
     assert len(result.problems) == 1
     assert result.problems[0].startswith("DocumentIncarnation is ")
@@ -167,15 +155,15 @@ def test_se11_ids_keep_their_spelling_and_compare_in_either_case() -> None:
 
 @pytest.mark.parametrize("event_id", [..., None, "", "  ", 5, ["x"], "\ud800"])
 def test_se11_an_event_without_an_id_is_skipped_and_the_rest_lives(event_id: object) -> None:
-    nameless = {name: value for name, value in {**FREEZE, "EventId": event_id}.items() if value is not ...}
-    result = document(nameless, FREEZE)
+    nameless = {name: value for name, value in {**MIGRATION, "EventId": event_id}.items() if value is not ...}
+    result = document(nameless, MIGRATION)
     assert [event.event_id for event in result.events] == [GUID]
     assert result.problems == ("Events[0] has no usable EventId: skipped",)
 
 
-@pytest.mark.parametrize("item", [None, 1, "x", [FREEZE], True])
+@pytest.mark.parametrize("item", [None, 1, "x", [MIGRATION], True])
 def test_what_is_no_event_is_skipped_and_the_rest_lives(item: object) -> None:
-    result = document(FREEZE, item)
+    result = document(MIGRATION, item)
     assert [event.event_id for event in result.events] == [GUID]
     assert len(result.problems) == 1
     assert result.problems[0].startswith("Events[1] is ")
@@ -183,7 +171,7 @@ def test_what_is_no_event_is_skipped_and_the_rest_lives(item: object) -> None:
 
 def test_se11_an_id_listed_twice_is_in_doubt() -> None:
     """Which of the two an approval would start, nobody can say."""
-    result = document(FREEZE, {**FREEZE, "EventId": GUID.lower(), "EventType": "Reboot"}, FREEZE)
+    result = document(MIGRATION, {**MIGRATION, "EventId": GUID.lower(), "EventType": "Reboot"}, MIGRATION)
     (event,) = result.events
     assert event.event_type == "Freeze"
     assert event.problems == (f"EventId {GUID} is listed more than once",)
@@ -396,7 +384,7 @@ def test_fields_nobody_defined_are_kept_aside() -> None:
     event = one(NewField={"a": [1]}, eventtype="Reboot")
     assert event.extra == {"NewField": {"a": [1]}, "eventtype": "Reboot"}
     assert (event.event_type, event.problems) == ("Freeze", ())
-    assert set(event.as_dict()) == set(FREEZE)
+    assert set(event.as_dict()) == set(MIGRATION)
 
 
 def test_several_doubts_are_all_told() -> None:
@@ -409,19 +397,19 @@ def test_several_doubts_are_all_told() -> None:
 def test_all_events_of_a_document_are_read_in_their_order() -> None:
     """SE-26: they are processed together."""
     ids = [f"id-{number}" for number in range(50)]
-    assert [event.event_id for event in document(*({**FREEZE, "EventId": name} for name in ids)).events] == ids
+    assert [event.event_id for event in document(*({**MIGRATION, "EventId": name} for name in ids)).events] == ids
 
 
 def test_the_types_are_frozen_and_hashable() -> None:
     event = one(NewField=[1])
-    result = document(FREEZE)
+    result = document(MIGRATION)
     for value, field in ((event, "event_type"), (result, "events"), (Vm("web_0"), "name")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(value, field, None)
     with pytest.raises(TypeError):
         event.extra["NewField"] = 2  # type: ignore[index]  # that is what is tried
     assert len({event, one(NewField=[1]), one(EventType="Reboot")}) == 2
-    assert len({result, document(FREEZE), document()}) == 2
+    assert len({result, document(MIGRATION), document()}) == 2
     assert hash(Vm("web_0", tags={"a": "b"})) == hash(Vm("web_0", tags={"a": "c"}))
 
 
@@ -429,7 +417,7 @@ def test_the_types_are_frozen_and_hashable() -> None:
 
 
 def _many(number: int, **fields: object) -> bytes:
-    items = [{**FREEZE, "EventId": f"E{place}", **fields} for place in range(number)]
+    items = [{**MIGRATION, "EventId": f"E{place}", **fields} for place in range(number)]
     return json.dumps({"DocumentIncarnation": 1, "Events": items}).encode()
 
 
@@ -445,7 +433,7 @@ def test_events_beyond_the_cap_are_told_and_not_looked_at() -> None:
 
 
 def test_an_id_that_is_listed_again_beyond_the_cap_is_in_doubt() -> None:
-    items = [{**FREEZE, "EventId": f"E{place}"} for place in range(MAX_EVENTS)]
+    items = [{**MIGRATION, "EventId": f"E{place}"} for place in range(MAX_EVENTS)]
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [*items, {"EventId": "e7"}]}))
     assert [event.event_id for event in document.events if event.problems] == ["E7"]
 
@@ -484,7 +472,7 @@ def test_fields_of_a_newer_version_are_kept_as_long_as_they_are_few() -> None:
 
 
 def test_an_id_that_is_too_long_is_skipped_and_told() -> None:
-    items = [{**FREEZE, "EventId": "x" * 257}, {**FREEZE, "EventId": "x" * 256}]
+    items = [{**MIGRATION, "EventId": "x" * 257}, {**MIGRATION, "EventId": "x" * 256}]
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": items}))
     assert (len(document.events), len(document.problems)) == (1, 1)
 

@@ -12,6 +12,8 @@ import pytest
 from forewarn.cli.console import Console
 from forewarn.cli.events import _show
 from forewarn.events import Document, Event
+from tools import events
+from tools.events import GUID
 from tools.recorded_state import Terminal
 
 NOW = datetime(2022, 4, 11, 22, 12, tzinfo=timezone.utc)
@@ -19,17 +21,8 @@ PAUSED = "Virtual machine is being paused because of a memory-preserving Live Mi
 
 
 def event(description: str | None = PAUSED) -> Event:
-    return Event(
-        event_id="C7061BAC-AFDC-4513-B24B-AA5F13A16123",
-        event_type="Freeze",
-        resource_type="VirtualMachine",
-        resources=("WestNO_0", "WestNO_1"),
-        event_status="Scheduled",
-        not_before=datetime(2022, 4, 11, 22, 26, 58, tzinfo=timezone.utc),
-        description=description,
-        event_source="Platform",
-        duration_in_seconds=5,
-    )
+    resources, at = ("WestNO_0", "WestNO_1"), datetime(2022, 4, 11, 22, 26, 58, tzinfo=timezone.utc)
+    return events.event(GUID, resources=resources, not_before=at, description=description)
 
 
 def lines(stream: io.StringIO, *events: Event) -> list[str]:

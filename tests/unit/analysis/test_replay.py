@@ -22,8 +22,9 @@ from forewarn.policy.decision import APPROVE, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tools import events
+from tools.events import NOW
 
-NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
 BRIEF = 'event.EventType == "Freeze" && event.DurationInSeconds < 9'
 LATE = 'notice < duration("5m")'
 NO_EVENTS = Document(9)
@@ -46,15 +47,7 @@ def policies(directory: Path, *conditions: str, more: str = "") -> PolicySet:
 
 
 def event(event_id: str = "E1", **values: Any) -> Event:
-    fields: dict[str, Any] = {
-        "event_type": "Freeze",
-        "resource_type": "VirtualMachine",
-        "resources": ("web_0", "web_1"),
-        "event_status": "Scheduled",
-        "not_before": NOW + timedelta(minutes=15),
-        "duration_in_seconds": 5,
-    }
-    return Event(event_id, **{**fields, **values})
+    return events.event(event_id, **values)
 
 
 def record(seconds: float | None, *events: Event, **values: Any) -> Record:

@@ -24,6 +24,7 @@ from forewarn.compiler.policytest import run_tests
 from forewarn.events import DocumentError, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
+from tools.events import listed
 
 HEAD = "name: {name}\nrule:\n  match:\n"
 REST = "    - {id: rest, output: hold}\ninvariants:\n  - {name: nothing is approved, expression: decision == hold}\n"
@@ -45,17 +46,8 @@ def codes(findings: list[Finding]) -> set[str]:
 
 def decided(artifact: Any, **fields: Any) -> str:
     """Return what the engine decides for an event that names the VM web_0 alone, a quarter of an hour ahead."""
-    event = {
-        "EventId": "a",
-        "EventType": "Freeze",
-        "EventStatus": "Scheduled",
-        "ResourceType": "VirtualMachine",
-        "Resources": ["web_0"],
-        "EventSource": "Platform",
-        "DurationInSeconds": 900,
-        "NotBefore": "2026-06-15T12:15:01Z",
-        **fields,
-    }
+    own = {"Resources": ["web_0"], "DurationInSeconds": 900, "NotBefore": "2026-06-15T12:15:01Z"}
+    event = listed("a", **{**own, **fields})
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [event]}))
     facts = Facts(datetime(2026, 6, 15, 12, tzinfo=timezone.utc), Vm(name="web_0"), {})
     (decision,) = PolicySet(artifact).decide(document, facts)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleError
 from forewarn.compiler.policyfile import load_policies
+from tools.events import listed
 
 _COLLECTION = "ansible_collections.forewarn.azure.plugins"
 POLICY = """\
@@ -32,17 +33,7 @@ rule:
 DOCUMENT = {
     "DocumentIncarnation": 1,
     "Events": [
-        {
-            "EventId": event_id,
-            "EventType": type_,
-            "EventStatus": "Scheduled",
-            "ResourceType": "VirtualMachine",
-            "Resources": ["web_0"],
-            "NotBefore": "2026-01-31T15:09:00Z",
-            "EventSource": "Platform",
-            "DurationInSeconds": 5,
-            "Description": "",
-        }
+        listed(event_id, EventType=type_, Resources=["web_0"], NotBefore="2026-01-31T15:09:00Z")
         for event_id, type_ in (("a", "Freeze"), ("b", "Reboot"))
     ],
 }

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,19 +15,10 @@ from forewarn.policy.approval import TAKE_OVER_SECONDS, Standing, standing, witn
 from forewarn.policy.decision import APPROVE, HOLD, Decision
 from hypothesis import given
 from hypothesis import strategies as st
+from tools import events
+from tools.events import NOW
 
-NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
-
-
-def event(**values: Any) -> Event:
-    fields: dict[str, Any] = {
-        "event_id": "C7061BAC",
-        "event_type": "Freeze",
-        "resources": ("web_0", "web_1", "web_2"),
-        "event_status": "Scheduled",
-        "not_before": NOW + timedelta(minutes=15),
-    }
-    return Event(**{**fields, **values})
+event = partial(events.event, resources=("web_0", "web_1", "web_2"))
 
 
 def decision(listed: Event | None = None, output: str = APPROVE, **values: Any) -> Decision:

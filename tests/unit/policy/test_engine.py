@@ -19,21 +19,12 @@ from forewarn.policy.decision import APPROVERS, GROUPS, Decision, Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.evaluate import MAX_STEPS
 from forewarn.policy.functions import FUNCTIONS
+from tools.events import GUID, event
 from tools.policy_data import policy, policy_set
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 FACTS = Facts(NOW, Vm(name="web_0", location="westeurope", tags={"role": "web"}))
-FREEZE = Event(
-    event_id="C7061BAC-AFDC-4513-B24B-AA5F13A16123",
-    event_type="Freeze",
-    resource_type="VirtualMachine",
-    resources=("web_0", "web_1"),
-    event_status="Scheduled",
-    not_before=NOW + timedelta(minutes=15),
-    description="",
-    event_source="Platform",
-    duration_in_seconds=5,
-)
+FREEZE = event(GUID, not_before=NOW + timedelta(minutes=15), description="")
 APPROVE = {"output": "approve"}
 HOLD = {"output": "hold"}
 

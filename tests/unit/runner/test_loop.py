@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -29,20 +29,7 @@ from forewarn.runner.requester import Requester
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import EMPTY_SECONDS, LONGEST_GAP_SECONDS, REPEAT_SECONDS
 from tools.clocks import ScriptedClocks
-
-START = datetime(2026, 5, 4, 12, 0, 0, tzinfo=timezone.utc)
-
-
-def event(event_id: str = "A", **values: Any) -> Event:
-    fields: dict[str, Any] = {
-        "event_type": "Freeze",
-        "resources": ("web_0", "web_1"),
-        "event_status": "Scheduled",
-        "event_source": "Platform",
-        "not_before": START + timedelta(minutes=15),
-        "duration_in_seconds": 5,
-    }
-    return Event(event_id, **{**fields, **values})
+from tools.events import NOW, event
 
 
 def http_fault(status: int) -> Fault:
@@ -89,7 +76,7 @@ class Bench:
         return 5000.0 + self.elapsed
 
     def now(self) -> datetime:
-        return START + timedelta(seconds=self.elapsed) + self.clock_error
+        return NOW + timedelta(seconds=self.elapsed) + self.clock_error
 
     # client
 
@@ -335,7 +322,7 @@ def test_the_approval_goes_out_in_the_tick_that_saw_the_event(bench: Bench) -> N
 
 
 def test_an_approved_event_is_approved_again_only_once_the_service_seems_to_have_forgotten(bench: Bench) -> None:
-    bench.document = listing(event(not_before=START + timedelta(hours=1)))
+    bench.document = listing(event(not_before=NOW + timedelta(hours=1)))
     bench.run(REPEAT_SECONDS * 8)
     times = [sent for sent, _ in bench.posts]
     assert times == pytest.approx([0, REPEAT_SECONDS, 3 * REPEAT_SECONDS, 7 * REPEAT_SECONDS], abs=4)
@@ -344,7 +331,7 @@ def test_an_approved_event_is_approved_again_only_once_the_service_seems_to_have
 
 
 def test_nothing_is_sent_for_what_has_started_or_is_out_of_time(bench: Bench) -> None:
-    bench.document = listing(event("A", event_status="Started", not_before=None), event("B", not_before=START))
+    bench.document = listing(event("A", event_status="Started", not_before=None), event("B", not_before=NOW))
     bench.run(5)
     assert not bench.posts
     assert bench.standings() == ["started", "no-time-left"]
@@ -391,7 +378,7 @@ def test_a_clock_that_is_set_shortens_no_wait(bench: Bench) -> None:
     """Take-over and ``age`` are measured on the monotonic clock: NTP steps the wall clock of a fresh VM by hours."""
     bench.instance_answer = Vm(name="web_1")
     bench.time_dependent = True
-    bench.document = listing(event(not_before=START + timedelta(days=1)))
+    bench.document = listing(event(not_before=NOW + timedelta(days=1)))
     bench.then(5.5, clock_error=timedelta(hours=1))
     bench.run(10)
     assert not bench.posts
@@ -447,7 +434,7 @@ def test_a_dry_run_says_once_what_it_would_do(bench: Bench) -> None:
 
 
 def test_a_failed_approval_is_retried_while_there_is_time(bench: Bench) -> None:
-    bench.document = listing(event(event_type="Preempt", not_before=START + timedelta(seconds=30)))
+    bench.document = listing(event(event_type="Preempt", not_before=NOW + timedelta(seconds=30)))
     bench.approval_fault = lambda ids: http_fault(503)
     bench.run(60)
     times = [sent for sent, _ in bench.posts]
@@ -568,7 +555,7 @@ def test_a_document_ends_an_event_after_an_empty_answer(bench: Bench) -> None:
 
 
 def test_a_decision_line_has_all_that_explains_it(bench: Bench) -> None:
-    bench.document = Document(2, (event(not_before=START + timedelta(seconds=90)),), ("Events[1] is 5, not an object",))
+    bench.document = Document(2, (event(not_before=NOW + timedelta(seconds=90)),), ("Events[1] is 5, not an object",))
     bench.instance_answer = Vm(name="web_1")
     bench.run(3)
     (document,) = bench.lines("document")
