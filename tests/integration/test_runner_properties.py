@@ -29,11 +29,13 @@ from forewarn.runner.telemetry import log_writer
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tools.logs import Lines, PipedLines
 from tools.promises import Judge
 from tools.runner_profiles import GENERATIONS, PROFILES, policies
-from tools.runner_world import VMS, Hook, Instance, Lines, PipedLines, World, leftovers_in, new_runner
+from tools.runner_world import VMS, Hook, World
 from tools.waiting_promises import NobodyWaits
 from tools.watched_journals import Kept, MemoryJournal
+from tools.world_runner import Instance, leftovers_in, new_runner
 
 # Whoever asks for a number gets others each time, as make soak does; the tests of a change are the same each time.
 EXAMPLES = os.environ.get("FOREWARN_EXAMPLES")

@@ -42,9 +42,10 @@ from tools.crash_scripts import Script, make_script, world_of
 from tools.promises import BrokenPromise, Judge
 from tools.promptness import act_promptly
 from tools.runner_profiles import GENERATIONS, policies
-from tools.runner_world import Entry, Instance, World, leftovers_in, new_runner
+from tools.runner_world import Entry, World
 from tools.waiting_promises import NobodyWaits
 from tools.watched_journals import WatchedJournal
+from tools.world_runner import Instance, leftovers_in, new_runner
 
 LONGEST_SECONDS = 1200.0
 EACH = 12  # ways to kill one scenario, before the next

@@ -14,9 +14,11 @@ from forewarn.runner.event_record import FINISHED, EventRecord
 from forewarn.runner.hooks.commands import HookSettings
 from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.telemetry.metrics import Metrics
+from tools.logs import Lines
 from tools.runner_profiles import hook
-from tools.runner_world import EPOCH, Hook, Lines, World, WorldExecutor, leftovers_in
+from tools.runner_world import EPOCH, Hook, World
 from tools.watched_journals import Kept, MemoryJournal
+from tools.world_runner import WorldExecutor, leftovers_in
 
 
 def verdict(prepare: str, recover: str = "", **values: Any) -> Verdict:

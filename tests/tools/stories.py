@@ -17,8 +17,9 @@ from forewarn.runner.telemetry.readiness import Readiness
 from tools.policy_data import policy, policy_set
 from tools.promises import Judge
 from tools.runner_profiles import PROGRAM
-from tools.runner_world import VMS, Hook, Instance, World, leftovers_in, new_runner
+from tools.runner_world import VMS, Hook, World
 from tools.watched_journals import Kept, MemoryJournal
+from tools.world_runner import Instance, leftovers_in, new_runner
 
 NOTICE_SECONDS = 600.0
 # What one policy asks for: its name, and its matches.

@@ -33,7 +33,7 @@ from forewarn.runner.loop import Runner
 from forewarn.runner.poller import Identity
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from tools.clocks import ScriptedClocks
-from tools.runner_world import Lines
+from tools.logs import Lines
 from tools.waiting import wait_until
 
 Story = Iterator[None]

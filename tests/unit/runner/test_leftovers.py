@@ -15,8 +15,9 @@ from pathlib import Path
 
 from forewarn.runner.hooks.executor import end_leftover
 from forewarn.runner.hooks.process import identity
-from tools.runner_world import VMS, new_runner
+from tools.runner_world import VMS
 from tools.stories import DRAINED, Story, hook, match
+from tools.world_runner import new_runner
 
 SCRIPT = """
 import os, subprocess, sys, time

@@ -13,9 +13,10 @@ from forewarn.emulator.spec import EventSpec
 from forewarn.events import Vm
 from forewarn.runner.hooks.commands import Command
 from forewarn.runner.telemetry import heartbeat
-from tools import runner_world
-from tools.runner_world import VMS, WorldClient
+from tools import world_runner
+from tools.runner_world import VMS
 from tools.stories import AFTER, DRAIN, DRAINED, Story, match
+from tools.world_runner import WorldClient
 
 
 def no_name(client: WorldClient, patience_seconds: float = 0.0) -> Any:
@@ -156,13 +157,13 @@ def test_a_recovery_after_a_restart_is_told_the_name(tmp_path: Path, monkeypatch
     told.stop()
     told.world.read_fault = 503
     seen: list[str | None] = []
-    start = runner_world.WorldExecutor.start
+    start = world_runner.WorldExecutor.start
 
-    def watched(self: runner_world.WorldExecutor, token: int, command: Command) -> Any:
+    def watched(self: world_runner.WorldExecutor, token: int, command: Command) -> Any:
         seen.append(command.environment.get("FOREWARN_VM_NAME"))
         return start(self, token, command)
 
-    monkeypatch.setattr(runner_world.WorldExecutor, "start", watched)
+    monkeypatch.setattr(world_runner.WorldExecutor, "start", watched)
     told.start()
     told.go(3)
     assert seen == [VMS[0]]

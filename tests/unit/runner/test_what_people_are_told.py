@@ -18,7 +18,7 @@ from forewarn.cli.status import examine
 from forewarn.runner.assembly import Equipment
 from forewarn.runner.reconciler import Mode
 from forewarn.runner.state import dry_runs
-from tools import runner_world
+from tools import world_runner
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
 from tools.stories import DRAINED, Story, hook, match
 
@@ -105,7 +105,7 @@ def test_what_was_never_due_makes_no_difference(
     (tmp_path / "dry-run").mkdir(mode=0o700)
     dry_runs.claim(str(tmp_path / "dry-run"), dry_run=True)
     for directory, mode in ((tmp_path, Mode()), (tmp_path / "dry-run", Mode(dry_run=True))):
-        monkeypatch.setattr(runner_world, "Equipment", partial(Equipment, mode=mode))
+        monkeypatch.setattr(world_runner, "Equipment", partial(Equipment, mode=mode))
         told = Story(directory, [("web", [late])])
         event = told.schedule(event_id="C7061BAC-AFDC-4513-B24B-AA5F13A16123")
         told.go(10)
@@ -121,7 +121,7 @@ def test_what_was_never_due_makes_no_difference(
 
 def dry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **values: Any) -> Story:
     dry_runs.claim(str(tmp_path), dry_run=True)
-    monkeypatch.setattr(runner_world, "Equipment", partial(Equipment, mode=Mode(dry_run=True)))
+    monkeypatch.setattr(world_runner, "Equipment", partial(Equipment, mode=Mode(dry_run=True)))
     return Story(tmp_path, [("web", [match("both", **{"prepare": ["drain"], "recover": ["undrain"], **values})])])
 
 

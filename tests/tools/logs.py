@@ -1,0 +1,92 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Logs that keep their lines."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import suppress
+from typing import Any
+
+from forewarn.runner.telemetry.log import Log
+from tools.waiting import wait_until
+
+
+class Lines:
+    """A log that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self.lines: list[tuple[str, str, dict[str, Any]]] = []
+
+    def named(self, name: str, /, **fields: Any) -> list[dict[str, Any]]:
+        """Return the lines with that name and these fields."""
+        return [line for _level, found, line in self.lines if found == name and fields.items() <= line.items()]
+
+    def info(self, name: str, /, **fields: Any) -> None:
+        self.lines.append(("info", name, fields))
+
+    def warning(self, name: str, /, **fields: Any) -> None:
+        self.lines.append(("warning", name, fields))
+
+    def error(self, name: str, /, **fields: Any) -> None:
+        self.lines.append(("error", name, fields))
+
+
+class PipedLines(Lines):
+    """A log that also goes the way of the service's: through a pipe, which nobody reads until ``read`` is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reader, writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        self._stream = os.fdopen(writer, "w")
+        self._log = Log(self._stream, "json")
+        self._log.detach()
+        self._received = b""
+
+    def info(self, name: str, /, **fields: Any) -> None:
+        super().info(name, **fields)
+        self._log.info(name, **fields)
+
+    def warning(self, name: str, /, **fields: Any) -> None:
+        super().warning(name, **fields)
+        self._log.warning(name, **fields)
+
+    def error(self, name: str, /, **fields: Any) -> None:
+        super().error(name, **fields)
+        self._log.error(name, **fields)
+
+    def read(self) -> None:
+        """Read all; every line is there, or counted in one that says how many are missing where it stands."""
+        wait_until(self._read_some, what="the log has lines that nobody can read")
+        found = [json.loads(line) for line in self._received.splitlines()]
+        lost = sum(line["lines"] for line in found if line["line"] == "log-lines-lost")
+        told = [line["line"] for line in found if line["line"] != "log-lines-lost"]
+        assert len(told) + lost == len(self.lines)
+        if not lost:
+            assert told == [name for _level, name, _fields in self.lines]
+
+    def _read_some(self) -> bool:
+        self._log.close(0.01)  # lets the writer go on
+        try:
+            news = os.read(self._reader, 65536)
+        except BlockingIOError:
+            return self._log._writer is None or (self._log._writer._idle.acquire(False) and self._give_back())
+        self._received += news
+        return False
+
+    def _give_back(self) -> bool:
+        assert self._log._writer
+        self._log._writer._idle.release()
+        return True
+
+    def close(self) -> None:
+        """End it; a writer that waits for a reader ends by that."""
+        os.close(self._reader)
+        with suppress(OSError):
+            self._stream.close()
