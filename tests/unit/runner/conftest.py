@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tests of hooks and of drills stand on."""
+"""What the tests of the runner stand on."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from forewarn.runner.drills.store import DrillStore
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from tools.clocks import ManualClocks
 from tools.hook_bench import Hooks, open_files
+from tools.loop_bench import Bench
+from tools.recovery_stage import Machine
+from tools.stage import Stage
 from tools.waiting import wait_until
 
 
@@ -54,3 +57,21 @@ def drills(state: Path, clocks: ManualClocks) -> Drills:
     found = Drills(str(state), clocks)
     assert found.poll("web_0") is None
     return found
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    tmp_path.chmod(0o700)
+    found = Machine(tmp_path)
+    yield found
+    found.journal.close()

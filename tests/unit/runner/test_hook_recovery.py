@@ -12,11 +12,6 @@ from forewarn.runner import event_record as states
 from tools.stage import Stage, verdict
 
 
-@pytest.fixture
-def stage() -> Stage:
-    return Stage()
-
-
 def test_recovery_waits_until_the_prepare_hook_has_ended(stage: Stage) -> None:
     record = stage.listed("A", "drain flush", "undrain")
     stage.work()

@@ -5,16 +5,9 @@
 
 from __future__ import annotations
 
-import pytest
 from forewarn.runner import event_record as states
 from forewarn.runner.journal.writer import EventRow
 from tools.stage import Stage
-
-
-@pytest.fixture
-def stage() -> Stage:
-    return Stage()
-
 
 # Without a journal
 

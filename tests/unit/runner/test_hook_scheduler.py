@@ -18,12 +18,6 @@ from tools.runner_profiles import hook
 from tools.runner_world import EPOCH
 from tools.stage import Stage, verdict
 
-
-@pytest.fixture
-def stage() -> Stage:
-    return Stage()
-
-
 # Preparing
 
 
