@@ -6,37 +6,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-from typing import Any
 
 import pytest
+from tools.commands import forewarn
+from tools.events import GUID
+from tools.events import listed as event
 from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
-
-UPPER = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-
-
-def event(event_id: str = UPPER, **fields: Any) -> dict[str, Any]:
-    return {
-        "EventId": event_id,
-        "EventStatus": "Scheduled",
-        "EventType": "Freeze",
-        "Resources": ["web_0", "web_1"],
-        "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",
-        **fields,
-    }
 
 
 def ask(server: ScriptedServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "forewarn.cli.main", "approve", *arguments],
-        env={**os.environ, "FOREWARN_ENDPOINT": server.url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return forewarn("approve", *arguments, FOREWARN_ENDPOINT=server.url)
 
 
 def approved(server: ScriptedServer) -> list[list[str]]:
@@ -47,10 +27,10 @@ def approved(server: ScriptedServer) -> list[list[str]]:
 
 def test_se_30_several_go_in_one_request_in_the_services_spelling() -> None:
     with ScriptedServer(document(event(), event("b2"), event("c3")), status(200)) as server:
-        result = ask(server, UPPER.lower(), "B2")
+        result = ask(server, GUID.lower(), "B2")
     assert (result.returncode, result.stderr) == (0, "")
-    assert approved(server) == [[UPPER, "b2"]]
-    assert [line.split()[:2] for line in result.stdout.splitlines()] == [["approved:", UPPER], ["approved:", "b2"]]
+    assert approved(server) == [[GUID, "b2"]]
+    assert [line.split()[:2] for line in result.stdout.splitlines()] == [["approved:", GUID], ["approved:", "b2"]]
     assert "Freeze of web_0, web_1" in result.stdout
 
 
@@ -63,7 +43,7 @@ def test_no_id_of_the_service_can_pass_for_a_line_of_ours() -> None:
 
 def test_an_empty_id_is_told_before_anything_is_asked() -> None:
     with ScriptedServer(document(event())) as server:
-        result = ask(server, UPPER, " ")
+        result = ask(server, GUID, " ")
         assert (result.returncode, result.stdout, server.requests) == (2, "", [])
     assert "an EVENT_ID is empty" in result.stderr
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import subprocess
-import sys
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -19,41 +17,20 @@ import pytest
 from forewarn.cli.state import duration_text
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.commands import FOREWARN, forewarn
+from tools.events import in_minutes, listed
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 
 HEADER = ["TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES"]
 
 
 def event(event_id: str = "A1", minutes: float = 14.5, **fields: Any) -> dict[str, Any]:
-    at = datetime.now(timezone.utc) + timedelta(minutes=minutes)
-    return {
-        "EventId": event_id,
-        "EventStatus": "Scheduled",
-        "EventType": "Freeze",
-        "ResourceType": "VirtualMachine",
-        "Resources": ["web_0", "web_1"],
-        "NotBefore": at.strftime("%a, %d %b %Y %H:%M:%S GMT"),
-        "Description": "",
-        "EventSource": "Platform",
-        "DurationInSeconds": 5,
-        **fields,
-    }
-
-
-def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "forewarn.cli.main", "events", *arguments],
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return listed(event_id, **{"NotBefore": in_minutes(minutes, datetime.now(timezone.utc)), **fields})
 
 
 def ask(*answers: Answer, arguments: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     with ScriptedServer(*answers) as server:
-        return run("--endpoint", server.url, *arguments)
+        return forewarn("events", "--endpoint", server.url, *arguments)
 
 
 def test_the_table_says_what_is_scheduled_and_whether_it_concerns_this_vm() -> None:
@@ -95,7 +72,7 @@ def test_json_is_versioned() -> None:
 
 def test_the_name_can_be_given_and_is_then_not_asked_for() -> None:
     with ScriptedServer(document(event())) as server:
-        result = run("--endpoint", server.url, "--vm-name", "web_1", "--api-version", "2019-08-01")
+        result = forewarn("events", "--endpoint", server.url, "--vm-name", "web_1", "--api-version", "2019-08-01")
         assert len(server.requests) == 1
     assert "affected" in result.stdout
     assert server.requests[0].target.endswith("api-version=2019-08-01")
@@ -106,11 +83,13 @@ def test_the_names_of_2017_03_01_are_those_of_vms() -> None:
     with EmulatorServer(vms=["web_0", "web_1"]) as server, EmulatorClient(server.url) as emulator:
         emulator.schedule("Reboot", ["web_0", "web_1"])
         for vm, leads in (("web_0", True), ("web_1", False)):
-            result = run("--endpoint", server.vm_endpoint(vm), "--api-version", "2017-03-01", "--json")
+            result = forewarn("events", "--endpoint", server.vm_endpoint(vm), "--api-version", "2017-03-01", "--json")
             (shown,) = json.loads(result.stdout)["events"]
             assert shown["event"]["Resources"] == ["web_0", "web_1"]
             assert (shown["affects_me"], shown["leader"]) == (True, leads)
-        named = run("--endpoint", server.url, "--api-version", "2017-03-01", "--json", "--vm-name", "WEB_1")
+        named = forewarn(
+            "events", "--endpoint", server.url, "--api-version", "2017-03-01", "--json", "--vm-name", "WEB_1"
+        )
         assert json.loads(named.stdout)["events"][0]["affects_me"] is True
 
 
@@ -165,7 +144,7 @@ def test_a_slow_first_answer_is_explained_while_it_is_waited_for(tmp_path: Path)
         for command in commands:
             process = stack.enter_context(
                 subprocess.Popen(
-                    [sys.executable, "-m", "forewarn.cli.main", *command, "--endpoint", server.url],
+                    [*FOREWARN, *command, "--endpoint", server.url],
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
                     text=True,
@@ -199,7 +178,7 @@ def test_a_text_of_the_service_does_not_steer_the_terminal() -> None:
 
 def test_the_endpoint_comes_from_the_environment_too() -> None:
     with ScriptedServer(document()) as server:
-        assert run(FOREWARN_ENDPOINT=server.url + "/vm/a/").returncode == 0
+        assert forewarn("events", FOREWARN_ENDPOINT=server.url + "/vm/a/").returncode == 0
     assert server.requests[0].target.startswith("/vm/a/metadata/")
 
 
@@ -214,7 +193,7 @@ def test_the_endpoint_comes_from_the_environment_too() -> None:
     ],
 )
 def test_bad_usage_is_2(arguments: tuple[str, ...], said: str) -> None:
-    result = run(*arguments)
+    result = forewarn("events", *arguments)
     assert (result.returncode, result.stdout) == (2, "")
     assert said in result.stderr
     assert "Traceback" not in result.stderr
@@ -235,7 +214,7 @@ def test_a_passing_fault_is_3_when_patience_ends(answer: Answer) -> None:
 
 
 def test_nobody_there_is_3() -> None:
-    assert run("--patience", "0").returncode == 3
+    assert forewarn("events", "--patience", "0").returncode == 3
 
 
 def test_a_passing_fault_is_waited_out() -> None:

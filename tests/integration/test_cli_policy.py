@@ -5,35 +5,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import re
 import subprocess
 import sys
 import textwrap
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from forewarn.cli.main import main
 from forewarn.compiler import outcome
 from forewarn.compiler.cel_python import CelPython
+from tools.commands import forewarn, in_process
+from tools.events import MIGRATION
 
-EVENT = {
-    "EventId": "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
-    "EventStatus": "Scheduled",
-    "EventType": "Freeze",
-    "ResourceType": "VirtualMachine",
-    "Resources": ["WestNO_0", "WestNO_1"],
-    "NotBefore": "Mon, 11 Apr 2022 22:26:58 GMT",
-    "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
-    "EventSource": "Platform",
-    "DurationInSeconds": 5,
-}
 GOOD = "name: p\nrule:\n  match:\n    - output: hold\n"
 BAD = """\
 nmae: web
@@ -58,34 +46,7 @@ rule:
 """
 
 
-@dataclass(frozen=True)
-class Outcome:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def policy(
-    *arguments: object, cwd: Path | None = None, stdin: str = "", environ: dict[str, str] | None = None
-) -> Outcome:
-    """Run the command in this process: a process each would take most of the time that these tests take."""
-    output, problems = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(cwd or Path.cwd())
-        patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        for name, value in (environ or {}).items():
-            patch.setenv(name, value)
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(problems):
-            try:
-                code = main(["policy", *map(str, arguments)])
-            except SystemExit as end:  # argparse
-                code = int(end.code or 0)
-    return Outcome(code, output.getvalue(), problems.getvalue())
-
-
-def process(*arguments: object, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "forewarn.cli.main", "policy", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, input=stdin, timeout=60, check=False)
+policy = partial(in_process, "policy")
 
 
 def written(directory: Path, text: str, name: str = "p.yml") -> Path:
@@ -97,7 +58,7 @@ def written(directory: Path, text: str, name: str = "p.yml") -> Path:
 class TestCheck:
     def test_ten_mistakes_are_told_at_once_each_at_its_place(self, tmp_path: Path) -> None:
         written(tmp_path, BAD)
-        result = process("check", "p.yml", cwd=tmp_path)
+        result = forewarn("policy", "check", "p.yml", cwd=tmp_path)
         assert result.returncode == 1
         assert result.stderr == ""
         assert re.findall(r"^p\.yml:(\d+:\d+): error (\S+) ", result.stdout, re.MULTILINE) == [
@@ -158,7 +119,7 @@ class TestCheck:
     def test_colour_where_it_is_wanted_and_nothing_obeyed(self, tmp_path: Path) -> None:
         path = written(tmp_path, 'name: p\nrule: {match: [{output: "h\\u009bold"}]}\n')
         assert "\x1b[" not in policy("check", path).stdout
-        coloured = policy("check", path, environ={"FORCE_COLOR": "1"}).stdout
+        coloured = policy("check", path, FORCE_COLOR="1").stdout
         assert "\x1b[1;31merror\x1b[0m" in coloured
         assert "\x9b" not in coloured
 
@@ -170,7 +131,7 @@ class TestCompile:
         target = tmp_path / "policy.json"
         target.write_text("old")
         target.chmod(0o640)
-        result = process("compile", written(tmp_path, GOOD), "-o", target, cwd=tmp_path)
+        result = forewarn("policy", "compile", written(tmp_path, GOOD), "-o", target, cwd=tmp_path)
         assert (result.returncode, result.stderr) == (0, "")
         artifact = load(target.read_bytes())
         assert result.stdout == f"{target}: 1 policy, {artifact.digest}\n"
@@ -246,7 +207,7 @@ section:
 class TestTest:
     def test_the_policies_of_the_repository(self, repository: Path) -> None:
         """Every rule decides in some test."""
-        result = process("test", "policies", "--require-coverage", cwd=repository)
+        result = forewarn("policy", "test", "policies", "--require-coverage", cwd=repository)
         assert result.returncode == 0, result.stdout
         assert "none failed" in result.stdout
         assert policy("check", "policies", cwd=repository).returncode == 0
@@ -331,14 +292,14 @@ class TestTest:
 class TestExplain:
     SAMPLE = "policies/azure-sample.yml"
 
-    def explained(self, repository: Path, event: Any, *more: str) -> Outcome:
+    def explained(self, repository: Path, event: Any, *more: str) -> subprocess.CompletedProcess[str]:
         return policy(
             "explain", "--policy", self.SAMPLE, "--event", "-", "--now", "2022-04-11T22:20:00Z", *more,
             cwd=repository, stdin=event if isinstance(event, str) else json.dumps(event),
         )  # fmt: skip
 
     def test_every_rule_tried_with_values_and_who_approves(self, repository: Path) -> None:
-        result = self.explained(repository, EVENT, "--vm-name", "westno_1")
+        result = self.explained(repository, MIGRATION, "--vm-name", "westno_1")
         assert result.returncode == 0
         for line in (
             'false       started         event.EventStatus == "Started"',
@@ -353,8 +314,8 @@ class TestExplain:
             assert line in result.stdout, result.stdout
 
     def test_an_event_a_list_and_a_document(self, repository: Path) -> None:
-        other = {**EVENT, "EventId": "B", "EventSource": "User"}
-        for given in (EVENT, [EVENT], {"DocumentIncarnation": 2, "Events": [EVENT]}):
+        other = {**MIGRATION, "EventId": "B", "EventSource": "User"}
+        for given in (MIGRATION, [MIGRATION], {"DocumentIncarnation": 2, "Events": [MIGRATION]}):
             data = json.loads(self.explained(repository, given, "--vm", "name=WestNO_0", "--json").stdout)
             (explanation,) = data["explanations"]
             assert explanation["decision"]["output"] == "approve"
@@ -362,14 +323,14 @@ class TestExplain:
             assert [rule["result"] for rule in explanation["policies"][0]["rules"]] == [
                 "false", "false", "false", "false", "true", "not reached",
             ]  # fmt: skip
-        document = {"DocumentIncarnation": 2, "Events": [EVENT, other]}
+        document = {"DocumentIncarnation": 2, "Events": [MIGRATION, other]}
         both = json.loads(self.explained(repository, document, "--json").stdout)
         assert [item["decision"]["rule"] for item in both["explanations"]] == ["brief-freeze", "user"]
         one = json.loads(self.explained(repository, document, "--json", "--event-id", "b").stdout)
         assert [item["event"]["EventId"] for item in one["explanations"]] == ["B"]
 
     def test_what_forewarn_events_writes(self, repository: Path) -> None:
-        listed = [{"event": EVENT, "problems": []}]
+        listed = [{"event": MIGRATION, "problems": []}]
         for events, code in ((listed, 0), ([], 2), (None, 2), (5, 2), ([5], 2)):
             given = {"forewarn": {"schema": "events", "version": 1}, "events": events}
             result = self.explained(repository, given, "--vm-name", "WestNO_0")
@@ -381,11 +342,11 @@ class TestExplain:
             "--policy", "policies/database-primary.yml", "--vm-name", "WestNO_0",
             "--param", "max_pause=9", "--param", "failover_takes=10m",
         )  # fmt: skip
-        brief = self.explained(repository, EVENT, *arguments).stdout
+        brief = self.explained(repository, MIGRATION, *arguments).stdout
         assert "decision  approve by database-primary/brief-freeze" in brief
-        late = self.explained(repository, {**EVENT, "DurationInSeconds": 9}, *arguments).stdout
+        late = self.explained(repository, {**MIGRATION, "DurationInSeconds": 9}, *arguments).stdout
         assert "decision  hold by database-primary/too-late" in late
-        in_time = self.explained(repository, {**EVENT, "DurationInSeconds": 9}, *arguments[:-2]).stdout
+        in_time = self.explained(repository, {**MIGRATION, "DurationInSeconds": 9}, *arguments[:-2]).stdout
         assert (
             "prepare   run /usr/local/bin/failover, again after 5 s, pauses of at most 30 s, from 15m before" in in_time
         )
@@ -397,11 +358,11 @@ class TestExplain:
             ("5", [], "not a"),
             ("[]", [], "no event"),
             ("{}", [], "Events[0] has no usable EventId"),
-            (EVENT, ["--event-id", "x"], "no event x"),
-            (EVENT, ["--now", "today"], "--now today"),
-            (EVENT, ["--vm", "nam=x"], "no such fact"),
-            (EVENT, ["--vm", "name"], "NAME=VALUE"),
-            (EVENT, ["--param", "limit=5"], "no policy declares"),
+            (MIGRATION, ["--event-id", "x"], "no event x"),
+            (MIGRATION, ["--now", "today"], "--now today"),
+            (MIGRATION, ["--vm", "nam=x"], "no such fact"),
+            (MIGRATION, ["--vm", "name"], "NAME=VALUE"),
+            (MIGRATION, ["--param", "limit=5"], "no policy declares"),
         ],
     )
     def test_bad_usage(self, repository: Path, event: Any, more: list[str], says: str) -> None:
@@ -418,7 +379,7 @@ class TestExplain:
             "      recover_when: started\n      notify:\n        - {run: [/bin/tell]}\n"
         )
         arguments = ("explain", "--policy", written(tmp_path, text), "--event", "-", "--now", "2022-04-11T22:20:00Z")
-        shown = policy(*arguments, "--vm-name", "other", stdin=json.dumps(EVENT)).stdout
+        shown = policy(*arguments, "--vm-name", "other", stdin=json.dumps(MIGRATION)).stdout
         for line in (
             "prepare   run /bin/drain, once, from 15m before NotBefore\n",
             "recover   run /bin/undrain, at most 3 times, again after 2 s, also where it started without preparation\n",
@@ -426,13 +387,13 @@ class TestExplain:
             "approval  not this VM now (not-the-leader): a witness, this VM approves in ",
         ):
             assert line in shown, shown
-        (told,) = json.loads(policy(*arguments, "--json", stdin=json.dumps(EVENT)).stdout)["explanations"]
+        (told,) = json.loads(policy(*arguments, "--json", stdin=json.dumps(MIGRATION)).stdout)["explanations"]
         assert told["decision"]["prepare"][0]["retry"] == {"attempts": 1}
         (one,) = told["policies"]
         assert (one["prepare_within_seconds"], one["recover_when"]) == (900.0, "started")
 
     def test_mistakes_in_the_policy_are_all_told(self, tmp_path: Path) -> None:
-        result = policy("explain", "--policy", written(tmp_path, BAD), "--event", "-", stdin=json.dumps(EVENT))
+        result = policy("explain", "--policy", written(tmp_path, BAD), "--event", "-", stdin=json.dumps(MIGRATION))
         assert result.returncode == 2
         assert result.stderr.count(": error ") == 10
 

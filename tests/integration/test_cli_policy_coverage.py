@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
-from forewarn.cli.main import main
+from tools.commands import in_process
 
 POLICY = """\
 name: web
@@ -29,21 +27,7 @@ section:
 """
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    stdout: str
-    stderr: str
-
-
-def run(*arguments: object) -> Outcome:
-    output, problems = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(problems):
-        try:
-            code = main(["policy", "test", *map(str, arguments)])
-        except SystemExit as end:  # argparse
-            code = int(end.code or 0)
-    return Outcome(code, output.getvalue(), problems.getvalue())
+run = partial(in_process, "policy", "test")
 
 
 @pytest.fixture
@@ -56,7 +40,7 @@ def policy(tmp_path: Path) -> Path:
 
 def test_what_is_left_out_is_told_with_its_place(policy: Path) -> None:
     result = run(policy, "--coverage")
-    assert (result.code, result.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
     assert f"  {policy}:4: no test in which brief does not apply\n" in result.stdout
     assert "  no test with hold by web/mine: Freeze, Reboot, Redeploy, Preempt, Terminate\n" in result.stdout
     assert "tests would state them: --suggest" in result.stdout
@@ -64,14 +48,14 @@ def test_what_is_left_out_is_told_with_its_place(policy: Path) -> None:
 
 
 def test_nothing_may_be_left_out_where_that_is_required(policy: Path) -> None:
-    assert run(policy, "--coverage", "--require-coverage").code == 1
-    assert run(policy, "--suggest", policy.with_name("web.test.yml")).code == 0
+    assert run(policy, "--coverage", "--require-coverage").returncode == 1
+    assert run(policy, "--suggest", policy.with_name("web.test.yml")).returncode == 0
     result = run(policy, "--coverage", "--require-coverage")
-    assert result.code == 0
+    assert result.returncode == 0
     assert "classes of events stated\n" in result.stdout
     assert "no test" not in result.stdout
     again = run(policy, "--suggest", policy.with_name("web.test.yml"))
-    assert (again.code, again.stderr) == (0, "")
+    assert (again.returncode, again.stderr) == (0, "")
 
 
 def test_for_programs(policy: Path) -> None:
@@ -86,30 +70,30 @@ def test_for_programs(policy: Path) -> None:
 
 def test_what_is_written_to_standard_output_can_be_pasted(policy: Path) -> None:
     result = run(policy, "--suggest")
-    assert result.code == 0
+    assert result.returncode == 0
     path = policy.with_name("web.test.yml")
     assert result.stdout.startswith(f"# To add to {path}, under 'section':\n  - name: suggested\n    tests:\n")
     path.write_text(TESTS + result.stdout)
-    assert run(policy, "--coverage", "--require-coverage").code == 0
+    assert run(policy, "--coverage", "--require-coverage").returncode == 0
 
 
 def test_a_policy_gets_its_first_tests(policy: Path) -> None:
     path = policy.with_name("web.test.yml")
     path.unlink()
-    assert run(policy).code == 2
+    assert run(policy).returncode == 2
     assert "name: suggested" in run(policy, "--suggest").stdout
     result = run(policy, "--suggest", path)
-    assert result.code == 0
+    assert result.returncode == 0
     assert f"added to {path}" in result.stderr
-    assert run(policy, "--coverage", "--require-coverage").code == 0
+    assert run(policy, "--coverage", "--require-coverage").returncode == 0
     assert "policies:" not in path.read_text()
 
 
 def test_a_new_file_of_another_name_says_what_it_tests(policy: Path, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
-    assert run(policy, "--suggest", tmp_path / "more" / "new.test.yml").code == 0
+    assert run(policy, "--suggest", tmp_path / "more" / "new.test.yml").returncode == 0
     assert "policies: [../web.yml]" in (tmp_path / "more" / "new.test.yml").read_text().replace('"', "")
-    assert run(tmp_path / "more" / "new.test.yml", "--require-coverage").code == 0
+    assert run(tmp_path / "more" / "new.test.yml", "--require-coverage").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -126,7 +110,7 @@ def test_files_that_are_left_alone(policy: Path, tmp_path: Path, name: str, cont
         (tmp_path / name).write_text(content)
     before = {path: path.read_text() for path in tmp_path.iterdir()}
     result = run(policy, "--suggest", tmp_path / name)
-    assert result.code == 2
+    assert result.returncode == 2
     assert said in result.stderr
     assert {path: path.read_text() for path in tmp_path.iterdir()} == before
 
@@ -134,12 +118,12 @@ def test_files_that_are_left_alone(policy: Path, tmp_path: Path, name: str, cont
 def test_mistakes_of_an_untested_policy_are_told(policy: Path) -> None:
     policy.with_name("web.test.yml").unlink()
     policy.write_text("name: web\n")
-    assert run(policy, "--suggest", "--json").code == 1
+    assert run(policy, "--suggest", "--json").returncode == 1
 
 
 def test_too_many_classes_are_told_and_not_enough(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 5)
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_SLICES", 1)
     result = run(policy, "--coverage", "--require-coverage")
-    assert result.code == 1
+    assert result.returncode == 1
     assert "the classes of events cannot be told" in result.stdout

@@ -5,22 +5,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import io
 import json
-import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.cli.main import main
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
+from tools.commands import in_process
 from tools.events import NOW, listed
 from tools.recorded_state import Recorded
 from tools.runner_process import runners
@@ -38,28 +35,7 @@ rule:
 CAREFUL = 'name: careful\nrule:\n  match:\n    - condition: notice < duration("5m")\n      output: approve\n'
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    stdout: str
-    stderr: str
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def replay(*arguments: object, stdin: bytes = b"", terminal: bool = False) -> Outcome:
-    output, problems = io.StringIO(), Terminal() if terminal else io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(problems):
-            try:
-                code = main(["policy", "replay", *map(str, arguments)])
-            except SystemExit as end:  # argparse
-                code = int(end.code or 0)
-    return Outcome(code, output.getvalue(), problems.getvalue())
+replay = partial(in_process, "policy", "replay")
 
 
 @pytest.fixture
@@ -105,15 +81,14 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
         runner.wait_for("event-gone", event_id=brief)
         reboot = emulator.schedule("Reboot", ["web_0", "web_1"])
         runner.wait_for("decision", event_id=reboot)
-        runner.process.send_signal(signal.SIGTERM)
-        assert runner.end() == (0, "")
+        assert runner.stop() == (0, "")
     (state,) = {path.parent for path in directory.rglob("journal.db")}
     return state
 
 
 def test_the_policy_that_ran_decides_as_it_did(journal: Path, policy: Path) -> None:
     result = replay(policy, "--from", journal, "--json")
-    assert (result.code, result.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
     data = json.loads(result.stdout)
     assert data["forewarn"] == {"schema": "policy-replay", "version": 1}
     freeze, reboot = data["events"]
@@ -130,12 +105,12 @@ def test_the_policy_that_ran_decides_as_it_did(journal: Path, policy: Path) -> N
     assert shown.count("approved") == 3
     assert freeze["then"]["ahead_seconds"] <= freeze["now"]["ahead_seconds"]
     assert data["summary"]["compared"] == 2
-    assert replay(policy, "--from", journal / "journal.db", "--changed").code == 0
+    assert replay(policy, "--from", journal / "journal.db", "--changed").returncode == 0
 
 
 def test_another_parameter_is_a_change_that_ci_can_see(journal: Path, policy: Path) -> None:
     result = replay(policy, "--from", journal, "--param", "tolerable_freeze=3", "--changed")
-    assert result.code == 1
+    assert result.returncode == 1
     assert "CHANGED" in result.stdout
     assert "then  approve by web-tier/brief-freeze" in result.stdout
     assert "now   hold" in result.stdout
@@ -152,8 +127,8 @@ def test_of_another_vm(journal: Path, policy: Path) -> None:
 def test_since(journal: Path, policy: Path) -> None:
     result = replay(policy, "--from", journal, "--since", "2100-01-01", "--json")
     data = json.loads(result.stdout)
-    assert (result.code, data["events"], data["summary"]["events"]) == (0, [], 0)
-    assert replay(policy, "--from", journal, "--since", "yesterday").code == 2
+    assert (result.returncode, data["events"], data["summary"]["events"]) == (0, [], 0)
+    assert replay(policy, "--from", journal, "--since", "yesterday").returncode == 2
 
 
 def test_a_journal_of_months_ago(tmp_path: Path, policy: Path) -> None:
@@ -165,12 +140,12 @@ def test_a_journal_of_months_ago(tmp_path: Path, policy: Path) -> None:
     recorded.clocks.now += 40
     recorded.note("runner-stopped")
     result = replay(policy, "--from", tmp_path)
-    assert result.code == 0
+    assert result.returncode == 0
     assert "approved at 2026-11-21T14:05:41Z, 30 s after it was first seen, 14 min 30 s before NotBefore" in (
         result.stdout
     )
     compared = replay(policy, "--from", tmp_path, "--changed")
-    assert compared.code == 2
+    assert compared.returncode == 2
     assert "no decisions to compare with" in compared.stderr
 
 
@@ -221,7 +196,7 @@ def test_files_and_pipes_compressed_or_not(tmp_path: Path, policy: Path, compres
     path = tmp_path / "recorded"
     path.write_bytes(content)
     result = replay(policy, "--from", "-" if piped else path, "--json", stdin=content)
-    assert (result.code, result.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
     (told,) = json.loads(result.stdout)["events"]
     assert told["now"]["outcome"] == "approved"
 
@@ -240,7 +215,7 @@ def test_several_recordings(tmp_path: Path, policy: Path) -> None:
 def test_bad_lines_are_named_counted_and_no_reason_to_stop(tmp_path: Path, policy: Path) -> None:
     path = recording(tmp_path, ["{", line(0, event()), *["[]"] * 12])
     result = replay(policy, "--from", path, "--vm-name", "web_0")
-    assert result.code == 0
+    assert result.returncode == 0
     assert f"warning: {path}:1: not JSON: Expecting property name" in result.stderr
     assert f"warning: {path}:11: the line is not a JSON object\n" in result.stderr
     assert "3 more lines could not be read" in result.stderr
@@ -249,7 +224,7 @@ def test_bad_lines_are_named_counted_and_no_reason_to_stop(tmp_path: Path, polic
 
 def test_a_comparison_that_has_not_seen_all_has_not_passed(journal: Path, tmp_path: Path, policy: Path) -> None:
     path = recording(tmp_path, ["{", line(0)])
-    assert replay(policy, "--from", journal, "--from", path, "--changed").code == 1
+    assert replay(policy, "--from", journal, "--from", path, "--changed").returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -267,23 +242,23 @@ def test_what_cannot_be_read_at_all_is_an_error(tmp_path: Path, policy: Path, co
     path = tmp_path / "recorded"
     path.write_bytes(content)
     result = replay(policy, "--from", path, "--summary")
-    assert result.code == 2
+    assert result.returncode == 2
     assert said in result.stderr
 
 
 def test_what_is_not_there(tmp_path: Path, policy: Path) -> None:
     for source, said in ((tmp_path / "none", "No such file"), (tmp_path, "there is no journal in")):
         result = replay(policy, "--from", source)
-        assert result.code == 2
+        assert result.returncode == 2
         assert said in result.stderr
-    assert replay(policy).code == 2
+    assert replay(policy).returncode == 2
 
 
 def test_a_policy_over_the_time_needs_times(tmp_path: Path) -> None:
     (tmp_path / "careful.yml").write_text(CAREFUL)
     path = recording(tmp_path, [json.dumps({"DocumentIncarnation": 1, "Events": [event()]})])
     result = replay(tmp_path / "careful.yml", "--from", path)
-    assert result.code == 2
+    assert result.returncode == 2
     assert f"{path}:1: the line has no 'time'" in result.stderr
 
 

@@ -6,21 +6,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.runner_process import Process, Start
+from tools.commands import forewarn as forewarn_command
+from tools.runner_process import Start, approvals, compiled, program
 from tools.waiting import wait_until
 
 POLICY = """
@@ -46,28 +44,12 @@ def server() -> Iterator[EmulatorServer]:
 
 @pytest.fixture
 def hook(tmp_path: Path) -> Path:
-    path = tmp_path / "hook"
-    path.write_text(f"#!/bin/sh\necho ran >> {tmp_path}/calls\n")
-    path.chmod(0o755)
-    return path
+    return program(tmp_path / "hook", f"echo ran >> {tmp_path}/calls")
 
 
 @pytest.fixture
-def policy(tmp_path: Path, hook: Path) -> Path:
-    path = tmp_path / "drains.yml"
-    path.write_text(POLICY.format(hook=hook, output="approve"))
-    return path
-
-
-@pytest.fixture
-def artifact(policy: Path) -> Path:
-    return compiled(policy)
-
-
-def compiled(policy: Path) -> Path:
-    path = policy.with_suffix(".json")
-    path.write_text(json.dumps(compile_policies([policy]).artifact))
-    return path
+def artifact(tmp_path: Path, hook: Path) -> Path:
+    return compiled(tmp_path, POLICY.format(hook=hook, output="approve"))
 
 
 class Commands:
@@ -77,14 +59,7 @@ class Commands:
         self.live = live
 
     def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "forewarn.cli.main", *arguments],
-            env={**os.environ, "STATE_DIRECTORY": str(self.live)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return forewarn_command(*arguments, STATE_DIRECTORY=str(self.live))
 
     def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
         result = self(*arguments, "--json")
@@ -98,17 +73,8 @@ def forewarn(tmp_path: Path) -> Commands:
     return Commands(tmp_path / "state-web_0")
 
 
-def stop(runner: Process, number: int = signal.SIGTERM) -> None:
-    runner.process.send_signal(number)
-    runner.end()
-
-
-def posts(emulator: EmulatorClient) -> list[Any]:
-    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
-
-
 def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
-    start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, hook: Path, policy: Path, tmp_path: Path
+    start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, hook: Path, tmp_path: Path
 ) -> None:
     runner = start("--artifact", str(artifact), "--dry-run")
     assert runner.wait_for("started")["state"] == str(forewarn.live / "dry-run")
@@ -133,7 +99,7 @@ def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
     emulator.finish(event)
     runner.wait_for("event-gone")
     assert runner.wait_for("would-run", phase="recover")["hooks"] == [f"run {hook} back"]
-    stop(runner)
+    runner.stop()
 
     history = forewarn.json("history")
     assert history["dry_run"] is True
@@ -143,22 +109,21 @@ def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
     text = forewarn("history").stdout
     assert text.startswith("A dry run: nothing was approved, and no hook ran.\n")
     assert f"would now run prepare hook run {hook}, then run {hook} again, but a dry run runs none" in text
-    assert posts(emulator) == []
+    assert approvals(emulator) == []
     assert not (tmp_path / "calls").exists()
 
-    replay = forewarn("policy", "replay", str(policy), "--from", str(forewarn.live / "dry-run"))
+    replay = forewarn("policy", "replay", str(artifact.with_suffix(".yml")), "--from", str(forewarn.live / "dry-run"))
     assert replay.returncode == 0
     assert event in replay.stdout
 
 
 def test_a_live_one_works_beside_it_and_both_are_compared(
-    start: Start, emulator: EmulatorClient, forewarn: Commands, policy: Path, hook: Path
+    start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, hook: Path, tmp_path: Path
 ) -> None:
-    careful = policy.with_name("careful.yml")
-    careful.write_text(POLICY.format(hook=hook, output="hold"))
-    live = start("--artifact", str(compiled(policy)))
+    careful = compiled(tmp_path, POLICY.format(hook=hook, output="hold"), "careful")
+    live = start("--artifact", str(artifact))
     live.wait_for("document")
-    dry = start("--artifact", str(compiled(careful)), "--dry-run")
+    dry = start("--artifact", str(careful), "--dry-run")
     dry.wait_for("document")
     freeze = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
     live.wait_for("approved", event_ids=[freeze])
@@ -170,7 +135,7 @@ def test_a_live_one_works_beside_it_and_both_are_compared(
     live.wait_for("hook-started", event_id=reboot)
     dry.wait_for("would-run", event_id=reboot)
     for runner in (live, dry):
-        stop(runner)
+        runner.stop()
 
     compared = forewarn.json("history", "--compare", code=1)
     by_id = {row["event_id"]: row for row in compared["events"]}
@@ -222,13 +187,13 @@ def test_neither_works_on_what_the_other_has_kept(start: Start, artifact: Path, 
     mine = ["--artifact", str(artifact), "--state", str(tmp_path / "one")]
     runner = start(*mine, *(["--dry-run"] if first == "dry" else []))
     runner.wait_for("document")
-    stop(runner)
+    runner.stop()
     code, error = start(*mine, *(["--dry-run"] if first == "live" else [])).end()
     assert code == 2
     assert f"is that of a {'live runner' if first == 'live' else 'dry run'}" in error
     again = start(*mine, *(["--dry-run"] if first == "dry" else []))
     again.wait_for("document")
-    stop(again)
+    again.stop()
 
 
 def test_killed_in_the_middle_it_goes_on_and_recovers_nothing(
@@ -238,12 +203,12 @@ def test_killed_in_the_middle_it_goes_on_and_recovers_nothing(
     event = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
     runner.wait_for("would-run", event_id=event)
     wait_until(lambda: forewarn("history", "--event", event).returncode == 0)
-    stop(runner, signal.SIGKILL)
+    runner.stop(signal.SIGKILL)
     runner = start("--artifact", str(artifact), "--dry-run")
     assert runner.wait_for("resumed")["event_id"] == event
     emulator.cancel(event)
     runner.wait_for("event-gone")
-    stop(runner)
+    runner.stop()
     (past,) = forewarn.json("history")["events"]
     assert (past["state"], past["outcome"]) == ("cancelled", "cancelled")
     assert not (tmp_path / "calls").exists()
@@ -261,7 +226,7 @@ def test_a_drill_in_it_runs_no_hook_and_says_which_would_run(
     assert runner.wait_for("would-run", event_id=event)["drill"] is True
     runner.wait_for("event-gone", event_id=event)
     assert runner.wait_for("would-run", event_id=event, phase="recover")["hooks"] == [f"run {hook} back"]
-    assert posts(emulator) == []
+    assert approvals(emulator) == []
     assert not (tmp_path / "calls").exists()
 
 
@@ -273,10 +238,10 @@ def test_from_the_one_to_the_other_and_back(
         runner = start("--artifact", str(artifact), *arguments)
         runner.wait_for("document")
         if arguments:
-            stop(runner)
+            runner.stop()
     event = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
     runner.wait_for("state", to="prepared")
-    stop(runner)
+    runner.stop()
     dry = start("--artifact", str(artifact), "--dry-run")
     dry.wait_for("would-run", event_id=event)
     status = forewarn.json("status", code=1)
@@ -284,7 +249,7 @@ def test_from_the_one_to_the_other_and_back(
     assert "a dry run is at work: forewarn status --dry-run" in status["problems"][0]
     emulator.cancel(event)
     dry.wait_for("event-gone", event_id=event)
-    stop(dry)
+    dry.stop()
     calls = (tmp_path / "calls").read_text()
     live = start("--artifact", str(artifact))
     assert live.wait_for("resumed")["event_id"] == event

@@ -13,21 +13,19 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.runner.telemetry.log_writer import _OVERHEAD_BYTES, LIMIT_BYTES
-from tools.runner_process import Process
+from tools.commands import FOREWARN
+from tools.runner_process import Process, compiled, program
 from tools.stuck_services import APPROVALS, WAYS, StuckService, stuck_service
 from tools.waiting import wait_until
 
 # Each hook writes down when it begins and ends. One is over after the time it is named after, or goes on for ever.
-HOOK = """#!/bin/sh
-echo "$(date +%s.%N) $FOREWARN_PHASE $1 begins" >> {directory}/said
+HOOK = """echo "$(date +%s.%N) $FOREWARN_PHASE $1 begins" >> {directory}/said
 [ "$1" = loud ] && head -c 60000 /dev/zero | tr '\\0' x
 trap 'exit 1' TERM
 [ "$2" = stubborn ] && trap '' TERM
@@ -77,13 +75,8 @@ class Vm:
         self.directory = directory
         self.service = service
         self.processes: list[subprocess.Popen[str]] = []
-        hook = directory / "hook"
-        hook.write_text(HOOK.format(directory=directory))
-        hook.chmod(0o755)
-        source = directory / "drains.yml"
-        source.write_text(POLICY.format(hook=hook))
-        self.artifact = directory / "policy.json"
-        self.artifact.write_text(json.dumps(compile_policies([source]).artifact))
+        hook = program(directory / "hook", HOOK.format(directory=directory))
+        self.artifact = compiled(directory, POLICY.format(hook=hook))
 
     def run(self) -> Process:
         runner = Process("--artifact", str(self.artifact), endpoint=self.service.url, state=self.directory / "state")
@@ -92,7 +85,7 @@ class Vm:
 
     def run_into(self, out: int, *arguments: str) -> subprocess.Popen[str]:
         """Start a runner whose log goes to a descriptor."""
-        command = [sys.executable, "-m", "forewarn.cli.main", "run", "--artifact", str(self.artifact), *arguments]
+        command = [*FOREWARN, "run", "--artifact", str(self.artifact), *arguments]
         environment = {"FOREWARN_ENDPOINT": self.service.url, "STATE_DIRECTORY": str(self.directory / "state")}
         process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=out, text=True)
         self.processes.append(process)

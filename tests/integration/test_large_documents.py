@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.runner.journal.reader import JournalReader
-from tools.runner_process import Process
+from tools.commands import forewarn
+from tools.events import MIGRATION, listed
+from tools.runner_process import Process, compiled
 from tools.waiting import wait_until
 
 MOST_MIB = 64.0
@@ -79,18 +78,8 @@ class Service:
 
 
 def event(number: int, **fields: object) -> dict[str, Any]:
-    return {
-        "EventId": f"{number:08X}-0000-4513-9DB5-24B0A2A2A2A2",
-        "EventType": "Freeze",
-        "ResourceType": "VirtualMachine",
-        "Resources": ["web_0"],
-        "EventStatus": "Scheduled",
-        "NotBefore": "",
-        "Description": "Virtual machine is being paused because of a memory-preserving Live Migration operation.",
-        "EventSource": "Platform",
-        "DurationInSeconds": 5,
-        **fields,
-    }
+    own = {"Resources": ["web_0"], "NotBefore": "", "Description": MIGRATION["Description"]}
+    return listed(f"{number:08X}-0000-4513-9DB5-24B0A2A2A2A2", **{**own, **fields})
 
 
 def document(*events: dict[str, Any]) -> bytes:
@@ -136,9 +125,7 @@ REFUSED = ("10 MB of names", "nested 100,000 deep", "a number of 3 million digit
 def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not_read(
     name: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "policy.yml").write_text(POLICY)
-    artifact = tmp_path / "policy.json"
-    artifact.write_text(json.dumps(compile_policies([tmp_path / "policy.yml"]).artifact))
+    artifact = compiled(tmp_path, POLICY)
     with Service(BODIES[name]()).serving() as service:
         runner = Process("--artifact", str(artifact), endpoint=service.url, state=tmp_path / "state")
         try:
@@ -176,8 +163,7 @@ def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not
 def test_the_commands_say_so_too() -> None:
     for name in ("10,000 events", "nested 500 deep", "2 MB of one text"):
         with Service(BODIES[name]()).serving() as service:
-            command = [sys.executable, "-m", "forewarn.cli.main", "events", "--endpoint", service.url]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            done = forewarn("events", "--endpoint", service.url)
         assert done.returncode in (0, 1, 3), done.stderr
         assert "Traceback" not in done.stderr
         assert done.stdout + done.stderr
@@ -219,8 +205,7 @@ def _counted(metrics: Path) -> float | None:
 
 
 def _status(state: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "forewarn.cli.main", "status", "--json", "--state", str(state)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = forewarn("status", "--json", "--state", state)
     report: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == bool(report["problems"])
     return report

@@ -6,21 +6,18 @@
 from __future__ import annotations
 
 import http.client
-import json
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.runner_process import Process, Start
+from tools.commands import forewarn
+from tools.runner_process import Process, Start, compiled, program
 from tools.waiting import wait_until
 
 POLICY = """
@@ -36,8 +33,7 @@ rule:
     - {{id: rest, output: hold}}
 """
 # Each phase ends when its file is there.
-HOOK = """#!/bin/sh
-while ! [ -e {directory}/$FOREWARN_PHASE ]; do sleep 0.02; done
+HOOK = """while ! [ -e {directory}/$FOREWARN_PHASE ]; do sleep 0.02; done
 """
 
 
@@ -49,14 +45,8 @@ def server() -> Iterator[EmulatorServer]:
 
 @pytest.fixture
 def artifact(tmp_path: Path) -> Path:
-    hook = tmp_path / "hook"
-    hook.write_text(HOOK.format(directory=tmp_path))
-    hook.chmod(0o755)
-    source = tmp_path / "pool.yml"
-    source.write_text(POLICY.format(hook=hook))
-    path = tmp_path / "policy.json"
-    path.write_text(json.dumps(compile_policies([source]).artifact))
-    return path
+    hook = program(tmp_path / "hook", HOOK.format(directory=tmp_path))
+    return compiled(tmp_path, POLICY.format(hook=hook))
 
 
 class Probed:
@@ -167,7 +157,7 @@ def test_a_drill_drains_as_the_real_event_would(probed: Callable[..., Probed], t
     probe = probed()
     command = ["drill", "--type", "Reboot", "--notice", "5m", "--duration", "1s"]
     state = str(tmp_path / "state-web_0")
-    subprocess.run([sys.executable, "-m", "forewarn.cli.main", *command, "--state", state], check=True, timeout=60)
+    assert forewarn(*command, "--state", state).returncode == 0
     wait_until(lambda: probe() == 503)
     (tmp_path / "prepare").touch()
     (tmp_path / "recover").touch()

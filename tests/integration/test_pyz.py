@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 from forewarn import __version__
 from forewarn.bundle import archive, build
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.pythons import RUNNING, SUPPORTED, python
+from tools.runner_process import approvals, compiled
 from tools.waiting import wait_until
 
 POLICY = """
@@ -65,11 +65,7 @@ def pyz(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    policy = tmp_path_factory.mktemp("policy") / "web-tier.yml"
-    policy.write_text(POLICY)
-    path = policy.with_name("policy.json")
-    path.write_text(json.dumps(compile_policies([policy]).artifact))
-    return path
+    return compiled(tmp_path_factory.mktemp("policy"), POLICY)
 
 
 @pytest.fixture
@@ -92,10 +88,6 @@ def forewarn(pyz: Path, environ: dict[str, str]) -> Forewarn:
         return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
     return run
-
-
-def approvals(emulator: EmulatorClient) -> list[list[str]]:
-    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
 
 
 @pytest.mark.parametrize("version", SUPPORTED)
@@ -209,9 +201,7 @@ def test_its_hooks_come_from_the_same_file_even_a_replaced_one(
 ) -> None:
     """An upgrade puts another file in place before it restarts the runner: nothing is read by the old one's offsets."""
     url, received = receiver
-    (tmp_path / "drain.yml").write_text(HOOK.format(url=url))
-    artifact = tmp_path / "policy.json"
-    artifact.write_text(json.dumps(compile_policies([tmp_path / "drain.yml"]).artifact))
+    artifact = compiled(tmp_path, HOOK.format(url=url))
     file = tmp_path / "forewarn.pyz"
     file.write_bytes(pyz.read_bytes())
     with zipfile.ZipFile(pyz) as bundle:

@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
+from tools.commands import FOREWARN
+from tools.runner_process import compiled
 from tools.waiting import wait_until
 
 POLICY = """
@@ -38,13 +37,11 @@ def _lives(pid: int) -> bool:
 def test_hooks_end_with_the_runner_when_nobody_reads_its_log(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     pid_file = tmp_path / "pid"
-    (tmp_path / "web.yml").write_text(POLICY.replace("PID", str(pid_file)))
-    artifact = tmp_path / "policy.json"
-    artifact.write_text(json.dumps(compile_policies([tmp_path / "web.yml"]).artifact))
+    artifact = compiled(tmp_path, POLICY.replace("PID", str(pid_file)))
     with EmulatorServer(vms=["web_0"], settings=Settings()) as server, EmulatorClient(server.url) as emulator:
         emulator.schedule("Reboot", ["web_0"], notice_seconds=300)
         environ = {**os.environ, "FOREWARN_ENDPOINT": server.vm_endpoint("web_0")}
-        command = [sys.executable, "-m", "forewarn.cli.main", "run", "--artifact", str(artifact)]
+        command = [*FOREWARN, "run", "--artifact", str(artifact)]
         options = ["--state", str(tmp_path / "state"), "--vm-name", "web_0"]
         with subprocess.Popen([*command, *options], env=environ, stdout=subprocess.PIPE) as runner:
             try:

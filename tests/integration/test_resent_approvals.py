@@ -8,15 +8,13 @@ The service takes it and closes the connection; the event, a freeze of a moment,
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tools.client_bench import EVENT
+from tools.commands import forewarn
 from tools.runner_process import Process
-from tools.scripted_imds import Answer, AnsweringServer, ScriptedServer, raw, status, vm_service
+from tools.scripted_imds import Answer, AnsweringServer, raw, status, vm_service
 from tools.waiting import wait_until
 
 POLICY = """name: freezes
@@ -50,17 +48,6 @@ def policy(directory: Path) -> str:
     return str(file)
 
 
-def forewarn(server: ScriptedServer, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "forewarn.cli.main", *arguments],
-        env={**os.environ, "FOREWARN_ENDPOINT": server.url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_what_may_have_started_at_the_first_sending_is_recovered(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     with forgetful(raw(b"", "close")) as server:
@@ -80,17 +67,19 @@ def test_what_may_have_started_at_the_first_sending_is_recovered(tmp_path: Path)
 def test_a_command_says_that_it_is_not_known(tmp_path: Path) -> None:
     for first in (raw(b"", "close"), status(503)):
         with forgetful(first) as server:
-            done = forewarn(server, "approve", str(EVENT["EventId"]))
+            done = forewarn("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
         assert (done.returncode, done.stdout) == (3, "")
         assert "400" in done.stderr
         assert "Whether the approval arrived is not known" in done.stderr
         with forgetful(first) as server:
-            done = forewarn(server, "run", "--once", "--log-format", "text", "--policy", policy(tmp_path))
+            done = forewarn(
+                "run", "--once", "--log-format", "text", "--policy", policy(tmp_path), FOREWARN_ENDPOINT=server.url
+            )
         assert done.returncode == 3
         assert "not known" in done.stdout
 
 
 def test_of_a_first_refusal_it_is_known(tmp_path: Path) -> None:
     with forgetful() as server:
-        done = forewarn(server, "approve", str(EVENT["EventId"]))
+        done = forewarn("approve", EVENT["EventId"], FOREWARN_ENDPOINT=server.url)
         assert (done.returncode, "not known" in done.stderr) == (3, False)

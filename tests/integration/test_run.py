@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.runner_process import Start
+from tools.runner_process import Start, approvals, compiled
 from tools.waiting import wait_until
 
 POLICY = """
@@ -58,13 +57,7 @@ def policy(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def artifact(policy: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "policy.json"
-    path.write_text(json.dumps(compile_policies([policy]).artifact))
-    return path
-
-
-def approvals(emulator: EmulatorClient) -> list[list[str]]:
-    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
+    return compiled(tmp_path, POLICY)
 
 
 def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
@@ -82,8 +75,7 @@ def test_a_brief_freeze_is_approved_within_an_interval_and_watched_to_its_end(
     assert decision["rule"] == "brief-freeze"
     assert decision["values"]["event.DurationInSeconds"] == "5"
     runner.wait_for("event-gone", event_id=event_id, outcome="finished")
-    runner.process.send_signal(signal.SIGTERM)
-    assert runner.end() == (0, "")
+    assert runner.stop() == (0, "")
     assert approvals(emulator) == [[event_id]]
     assert runner.lines[-1]["line"] == "stopped"
 
@@ -92,8 +84,7 @@ def test_a_dry_run_sends_nothing(start: Start, emulator: EmulatorClient, artifac
     event_id = emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
     runner = start("--artifact", str(artifact), "--dry-run")
     runner.wait_for("would-approve", event_ids=[event_id])
-    runner.process.send_signal(signal.SIGINT)
-    assert runner.end() == (0, "")
+    assert runner.stop(signal.SIGINT) == (0, "")
     assert approvals(emulator) == []
 
 
@@ -131,8 +122,7 @@ def test_a_stop_waits_neither_for_the_next_tick_nor_for_a_slow_answer(
     runner.wait_for("started")
     wait_until(emulator.requests)
     sent = time.monotonic()
-    runner.process.send_signal(number)
-    assert runner.end() == (0, "")
+    assert runner.stop(number) == (0, "")
     assert time.monotonic() - sent < 10  # neither the answer nor the next poll was due by then
     assert runner.lines[-1] == {**runner.lines[-1], "line": "stopped", "signal": number.name}
 
@@ -141,8 +131,7 @@ def test_an_idle_runner_stops_at_once(start: Start, artifact: Path) -> None:
     runner = start("--artifact", str(artifact), "--interval", "60s")
     runner.wait_for("document")
     sent = time.monotonic()
-    runner.process.send_signal(signal.SIGTERM)
-    assert runner.end() == (0, "")
+    assert runner.stop() == (0, "")
     assert time.monotonic() - sent < 10  # neither the answer nor the next poll was due by then
 
 

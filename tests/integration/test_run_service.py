@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.telemetry import heartbeat
-from tools.runner_process import Process, Start
+from tools.runner_process import Process, Start, approvals, compiled
 from tools.waiting import wait_until
 
 FREEZE = """
@@ -46,15 +45,6 @@ def server() -> Iterator[EmulatorServer]:
         yield running
 
 
-def compiled(path: Path, policy: str) -> Path:
-    source = path.with_suffix(".yml")
-    source.write_text(policy)
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(compile_policies([source]).artifact))
-    draft.replace(path)
-    return path
-
-
 def reload(runner: Process, name: str, count: int = 1) -> dict[str, Any]:
     runner.process.send_signal(signal.SIGHUP)
     return runner.wait_for(name, count=count)
@@ -70,14 +60,10 @@ def told(directory: Path) -> Mapping[str, Any]:
     return beat.fields
 
 
-def approvals(emulator: EmulatorClient) -> list[list[str]]:
-    return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
-
-
 def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
     start: Start, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
-    artifact = compiled(tmp_path / "policy.json", HOLD)
+    artifact = compiled(tmp_path, HOLD)
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"artifact": "policy.json"}))
     runner = start("--config", str(config))
@@ -95,7 +81,7 @@ def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
     assert "config.json:1" in reload(runner, "reload-failed", 2)["reason"]
     assert approvals(emulator) == []
 
-    compiled(artifact, FREEZE)
+    compiled(tmp_path, FREEZE)
     config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 5}, "interval": 1.5}))
     reload(runner, "reloaded")
     assert told(tmp_path).items() >= {"reload_problem": None, "interval_seconds": 1.5}.items()
@@ -108,8 +94,8 @@ def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
 
 
 def test_a_shadow_decides_beside_and_never_acts(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
-    live = compiled(tmp_path / "live.json", HOLD)
-    shadow = compiled(tmp_path / "shadow.json", FREEZE)
+    live = compiled(tmp_path, HOLD, "live")
+    shadow = compiled(tmp_path, FREEZE, "shadow")
     runner = start("--artifact", str(live), "--shadow", str(shadow))
     event = emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
     told = runner.wait_for("shadow")
@@ -124,7 +110,7 @@ def test_a_shadow_decides_beside_and_never_acts(start: Start, emulator: Emulator
 
 
 def test_a_second_runner_on_one_state_directory_is_refused(start: Start, tmp_path: Path) -> None:
-    artifact = str(compiled(tmp_path / "policy.json", FREEZE))
+    artifact = str(compiled(tmp_path, FREEZE))
     first = start("--artifact", artifact)
     first.wait_for("document")
     code, error = start("--artifact", artifact).end()
@@ -136,7 +122,7 @@ def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient,
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     textfile = tmp_path / "forewarn.prom"
-    artifact = compiled(tmp_path / "policy.json", FREEZE)
+    artifact = compiled(tmp_path, FREEZE)
     listen = f"127.0.0.1:{port}"
     runner = start("--artifact", str(artifact), "--metrics-file", str(textfile), "--metrics-listen", listen)
     emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
@@ -160,7 +146,7 @@ def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient,
 
 
 def test_what_others_may_change_is_not_believed(start: Start, tmp_path: Path) -> None:
-    artifact = compiled(tmp_path / "policy.json", FREEZE)
+    artifact = compiled(tmp_path, FREEZE)
     artifact.chmod(0o666)
     code, error = start("--artifact", str(artifact)).end()
     assert (code, "policy.json" in error, "writable" in error) == (2, True, True)
@@ -181,7 +167,7 @@ def test_what_others_may_change_is_not_believed(start: Start, tmp_path: Path) ->
 
 
 def test_an_endpoint_elsewhere_needs_a_word(start: Start, tmp_path: Path) -> None:
-    artifact = compiled(tmp_path / "policy.json", FREEZE)
+    artifact = compiled(tmp_path, FREEZE)
     code, error = start("--artifact", str(artifact), "--endpoint", "http://192.0.2.1").end()
     assert code == 2
     assert "--allow-endpoint" in error
@@ -189,7 +175,7 @@ def test_an_endpoint_elsewhere_needs_a_word(start: Start, tmp_path: Path) -> Non
 
 def test_a_missing_hook_is_told_at_the_start_and_holds(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
     artifact = compiled(
-        tmp_path / "policy.json",
+        tmp_path,
         "name: drains\nrule:\n  match:\n    - output: approve\n      prepare:\n        - {run: [/nowhere/drain]}\n",
     )
     runner = start("--artifact", str(artifact))

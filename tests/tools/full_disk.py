@@ -18,6 +18,7 @@ from typing import Any
 
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.commands import forewarn
 from tools.runner_process import Process
 from tools.waiting import wait_until
 
@@ -35,8 +36,7 @@ def fill(file: Path) -> None:
 
 def status(state: Path) -> dict[str, Any]:
     """Return what the command says, and its exit code."""
-    command = [sys.executable, "-m", "forewarn.cli.main", "status", "--state", str(state)]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    shown = forewarn("status", "--state", state)
     return {"code": shown.returncode, "out": shown.stdout, "err": shown.stderr}
 
 
@@ -65,8 +65,7 @@ def play(directory: Path, when: str) -> dict[str, Any]:
         wait_until(lambda: "not in the journal" not in status(state)["out"])
         seen["healed"] = status(state)
         seen["left"] = [path.name for path in (directory / "run").glob("*")]
-        runner.process.terminate()
-        runner.end()
+        runner.stop()
     return seen
 
 

@@ -13,10 +13,10 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tools.full_disk import fill
 from tools.timed_runner import Story, TimedRunner
 
 
@@ -31,14 +31,6 @@ def _mount(*arguments: str) -> None:
     subprocess.run(["mount", *arguments], check=True)
 
 
-def _fill(file: Path) -> None:
-    with file.open("wb", buffering=0) as stream:
-        for size in (65536, 1):  # to the last byte
-            with suppress(OSError):
-                while True:
-                    stream.write(b"x" * size)
-
-
 def troubles(kind: str, state: Path) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return what makes the trouble, and what heals it."""
     if kind == "too-large":
@@ -46,7 +38,7 @@ def troubles(kind: str, state: Path) -> tuple[Callable[[], None], Callable[[], N
     _mount("-t", "tmpfs", "-o", "size=4m,mode=0700", "none", str(state))
     if kind == "full":
         filler = state / "filler"
-        return lambda: _fill(filler), filler.unlink
+        return lambda: fill(filler), filler.unlink
     return lambda: _mount("-o", "remount,ro", str(state)), lambda: _mount("-o", "remount,rw", str(state))
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command ``forewarn`` and the runner as processes, and what they need on a VM."""
+"""The runner as a process, and what it needs on a VM."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,26 +18,8 @@ from typing import Any
 from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.commands import FOREWARN, forewarn
 from tools.waiting import wait_until
-
-FOREWARN = [sys.executable, "-m", "forewarn.cli.main"]
-
-
-def forewarn(
-    *arguments: object, cwd: Path | None = None, stdin: str | None = None, **environ: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; ``environ`` is added to the environment."""
-    return subprocess.run(
-        [*FOREWARN, *map(str, arguments)],
-        env={**os.environ, **environ},
-        cwd=cwd,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
 
 
 def program(path: Path, script: str) -> Path:
@@ -48,9 +29,9 @@ def program(path: Path, script: str) -> Path:
     return path
 
 
-def compiled(directory: Path, policy: str) -> Path:
-    """Return the artifact of a policy, which takes the place of the one before at once."""
-    source, draft, artifact = (directory / f"policy.{suffix}" for suffix in ("yml", "new", "json"))
+def compiled(directory: Path, policy: str, name: str = "policy") -> Path:
+    """Write a policy NAME.yml; return its artifact, NAME.json, which takes the place of the one before at once."""
+    source, draft, artifact = (directory / f"{name}.{suffix}" for suffix in ("yml", "new", "json"))
     source.write_text(policy)
     draft.write_text(json.dumps(compile_policies([source]).artifact))
     return draft.replace(artifact)

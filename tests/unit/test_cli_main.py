@@ -15,10 +15,11 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-import forewarn
 import pytest
+from forewarn import __version__
 from forewarn.cli import main as entry
 from forewarn.errors import ForewarnError, InputError, ServiceError
+from tools.commands import forewarn
 
 Command = Callable[[argparse.Namespace], int]
 
@@ -34,19 +35,6 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
         monkeypatch.setitem(entry.COMMANDS, "probe", ("probe", "do what a test says"))
 
     return install
-
-
-def forewarn_process(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the entry point in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "forewarn.cli.main", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-        env={**os.environ, **environ},
-    )
 
 
 @pytest.mark.parametrize("code", [0, 1])
@@ -149,7 +137,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         entry.main(["--version"])
     assert exit_.value.code == 0
-    assert capsys.readouterr().out == f"forewarn {forewarn.__version__}\n"
+    assert capsys.readouterr().out == f"forewarn {__version__}\n"
 
 
 COMMAND_LINES = [
@@ -347,5 +335,5 @@ def test_a_locale_that_cannot_write_a_character_ends_no_command() -> None:
 
 
 def test_the_module_runs_as_a_program() -> None:
-    assert forewarn_process("--version").stdout == f"forewarn {forewarn.__version__}\n"
-    assert forewarn_process("nonsense").returncode == 2
+    assert forewarn("--version").stdout == f"forewarn {__version__}\n"
+    assert forewarn("nonsense").returncode == 2
