@@ -107,6 +107,7 @@ class World:
         self.latency = 0.0  # seconds that each request takes
         self.stuck: frozenset[str] = frozenset()  # requests, as in runner.requester, that get no answer
         self.driven_since: float | None = None  # the time passes in the runner's own loop
+        self.dry_run = False  # a runner that starts only says what it would do
         self.not_startable = False  # the next hook cannot be started
         self.failed_starts = 0
         self.at_point: Callable[[str], None] = lambda what: None

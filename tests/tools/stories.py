@@ -64,11 +64,16 @@ class Story:
     """
 
     def __init__(
-        self, directory: Path, *generations: Policies, plan: Callable[[Hook], None] = lambda hook: None
+        self,
+        directory: Path,
+        *generations: Policies,
+        plan: Callable[[Hook], None] = lambda hook: None,
+        dry_run: bool = False,
     ) -> None:
         directory.chmod(0o700)
         self.directory = directory
         self.world = World(plan)
+        self.world.dry_run = dry_run
         if generations:
             sets = [policy_set(*(policy(*matches, name=name) for name, matches in one)) for one in generations]
             self.world.policies = sets.__getitem__

@@ -25,7 +25,7 @@ from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.loop import Parts, Reloaded, Runner
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
-from forewarn.runner.reconciler import Reconciler
+from forewarn.runner.reconciler import Mode, Reconciler
 from forewarn.runner.requester import APPROVAL, INSTANCE, Answer
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from forewarn.runner.telemetry.heartbeat import vm_name as earlier_vm_name
@@ -339,7 +339,7 @@ def new_runner(
         identity = Identity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
         if identity.vm.name is not None:
             world.note("known")
-        equipment = Equipment(clocks, log, directory=directory, requester=requester)
+        equipment = Equipment(clocks, log, Mode(world.dry_run), directory=directory, requester=requester)
         parts = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
         down = downtime(beat, clocks) if beat else None
         runner = Runner(parts, stop, reload=reload, last_poll=last_poll, down_seconds=down)

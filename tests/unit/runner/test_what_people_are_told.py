@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,7 @@ from forewarn.cli import main as cli
 from forewarn.cli import recover as recover_command
 from forewarn.cli.state import open_state
 from forewarn.cli.status import examine
-from forewarn.runner.assembly import Equipment
-from forewarn.runner.reconciler import Mode
 from forewarn.runner.state import dry_runs
-from tools import world_runner
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, planned
 from tools.stories import DRAINED, Story, hook, match
 
@@ -97,16 +93,13 @@ def test_status_ends_with_1_if_no_time_was_left_for_a_preparation(
     assert code == 1, "seeing.md: 1 if the preparation of a listed event failed"
 
 
-def test_what_was_never_due_makes_no_difference(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_never_due_makes_no_difference(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same policies; the event is called off before ``prepare_within``: nothing was prepared by either."""
     late = match("both", prepare=["drain"], recover=["undrain"], prepare_within_seconds=60.0)
     (tmp_path / "dry-run").mkdir(mode=0o700)
     dry_runs.claim(str(tmp_path / "dry-run"), dry_run=True)
-    for directory, mode in ((tmp_path, Mode()), (tmp_path / "dry-run", Mode(dry_run=True))):
-        monkeypatch.setattr(world_runner, "Equipment", partial(Equipment, mode=mode))
-        told = Story(directory, [("web", [late])])
+    for directory, dry_run in ((tmp_path, False), (tmp_path / "dry-run", True)):
+        told = Story(directory, [("web", [late])], dry_run=dry_run)
         event = told.schedule(event_id="C7061BAC-AFDC-4513-B24B-AA5F13A16123")
         told.go(10)
         told.world.model.cancel(event)
@@ -119,21 +112,18 @@ def test_what_was_never_due_makes_no_difference(
     assert code == 0
 
 
-def dry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **values: Any) -> Story:
-    dry_runs.claim(str(tmp_path), dry_run=True)
-    monkeypatch.setattr(world_runner, "Equipment", partial(Equipment, mode=Mode(dry_run=True)))
-    return Story(tmp_path, [("web", [match("both", **{"prepare": ["drain"], "recover": ["undrain"], **values})])])
+def dry(directory: Path, **values: Any) -> Story:
+    dry_runs.claim(str(directory), dry_run=True)
+    hooks = {"prepare": ["drain"], "recover": ["undrain"], **values}
+    return Story(directory, [("web", [match("both", **hooks)])], dry_run=True)
 
 
 def said(told: Story) -> list[tuple[str, list[str]]]:
-    lines = told.instance.log.lines
-    return [(fields["phase"], fields["hooks"]) for _level, name, fields in lines if name == "would-run"]
+    return [(line["phase"], line["hooks"]) for line in told.instance.log.named("would-run")]
 
 
-def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = dry(tmp_path, monkeypatch)
+def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(tmp_path: Path) -> None:
+    told = dry(tmp_path)
     event = told.schedule(notice=60.0)
     told.go(3)
     assert said(told) == [("prepare", ["run /bin/true drain"])]
@@ -147,10 +137,8 @@ def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(
     assert said(told) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_that_was_restarted_does_not_say_again_what_it_has_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = dry(tmp_path, monkeypatch)
+def test_a_dry_run_that_was_restarted_does_not_say_again_what_it_has_said(tmp_path: Path) -> None:
+    told = dry(tmp_path)
     told.schedule()
     told.go(3)
     told.restart()
@@ -158,10 +146,8 @@ def test_a_dry_run_that_was_restarted_does_not_say_again_what_it_has_said(
     assert said(told) == [], "a live runner does not run again what has succeeded"
 
 
-def test_a_dry_run_says_the_recovery_of_what_may_have_started_unseen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+def test_a_dry_run_says_the_recovery_of_what_may_have_started_unseen(tmp_path: Path) -> None:
+    told = dry(tmp_path, prepare=[], recover_when="started")
     event = told.schedule(notice=30.0)
     told.go(3)
     told.world.read_fault = 503
@@ -242,10 +228,8 @@ def test_a_drain_that_was_ended_by_a_cancellation_has_not_failed(tmp_path: Path)
     assert status(told)[0] == []
 
 
-def test_a_restarted_dry_run_says_what_would_be_recovered_without_a_preparation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+def test_a_restarted_dry_run_says_what_would_be_recovered_without_a_preparation(tmp_path: Path) -> None:
+    told = dry(tmp_path, prepare=[], recover_when="started")
     event = told.schedule(start_on="all_approvals")
     told.go(3)
     told.world.model.start(event)
@@ -257,10 +241,8 @@ def test_a_restarted_dry_run_says_what_would_be_recovered_without_a_preparation(
     assert said(told) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_says_that_another_content_would_be_prepared_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = dry(tmp_path, monkeypatch)
+def test_a_dry_run_says_that_another_content_would_be_prepared_anew(tmp_path: Path) -> None:
+    told = dry(tmp_path)
     event = told.schedule()
     told.go(3)
     told.world.change(event, duration=9)
@@ -270,10 +252,8 @@ def test_a_dry_run_says_that_another_content_would_be_prepared_anew(
     assert said(told) == [("prepare", ["run /bin/true drain"])] * 2 + [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_says_the_recovery_though_the_status_cannot_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+def test_a_dry_run_says_the_recovery_though_the_status_cannot_be_read(tmp_path: Path) -> None:
+    told = dry(tmp_path, prepare=[], recover_when="started")
     event = told.schedule(start_on="all_approvals")
     told.go(3)
     told.world.change(event, fields={"EventStatus": 7})
@@ -284,8 +264,8 @@ def test_a_dry_run_says_the_recovery_though_the_status_cannot_be_read(
     assert said(told) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = dry(tmp_path, monkeypatch, prepare=[], recover_when="started")
+def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path) -> None:
+    told = dry(tmp_path, prepare=[], recover_when="started")
     told.world.nameless = True
     event = told.schedule(notice=5.0)
     told.go(10)
@@ -297,8 +277,8 @@ def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path, monk
     assert said(told) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_a_dry_run_prepares_nothing_for_what_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = dry(tmp_path, monkeypatch, recover_when="started")
+def test_a_dry_run_prepares_nothing_for_what_is_over(tmp_path: Path) -> None:
+    told = dry(tmp_path, recover_when="started")
     told.world.nameless = True
     event = told.schedule(notice=10.0)
     told.go(5)
