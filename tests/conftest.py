@@ -20,6 +20,7 @@ import pytest
 from forewarn.cli import main as cli
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from forewarn.emulator.spec import Settings
 from hypothesis import settings
 from tools.link_collection import link_collection
 from tools.recorded_state import Recorded, Run, Shown
@@ -106,12 +107,19 @@ def collections_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return link_collection(tmp_path_factory.mktemp("collections"))
 
 
-# For files that have a fixture ``server``
+# For tests of runners and of commands that ask the service
+
+
+@pytest.fixture
+def server() -> Iterator[EmulatorServer]:
+    """Return the emulator with two VMs, whose events are over soon; a file may have another."""
+    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.2, gone_after=1)) as running:
+        yield running
 
 
 @pytest.fixture
 def emulator(server: EmulatorServer) -> Iterator[EmulatorClient]:
-    """Return a client of the file's own server."""
+    """Return a client of the server."""
     with EmulatorClient(server.url) as client:
         yield client
 

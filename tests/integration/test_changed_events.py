@@ -211,12 +211,10 @@ def test_orderly_restarts_use_up_no_retries_of_a_recovery(emulator: EmulatorClie
     event_id = emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1, gone_after_seconds=1)
     for restart in range(1, 5):
         wait_until(lambda: len(ran(place, "undrain")) == restart)  # noqa: B023 - used at once
-        runner.process.terminate()
-        assert runner.end()[0] == 0
+        assert runner.stop()[0] == 0
         runner = start(*arguments)
     wait_until(lambda: len(ran(place, "undrain")) == 5)
-    runner.process.terminate()
-    runner.end()
+    runner.stop()
     hook(place, "undrain", "[ $FOREWARN_ATTEMPT -gt 6 ]")
     runner = start(*arguments)
     failed = runner.wait_for("hook-ended", phase="recover", event_id=event_id)
@@ -234,8 +232,7 @@ def test_an_approval_without_an_answer_is_remembered_by_the_next_runner(
     emulator.inject_fault("drop", requests=["post"], processed=False)
     event_id = emulator.schedule("Reboot", ["web_0"], start_on="not_before")
     wait_until(lambda: posts(server))
-    runner.process.kill()
-    runner.end()
+    runner.stop(signal.SIGKILL)
     emulator.clear_faults()
     policy(place, "    - {id: all, output: hold}\n")  # so that the next runner sends none
     runner = start(*arguments)

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.runner_process import Host, Process, Start
 from tools.waiting import wait_until
 
@@ -48,13 +45,6 @@ class DrillHost(Host):
         result = wait_until(lambda: (done := self.forewarn("drill", "--json", *arguments)).returncode == 0 and done)
         assert result
         return str(json.loads(result.stdout)["id"])
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    settings = Settings(start_delay=0.2, gone_after=1)
-    with EmulatorServer(vms=["web_0", "web_1"], settings=settings) as running:
-        yield running
 
 
 @pytest.fixture

@@ -139,8 +139,7 @@ def begin_to_recover(vm: Vm) -> Process:
 def test_a_recovery_goes_on_after_a_restart_though_the_service_is_stuck(vm: Vm, way: str) -> None:
     first = begin_to_recover(vm)
     runs = len(vm.said())
-    first.process.kill()
-    first.end()
+    first.stop(signal.SIGKILL)
     vm.service.get_stuck(way)
     begin = time.time()
     second = vm.run()

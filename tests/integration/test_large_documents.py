@@ -147,8 +147,7 @@ def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not
             files = sum(file.stat().st_size for file in (tmp_path / "state").iterdir())
             assert files < 20 * 2**20
         finally:
-            runner.process.terminate()
-            code, _text = runner.end()
+            code, _text = runner.stop()
         assert code == 0
     approved = set(service.approved) - {event(20_000)["EventId"]}
     if "events" in name and "empty" not in name:
@@ -194,8 +193,7 @@ def test_status_and_metrics_tell_what_was_not_read(listed: list[dict[str, Any]],
             wait_until(lambda: _counted(metrics) == 0.0, seconds=60)
             wait_until(lambda: not _status(state)["problems"], seconds=60)
         finally:
-            runner.process.terminate()
-            runner.end()
+            runner.stop()
 
 
 def _counted(metrics: Path) -> float | None:

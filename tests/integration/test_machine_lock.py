@@ -125,12 +125,9 @@ def test_forewarn_run_with_another_state_directory(tmp_path: Path) -> None:
         dry = Process(*policy, "--dry-run", endpoint=endpoint, state=tmp_path / "three")
         dry.wait_for("started")
         assert Process(*policy, "--once", endpoint=endpoint, state=tmp_path / "four").end()[0] == 0
-        dry.process.terminate()
-        dry.end()
-        first.process.kill()
-        first.end()
+        dry.stop()
+        first.stop(signal.SIGKILL)
         third = Process(*policy, endpoint=endpoint, state=tmp_path / "two")
         third.wait_for("started")
-        third.process.terminate()
-        assert third.end()[0] == 0
+        assert third.stop()[0] == 0
         assert emulator.requests()

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.runner_process import Host, Process, Start
 from tools.waiting import wait_until
 
@@ -66,13 +63,6 @@ class RecoverHost(Host):
         wait_until(lambda: self.said() == ["prepare 1", "recover 1"])
         wait_until(lambda: len(self.status()["failing_recoveries"]) == 1)
         return runner, event_id
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    settings = Settings(start_delay=0.2, gone_after=1)
-    with EmulatorServer(vms=["web_0", "web_1"], settings=settings) as running:
-        yield running
 
 
 @pytest.fixture

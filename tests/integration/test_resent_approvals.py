@@ -57,8 +57,7 @@ def test_what_may_have_started_at_the_first_sending_is_recovered(tmp_path: Path)
             gone = runner.wait_for("event-gone")
             wait_until((tmp_path / "ran").exists)
         finally:
-            runner.process.terminate()
-            runner.end()
+            runner.stop()
     assert [request.method for request in server.requests].count("POST") == 2
     assert (failed["status"], failed["unsure"]) == (400, True)
     assert gone["outcome"] == "unseen"

@@ -10,13 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from tools.runner_process import Start, approvals, compiled
 from tools.waiting import wait_until
 
@@ -40,12 +38,6 @@ rule:
       prepare:
         - {run: [/usr/local/bin/drain]}
 """
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0", "web_1"], settings=Settings(start_delay=0.2, gone_after=1)) as running:
-        yield running
 
 
 @pytest.fixture

@@ -11,14 +11,11 @@ import re
 import signal
 import socket
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.server import EmulatorServer
-from forewarn.emulator.spec import Settings
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.telemetry import heartbeat
 from tools.runner_process import Process, Start, approvals, compiled
@@ -37,12 +34,6 @@ rule:
       output: approve
 """
 HOLD = FREEZE.replace("output: approve", "output: hold")
-
-
-@pytest.fixture
-def server() -> Iterator[EmulatorServer]:
-    with EmulatorServer(vms=["web_0"], settings=Settings(start_delay=0.2, gone_after=1)) as running:
-        yield running
 
 
 def reload(runner: Process, name: str, count: int = 1) -> dict[str, Any]:
