@@ -191,13 +191,16 @@ def test_nothing_is_done_twice_for_a_content(tmp_path: Path, what: str) -> None:
         assert told.count("post", result="taken") == 2, "once for each content"
 
 
-def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [1, 2], ids=["one-event", "shared-by-two"])
+def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path, number: int) -> None:
     told = Story(tmp_path, AFTER)
-    event = told.schedule(start_on="all_approvals")
-    told.world.model.start(event)
+    events = [told.schedule(start_on="all_approvals") for _ in range(number)]
+    for event in events:
+        told.world.model.start(event)
     told.go(3)
     heal = restarted(told)
-    told.world.model.finish(event)
+    for event in events:
+        told.world.model.finish(event)
     told.go(5)
     assert told.count("start", name="start-again") == 1
     heal()
@@ -215,23 +218,6 @@ def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path
     heal = restarted(told)
     told.world.model.cancel(event)
     told.go(5)
-    heal()
-    told.go(40)
-    assert told.count("start", name="start-again") == 1
-
-
-def test_a_recovery_that_two_events_shared_meanwhile_does_not_run_again(tmp_path: Path) -> None:
-    told = Story(tmp_path, AFTER)
-    one = told.schedule(start_on="all_approvals")
-    two = told.schedule(start_on="all_approvals")
-    told.world.model.start(one)
-    told.world.model.start(two)
-    told.go(3)
-    heal = restarted(told)
-    told.world.model.finish(one)
-    told.world.model.finish(two)
-    told.go(5)
-    assert told.count("start", name="start-again") == 1
     heal()
     told.go(40)
     assert told.count("start", name="start-again") == 1
