@@ -21,13 +21,14 @@ SCRIPT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.forms import read_form
 from forewarn.policy.functions import EvaluationError
 data = json.load(open(sys.argv[2]))
 scope_names = tuple(data["names"])
 wrong = []
 for source, form, given, expected in data["cases"]:
     scope = Scope(scope_names)
-    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(form)
+    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(form))
     try:
         value = closure(scope.environment(given))
         outcome = ["value", value.hex() if isinstance(value, bytes) else value]

@@ -23,7 +23,8 @@ from forewarn.compiler.expression import check
 from forewarn.compiler.outcome import Outcome
 from forewarn.compiler.types import CelSyntaxError, Declarations, Type
 from forewarn.policy import timevalues as tv
-from forewarn.policy.evaluate import Builder, Closure, Env, Form, Scope
+from forewarn.policy.evaluate import Builder, Closure, Env, Scope
+from forewarn.policy.forms import Form, read_form
 from forewarn.policy.functions import EvaluationError
 
 MISSING = object()  # a variable or field without a value
@@ -65,7 +66,9 @@ class Ours:
         self.form = checked.form
         self._scope = Scope(tuple(declarations.variables))
         if checked.form is not None:
-            self._closure = Builder(self._scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+            self._closure = Builder(self._scope, {"source": source, "line": 1, "column": 1}).build(
+                read_form(checked.form)
+            )
 
     def run(self, values: Mapping[str, Any]) -> Outcome:
         """Evaluate; a variable that is MISSING is left out."""
@@ -80,7 +83,7 @@ class Ours:
         scope = Scope(tuple(self.declarations.variables))
         builder = _Noting(scope, {"source": self.source, "line": 1, "column": 1})
         assert self.form is not None
-        closure = builder.build(self.form)
+        closure = builder.build(read_form(self.form))
         with contextlib.suppress(EvaluationError):
             closure(scope.environment({name: value for name, value in values.items() if value is not MISSING}))
         return builder.errors

@@ -15,6 +15,7 @@ from forewarn.compiler.expression import check
 from forewarn.compiler.types import Declarations
 from forewarn.events import API_VERSIONS, EVENT_TYPE_SINCE
 from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.forms import read_form
 from forewarn.policy.functions import EvaluationError
 from forewarn.policy.timevalues import SECOND
 
@@ -53,10 +54,10 @@ def evaluate(source: str, roots: Mapping[str, Any] = ROOTS) -> Any:
     for name, form in (("tags", "vm.tags"), ("first", "events[0]")):
         expression = check(form, DECLARATIONS).form
         assert expression is not None
-        closure = Builder(scope, {"source": form, "line": 1, "column": 1}).build(expression)
+        closure = Builder(scope, {"source": form, "line": 1, "column": 1}).build(read_form(expression))
         scope.add(f"variables.{name}")
         scope.variable_closures[name] = closure
-    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+    closure = Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form))
     env = scope.environment(roots)
     env[scope.slots["variables.tags"]] = ROOTS["vm"]["tags"]
     env[scope.slots["variables.first"]] = roots["event"]

@@ -18,6 +18,7 @@ from forewarn.events import Document, Event, Vm
 from forewarn.policy.decision import Facts, Value
 from forewarn.policy.engine import PolicySet, PolicyTrace
 from forewarn.policy.evaluate import Builder, Scope
+from forewarn.policy.forms import read_form
 from forewarn.policy.functions import EvaluationError
 from forewarn.policy.params import bind
 from forewarn.policy.program import ROOTS
@@ -86,7 +87,7 @@ def _outcome(match: Mapping[str, Any], roots: tuple[Any, ...]) -> Any:
     if match["condition"] is None:
         return True
     scope = Scope(ROOTS)
-    closure = Builder(scope, match["condition"]).build(match["condition"]["form"])
+    closure = Builder(scope, match["condition"]).build(read_form(match["condition"]["form"]))
     values = [*roots, *[None] * (scope.size - len(ROOTS) - 2)]
     try:
         return closure([20_000, None, *values])
@@ -184,7 +185,7 @@ def test_recording_what_is_read_changes_no_answer() -> None:
         trace: list[Value] = []
         for builder in (Builder, TracingBuilder):
             scope = Scope(tuple(DECLARATIONS.variables))
-            closure = builder(scope, {"source": source, "line": 1, "column": 1}).build(form)
+            closure = builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(form))
             try:
                 outcomes.append(repr(closure(scope.environment(given, trace))))
             except EvaluationError as error:

@@ -18,6 +18,7 @@ from forewarn.compiler.overloads import FUNCTIONS, METHODS, OPERATORS
 from forewarn.errors import InputError
 from forewarn.policy import functions
 from forewarn.policy.evaluate import MAX_STEPS, Builder, Scope, names
+from forewarn.policy.forms import read_form
 from forewarn.policy.functions import EvaluationError, LimitError
 from forewarn.policy.trace import TracingBuilder, render
 from forewarn.policy.view import event_view
@@ -32,7 +33,7 @@ def run(source: str, **values: Any) -> Any:
     assert checked.form is not None, checked.findings
     scope = Scope(tuple(FIELDS.variables))
     builder = Builder(scope, {"source": source, "line": 3, "column": 5})
-    closure = builder.build(json.loads(json.dumps(checked.form)))
+    closure = builder.build(read_form(json.loads(json.dumps(checked.form))))
     return closure(scope.environment({"event": RECORD, "events": [RECORD], **values}))
 
 
@@ -169,7 +170,7 @@ def test_names_of_a_form() -> None:
     form = check("events.exists(e, e.EventId == vm.name && variables.v) || notice < age",
                  policy_declarations("2020-07-01", {}, {"v": t.BOOL}, {})).form  # fmt: skip
     assert form is not None
-    assert names(form) == {"events", "vm", "variables.v", "notice", "age"}
+    assert names(read_form(form)) == {"events", "vm", "variables.v", "notice", "age"}
 
 
 def test_unknown_variable_is_refused_and_a_missing_one_is_an_error() -> None:
@@ -187,7 +188,7 @@ def test_trace_has_what_was_read_and_compared_once_evaluated() -> None:
     form = check(source, FIELDS, t.BOOL).form
     assert form is not None
     scope = Scope(tuple(FIELDS.variables))
-    closure = TracingBuilder(scope, {"source": source, "line": 1, "column": 1}).build(form)
+    closure = TracingBuilder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(form))
     trace: list[Any] = []
     assert closure(scope.environment({"event": RECORD, "leader": False}, trace)) is False
     assert [(value.expression, value.value) for value in trace] == [

@@ -15,6 +15,7 @@ from forewarn.compiler.types import BOOL, INT, Declarations, list_of
 from forewarn.events import Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import UNSET, Builder, Scope
+from forewarn.policy.forms import read_form
 from forewarn.policy.functions import EvaluationError
 from forewarn.policy.view import DocumentView
 
@@ -29,7 +30,7 @@ def test_policy_variable_with_a_loop_leaves_the_outer_loop_alone() -> None:
     def build(source: str, variables: dict[str, Any]) -> Any:
         checked = check(source, Declarations(numbers, policy_variables=variables), BOOL)
         assert checked.form is not None, checked.findings
-        return Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form)
+        return Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form))
 
     scope.variable_closures["has_nine"] = build("numbers.exists(n, n == 9)", {})
     scope.add("variables.has_nine")
@@ -59,7 +60,7 @@ def test_rule_over_all_events_fails_where_an_event_was_skipped() -> None:
     )
     assert len(document.events) == 1
     scope = Scope(("event", "events"))
-    closure = Builder(scope, {"source": "", "line": 1, "column": 1}).build(form)
+    closure = Builder(scope, {"source": "", "line": 1, "column": 1}).build(read_form(form))
     roots = view.roots(document.events[0], {})
     with pytest.raises(EvaluationError, match="events is not known"):
         closure([10_000, None, *roots[:2], *[None] * scope.size])

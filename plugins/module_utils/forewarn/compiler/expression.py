@@ -11,6 +11,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..policy.evaluate import Builder, Scope, guarded
+from ..policy.forms import read_form
 from .checker import Checker
 from .checking import ASSUMED_ELEMENTS, MAX_COST
 from .hints import bool_hint, text_hint, unquoted
@@ -114,7 +115,7 @@ def compile_expression(source: str, variables: Mapping[str, Type], expect: Type 
     if checked.form is None or checked.type is None:
         raise ExpressionError(source, checked.findings)
     scope = Scope(tuple(variables))
-    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form))
+    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form)))
 
     def evaluate(values: Mapping[str, Any]) -> Any:
         unknown = values.keys() - variables.keys()

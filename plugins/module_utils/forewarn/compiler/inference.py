@@ -18,6 +18,7 @@ from typing import Any
 from ..errors import InputError
 from ..policy import timevalues
 from ..policy.evaluate import Builder, Scope, guarded
+from ..policy.forms import read_form
 from ..policy.params import convert
 from .types import (
     BOOL,
@@ -77,7 +78,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
     if checked.form is None or checked.type is None:
         raise ExpressionError(source, checked.findings)
     scope = Scope(tuple(variables))
-    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(checked.form))
+    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form)))
     return _shown(closure(scope.environment(given)), checked.type)
 
 

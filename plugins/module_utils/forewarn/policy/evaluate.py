@@ -3,15 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The typed form of a checked expression, turned into closures.
 
-The form is JSON, made by the compiler: ``[op, type, start, end, …]``, with the type as CEL writes it and the character
-offsets of the part of the source that it stands for. What follows depends on the op:
-
-``lit`` value · ``bytes`` hex · ``list`` items… · ``map`` key, value, … · ``var`` name · ``variable`` name ·
-``local`` number · ``field`` operand, name (of a record, may be absent) · ``has`` operand, name · ``and`` / ``or``
-operands… · ``if`` condition, then, else · ``call`` function, arguments… · ``matches`` operand, program ·
-``all`` / ``exists`` / ``exists_one`` number, range, predicate · ``map_list`` number, range, filter or null, transform ·
-``filter`` number, range, predicate
-
 Types were checked when the form was made, so nothing is converted here; what can still go wrong raises
 EvaluationError. ``&&``, ``||``, ``all`` and ``exists`` absorb errors as the CEL language definition says: a side that
 decides the result hides the other side's error.
@@ -25,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable
 
+from . import forms as f
+from .forms import Form
 from .functions import FUNCTIONS, EvaluationError, InternalError, LimitError
 from .regex import compile_program
 
 Env = list[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
 Closure = Callable[[Env], Any]
-Form = list[Any]
 
 MAX_STEPS = 20_000  # of loops, per policy and event; the compiler refuses what would likely need more
 
@@ -46,24 +38,13 @@ ABSENT = _Absent()
 UNSET = object()  # a policy variable that nothing has asked for yet
 
 
-def parts(form: Form) -> list[Form]:
-    """Return the forms that a form is made of."""
-    op = form[0]
-    if op in ("lit", "bytes", "var", "variable", "local"):
-        return []
-    if op in ("field", "has", "matches"):
-        return [form[4]]
-    inner = form[4:] if op in ("list", "map", "and", "or", "if") else form[5:]
-    return [part for part in inner if part is not None]
-
-
 def names(form: Form) -> set[str]:
     """Return the names a form reads: variables, and policy variables as ``variables.NAME``."""
-    if form[0] == "var":
-        return {form[4]}
-    if form[0] == "variable":
-        return {"variables." + form[4]}
-    return set().union(*(names(part) for part in parts(form)))
+    if isinstance(form, f.Variable):
+        return {form.name}
+    if isinstance(form, f.PolicyVariable):
+        return {"variables." + form.name}
+    return set().union(*map(names, form.parts))
 
 
 def guarded(closure: Closure) -> Closure:
@@ -129,23 +110,18 @@ class Builder:
 
     def build(self, form: Form) -> Closure:
         """Return a function from an environment to the value of the form."""
-        make: Callable[[Form], Closure] = getattr(self, "_" + form[0])
-        return make(form)
+        return _MAKERS[type(form)](self, form)
 
-    def _lit(self, form: Form) -> Closure:
-        value = form[4]
+    def _constant(self, form: f.Literal | f.Bytes) -> Closure:
+        value = form.value
         return lambda env: value  # noqa: ARG005  # a closure takes an environment
 
-    def _bytes(self, form: Form) -> Closure:
-        value = bytes.fromhex(form[4])
-        return lambda env: value  # noqa: ARG005  # a closure takes an environment
-
-    def _list(self, form: Form) -> Closure:
-        items = [self.build(item) for item in form[4:]]
+    def _list(self, form: f.List) -> Closure:
+        items = [self.build(item) for item in form.parts]
         return lambda env: [item(env) for item in items]
 
-    def _map(self, form: Form) -> Closure:
-        closures = [self.build(part) for part in form[4:]]
+    def _map(self, form: f.Map) -> Closure:
+        closures = [self.build(part) for part in form.parts]
         pairs = list(zip(closures[::2], closures[1::2]))
 
         def make(env: Env) -> dict[Any, Any]:
@@ -159,8 +135,8 @@ class Builder:
 
         return make
 
-    def _var(self, form: Form) -> Closure:
-        slot, name = self.scope.slots[form[4]], form[4]
+    def _variable(self, form: f.Variable) -> Closure:
+        slot, name = self.scope.slots[form.name], form.name
 
         def get(env: Env) -> Any:
             value = env[slot]
@@ -170,8 +146,8 @@ class Builder:
 
         return get
 
-    def _variable(self, form: Form) -> Closure:
-        slot, closure = self.scope.slots["variables." + form[4]], self.scope.variable_closures[form[4]]
+    def _policy_variable(self, form: f.PolicyVariable) -> Closure:
+        slot, closure = self.scope.slots["variables." + form.name], self.scope.variable_closures[form.name]
 
         def get(env: Env) -> Any:
             value = env[slot]
@@ -187,13 +163,13 @@ class Builder:
 
         return get
 
-    def _local(self, form: Form) -> Closure:
-        slot = self._place(form[4])
+    def _local(self, form: f.Local) -> Closure:
+        slot = self._place(form.number)
         return lambda env: env[slot]
 
-    def _field(self, form: Form) -> Closure:
-        name = form[5]
-        slot = self._slot(form[4]) if self.fuse else None
+    def _field(self, form: f.Field) -> Closure:
+        name = form.name
+        slot = self._slot(form.operand) if self.fuse else None
         if slot is not None:
 
             def get_of_variable(env: Env) -> Any:
@@ -203,7 +179,7 @@ class Builder:
                     raise self._lacking(form) from None
 
             return get_of_variable
-        operand = self.build(form[4])
+        operand = self.build(form.operand)
 
         def get(env: Env) -> Any:
             try:
@@ -223,23 +199,18 @@ class Builder:
 
     def _slot(self, form: Form) -> int | None:
         """Return the place of a record that is read by its name, None for any other form."""
-        if form[0] == "var":
-            return self.scope.slots[form[4]]
-        return self._place(form[4]) if form[0] == "local" else None
+        if isinstance(form, f.Variable):
+            return self.scope.slots[form.name]
+        return self._place(form.number) if isinstance(form, f.Local) else None
 
-    def _has(self, form: Form) -> Closure:
-        operand, name = self.build(form[4]), form[5]
+    def _has(self, form: f.Has) -> Closure:
+        operand, name = self.build(form.operand), form.name
         return lambda env: name in operand(env)
 
-    def _and(self, form: Form) -> Closure:
-        return self._absorbing(form, False)
-
-    def _or(self, form: Form) -> Closure:
-        return self._absorbing(form, True)
-
-    def _absorbing(self, form: Form, deciding: bool) -> Closure:
+    def _logic(self, form: f.And | f.Or) -> Closure:
         """``&&`` is decided by one false, ``||`` by one true, whatever errors the others have."""
-        operands = tuple(self.build(operand) for operand in form[4:])
+        deciding = isinstance(form, f.Or)
+        operands = tuple(self.build(operand) for operand in form.parts)
 
         def combine(env: Env) -> Any:
             failure = None
@@ -257,18 +228,16 @@ class Builder:
 
         return combine
 
-    def _if(self, form: Form) -> Closure:
-        condition, then, otherwise = (self.build(part) for part in form[4:])
+    def _if(self, form: f.If) -> Closure:
+        condition, then, otherwise = map(self.build, form.parts)
         return lambda env: then(env) if condition(env) else otherwise(env)
 
-    def _call(self, form: Form) -> Closure:
-        name, arguments = form[4], form[5:]
-        shortcut = self._shortcut(name, arguments)
+    def _call(self, form: f.Call) -> Closure:
+        shortcut = self._shortcut(form)
         if shortcut is not None:
             return shortcut
-        function, closures = FUNCTIONS[name], [self.build(argument) for argument in arguments]
-        invoke = _invoke(function, closures)
-        if name in _INFALLIBLE:
+        invoke = _invoke(FUNCTIONS[form.function], [self.build(argument) for argument in form.arguments])
+        if form.function in _INFALLIBLE:
             return invoke
 
         def call(env: Env) -> Any:
@@ -279,23 +248,24 @@ class Builder:
 
         return call
 
-    def _shortcut(self, name: str, arguments: list[Form]) -> Closure | None:
+    def _shortcut(self, form: f.Call) -> Closure | None:
         """Return a closure for ``x OP literal`` and ``x in [literals]``, which make most of a policy."""
-        if len(arguments) != 2:
+        if len(form.arguments) != 2:
             return None
-        operand, other = arguments
-        if other[0] == "lit" and name in _COMPARISONS:
-            value = other[4]
-        elif name == "in" and other[0] == "list" and other[4:] and all(item[0] == "lit" for item in other[4:]):
-            value = frozenset(item[4] for item in other[4:])
+        operand, other = form.arguments
+        literals = [item for item in other.parts if isinstance(item, f.Literal)]
+        if isinstance(other, f.Literal) and form.function in _COMPARISONS:
+            value = other.value
+        elif form.function == "in" and isinstance(other, f.List) and literals and len(literals) == len(other.parts):
+            value = frozenset(item.value for item in literals)
         else:
             return None
-        test = FUNCTIONS[name]
-        slot = self._slot(operand[4]) if operand[0] == "field" and self.fuse else None
-        if slot is None:
+        test = FUNCTIONS[form.function]
+        slot = self._slot(operand.operand) if isinstance(operand, f.Field) and self.fuse else None
+        if slot is None or not isinstance(operand, f.Field):
             first = self.build(operand)
             return lambda env: test(first(env), value)
-        field = operand[5]
+        field = operand.name
 
         def test_field(env: Env) -> Any:
             try:
@@ -309,20 +279,15 @@ class Builder:
             except KeyError:
                 raise self._lacking(operand) from None
 
-        return field_in if name == "in" else test_field
+        return field_in if form.function == "in" else test_field
 
-    def _matches(self, form: Form) -> Closure:
-        operand, search = self.build(form[4]), compile_program(form[5])
+    def _matches(self, form: f.Matches) -> Closure:
+        operand, search = self.build(form.operand), compile_program(form.program)
         return lambda env: search(operand(env))
 
-    def _all(self, form: Form) -> Closure:
-        return self._quantifier(form, False)
-
-    def _exists(self, form: Form) -> Closure:
-        return self._quantifier(form, True)
-
-    def _quantifier(self, form: Form, deciding: bool) -> Closure:
-        slot, items, predicate = self._place(form[4]), self.build(form[5]), self.build(form[6])
+    def _quantifier(self, form: f.All | f.Exists) -> Closure:
+        deciding = isinstance(form, f.Exists)
+        slot, items, predicate = self._place(form.number), self.build(form.items), self.build(form.predicate)
 
         def quantify(env: Env) -> Any:
             failure = None
@@ -342,8 +307,8 @@ class Builder:
 
         return quantify
 
-    def _exists_one(self, form: Form) -> Closure:
-        slot, items, predicate = self._place(form[4]), self.build(form[5]), self.build(form[6])
+    def _exists_one(self, form: f.ExistsOne) -> Closure:
+        slot, items, predicate = self._place(form.number), self.build(form.items), self.build(form.predicate)
 
         def count(env: Env) -> bool:
             found = 0
@@ -356,9 +321,9 @@ class Builder:
 
         return count
 
-    def _map_list(self, form: Form) -> Closure:
-        slot, items, transform = self._place(form[4]), self.build(form[5]), self.build(form[7])
-        predicate = None if form[6] is None else self.build(form[6])
+    def _map_list(self, form: f.MapList) -> Closure:
+        slot, items, transform = self._place(form.number), self.build(form.items), self.build(form.transform)
+        predicate = None if form.predicate is None else self.build(form.predicate)
 
         def make(env: Env) -> list[Any]:
             result = []
@@ -371,8 +336,8 @@ class Builder:
 
         return self._ordered(form, make)
 
-    def _filter(self, form: Form) -> Closure:
-        slot, items, predicate = self._place(form[4]), self.build(form[5]), self.build(form[6])
+    def _filter(self, form: f.Filter) -> Closure:
+        slot, items, predicate = self._place(form.number), self.build(form.items), self.build(form.predicate)
 
         def make(env: Env) -> list[Any]:
             result = []
@@ -385,9 +350,9 @@ class Builder:
 
         return self._ordered(form, make)
 
-    def _ordered(self, form: Form, make: Callable[[Env], list[Any]]) -> Closure:
+    def _ordered(self, form: f.Filter | f.MapList, make: Callable[[Env], list[Any]]) -> Closure:
         """Let a loop over a map fail where its result has an order: each engine goes through a map in its own."""
-        if not form[5][1].startswith("map("):
+        if not form.items.type.startswith("map("):
             return make
 
         def make_from_map(env: Env) -> list[Any]:
@@ -403,10 +368,12 @@ class Builder:
         if env[0] < 0:
             raise self._placed(LimitError(f"more than {MAX_STEPS} steps of loops"), form)
 
-    def _lacking(self, field: Form) -> EvaluationError:
+    def _lacking(self, field: f.Field) -> EvaluationError:
         """Return the error of a field that its record does not have."""
-        of_vm = field[4][1] == "record(vm)"  # what is not known of it is not absent: a VM has tags, say, or has none
-        return self._at(field, "this is not known of the VM" if of_vm else f"there is no {field[5]}")
+        of_vm = (
+            field.operand.type == "record(vm)"
+        )  # what is not known of it is not absent: a VM has tags, say, or has none
+        return self._at(field, "this is not known of the VM" if of_vm else f"there is no {field.name}")
 
     def _at(self, form: Form, message: str) -> EvaluationError:
         return self._placed(EvaluationError(message), form)
@@ -414,7 +381,7 @@ class Builder:
     def _placed(self, error: EvaluationError, form: Form) -> EvaluationError:
         """Return the error with its place, unless a part of the form has given a closer one."""
         if error.expression is None:
-            error.expression, error.start, error.end = self.expression, form[2], form[3]
+            error.expression, error.start, error.end = self.expression, form.start, form.end
         return error
 
 
@@ -433,3 +400,25 @@ _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _INFALLIBLE = _COMPARISONS | frozenset(
     ("in", "not", "size", "contains", "starts_with", "ends_with", "eq_deep", "ne_deep", "same", "lower_ascii")
 )
+
+_MAKERS: Mapping[type[Form], Callable[[Builder, Any], Closure]] = {
+    f.Literal: Builder._constant,
+    f.Bytes: Builder._constant,
+    f.List: Builder._list,
+    f.Map: Builder._map,
+    f.Variable: Builder._variable,
+    f.PolicyVariable: Builder._policy_variable,
+    f.Local: Builder._local,
+    f.Field: Builder._field,
+    f.Has: Builder._has,
+    f.And: Builder._logic,
+    f.Or: Builder._logic,
+    f.If: Builder._if,
+    f.Call: Builder._call,
+    f.Matches: Builder._matches,
+    f.All: Builder._quantifier,
+    f.Exists: Builder._quantifier,
+    f.ExistsOne: Builder._exists_one,
+    f.MapList: Builder._map_list,
+    f.Filter: Builder._filter,
+}

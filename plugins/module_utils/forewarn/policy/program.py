@@ -10,6 +10,7 @@ from typing import Any, Callable, NamedTuple
 
 from .decision import PHASES
 from .evaluate import MAX_STEPS, UNSET, Builder, Closure, Env, Scope, guarded, names
+from .forms import Form, Literal, read_form
 from .functions import EvaluationError
 
 # What an expression may read, in the order of the environment.
@@ -17,9 +18,9 @@ ROOTS = ("event", "events", "notice", "age", "now", "affects_me", "leader", "vm"
 TIME = frozenset(("notice", "age", "now"))
 
 
-def is_conditional(match: Mapping[str, Any]) -> bool:
-    """Tell whether a match of an artifact has a condition; a literal one is none, so that its rule only groups."""
-    return match["condition"] is not None and match["condition"]["form"][0] != "lit"
+def is_conditional(condition: Form | None) -> bool:
+    """Tell whether a match with this condition has one; a literal one is none, so that its rule only groups."""
+    return condition is not None and not isinstance(condition, Literal)
 
 
 class Match:
@@ -29,12 +30,12 @@ class Match:
     ``explanation`` raise EvaluationError and nothing else.
     """
 
-    def __init__(self, data: Mapping[str, Any], rule: str, index: int, condition: Closure | None) -> None:
+    def __init__(self, data: Mapping[str, Any], rule: str, index: int) -> None:
         self.data = data
         self.rule = rule
         self.index = index
-        self.condition = condition
-        self.conditional = is_conditional(data)
+        self.condition: Closure | None = None
+        self.conditional = False
         self.explanation: Closure | None = None
         self.matches: list[Match] | None = None  # of a nested rule
 
@@ -83,22 +84,26 @@ class Program:
         # Variables start unset; what loops write needs no start, so all places after the roots are alike.
         self._fresh: Env = [UNSET] * (self.scope.size - len(ROOTS) - 2)
 
-    def _closure(self, expression: Mapping[str, Any]) -> Closure:
-        self._read |= names(expression["form"])
-        return self._builder(self.scope, expression).build(expression["form"])
+    def _closure(self, expression: Mapping[str, Any], form: Form) -> Closure:
+        self._read |= names(form)
+        return self._builder(self.scope, expression).build(form)
 
     def _block(self, block: Mapping[str, Any], prefix: str) -> list[Match]:
         for variable in block["variables"]:
-            closure = self._closure(variable["expr"])
+            closure = self._closure(variable["expr"], read_form(variable["expr"]["form"]))
             self.scope.add("variables." + variable["name"])
             self.scope.variable_closures[variable["name"]] = closure
         matches = []
         for data in block["match"]:
-            condition = None if data["condition"] is None else guarded(self._closure(data["condition"]))
-            match = Match(data, prefix + data["id"], len(self.every), condition)
+            match = Match(data, prefix + data["id"], len(self.every))
             self.every.append(match)
-            if data.get("explanation") is not None:
-                match.explanation = guarded(self._closure(data["explanation"]))
+            condition, explanation = data["condition"], data.get("explanation")
+            if condition is not None:
+                form = read_form(condition["form"])
+                match.condition = guarded(self._closure(condition, form))
+                match.conditional = is_conditional(form)
+            if explanation is not None:
+                match.explanation = guarded(self._closure(explanation, read_form(explanation["form"])))
             if "rule" in data:
                 match.matches = self._block(data["rule"], match.rule + ".")
             elif data["output"] not in ("approve", "hold"):

@@ -13,11 +13,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
+from . import forms
 from .decision import APPROVE, APPROVERS, GROUPS, HOLD, RECOVER_WHEN
 from .params import TYPES
 
-_Check = Callable[[Any, str], None]
-_SCALARS = (type(None), bool, int, float, str)
+_Check = Callable[[Any, str], object]
 MOST_ATTEMPTS = 1000  # of a hook
 
 _THIS_MACHINE = r"(?i)https?://(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?(?:[/?#].*)?"
@@ -205,52 +205,4 @@ def _seconds(value: Any, where: str) -> None:
 
 
 def _expression(value: Any, where: str) -> None:
-    _object({"source": _a(str), "line": _a(int), "column": _a(int), "form": _form}, {}, where, value)
-
-
-def _form(value: Any, where: str) -> None:
-    _a(list)(value, where)
-    if len(value) < 4 or not isinstance(value[0], str) or value[0] not in _OPERANDS:
-        raise _fail(where, "a form")
-    for place, check in ((1, _a(str)), (2, _a(int)), (3, _a(int))):
-        check(value[place], f"{where}[{place}]")
-    operands, checks = value[4:], _OPERANDS[value[0]]
-    if checks and checks[-1] is _form_and_more:
-        checks = (*checks[:-1], *[_form] * max(0, len(operands) - len(checks) + 1))
-    if len(operands) != len(checks):
-        raise _fail(where, f"a form {value[0]} with its operands")
-    for place, (operand, check) in enumerate(zip(operands, checks), 4):
-        check(operand, f"{where}[{place}]")
-
-
-def _form_and_more(value: Any, where: str) -> None:
-    """Stands for any number of forms at the end."""
-    _form(value, where)
-
-
-def _scalar(value: Any, where: str) -> None:
-    if not isinstance(value, _SCALARS):
-        raise _fail(where, "a literal")
-
-
-_OPERANDS: Mapping[str, tuple[_Check, ...]] = {
-    "lit": (_scalar,),
-    "bytes": (_a(str),),
-    "list": (_form_and_more,),
-    "map": (_form_and_more,),
-    "var": (_a(str),),
-    "variable": (_a(str),),
-    "local": (_a(int),),
-    "field": (_form, _a(str)),
-    "has": (_form, _a(str)),
-    "and": (_form_and_more,),
-    "or": (_form_and_more,),
-    "if": (_form, _form, _form),
-    "call": (_a(str), _form_and_more),
-    "matches": (_form, _a(list)),
-    "all": (_a(int), _form, _form),
-    "exists": (_a(int), _form, _form),
-    "exists_one": (_a(int), _form, _form),
-    "map_list": (_a(int), _form, _or_null(_form), _form),
-    "filter": (_a(int), _form, _form),
-}
+    _object({"source": _a(str), "line": _a(int), "column": _a(int), "form": forms.read_form}, {}, where, value)

@@ -10,11 +10,11 @@ from typing import Any
 
 from . import timevalues as tv
 from .decision import Value
-from .evaluate import Builder, Closure, Env, Form, parts
+from .evaluate import Builder, Closure, Env
+from .forms import Access, All, Call, Exists, ExistsOne, Form, Local, Loop, MapList, Matches, PolicyVariable, Variable
 from .functions import EvaluationError
 
-_LOOPS = frozenset(("all", "exists", "exists_one", "map_list", "filter"))
-_SHOWN = frozenset(("field", "var", "variable", "has", "matches", "all", "exists", "exists_one"))
+_SHOWN = (Access, Variable, PolicyVariable, Matches, All, Exists, ExistsOne)
 _MAX_SHOWN = 120  # characters of one value
 
 
@@ -29,11 +29,12 @@ class TracingBuilder(Builder):
     def build(self, form: Form) -> Closure:
         """Return the recording closure of a form."""
         closure = super().build(form)
-        bare_record = form[0] == "var" and form[1].startswith("record(")
-        if bare_record or not (form[0] in _SHOWN or (form[0] == "call" and form[1] == "bool")) or _open_locals(form):
+        bare_record = isinstance(form, Variable) and form.type.startswith("record(")
+        test = isinstance(form, Call) and form.type == "bool"
+        if bare_record or not (test or isinstance(form, _SHOWN)) or _open_locals(form):
             return closure
-        text = " ".join(self.expression["source"][form[2] : form[3]].split())
-        kind = form[1]
+        text = " ".join(self.expression["source"][form.start : form.end].split())
+        kind = form.type
 
         def record(env: Env) -> Any:
             trace = env[1]
@@ -52,10 +53,10 @@ class TracingBuilder(Builder):
 
 def _open_locals(form: Form) -> set[int]:
     """Return the loop variables that a form reads and that a loop around it sets."""
-    if form[0] == "local":
-        return {form[4]}
-    read: set[int] = set().union(*(_open_locals(part) for part in parts(form)))
-    return read - {form[4]} if form[0] in _LOOPS else read
+    if isinstance(form, Local):
+        return {form.number}
+    read: set[int] = set().union(*map(_open_locals, form.parts))
+    return read - {form.number} if isinstance(form, (Loop, MapList)) else read
 
 
 def render(value: Any, kind: str) -> str:

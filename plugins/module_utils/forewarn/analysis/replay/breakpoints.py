@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...events import Document, Event
 from ...policy.artifact import Artifact
 from ...policy.decision import Facts
+from ...policy.forms import Form, Literal, every_expression, read_form
 from ...policy.params import bind
 from ...policy.program import Program
 from ...policy.view import DocumentView
@@ -49,7 +50,9 @@ class Clockwork:
             values = bind(data["params"], params, data["name"])
             self._policies.append((program, values))
             named = [(entry["type"], values[entry["name"]]) for entry in data["params"]]
-            for kind, value in (*named, *_literals(data["rule"])):
+            forms = [read_form(expression["form"]) for expression in every_expression(data["rule"])]
+            literals = [(literal.type, literal.value) for form in forms for literal in _literals(form)]
+            for kind, value in (*named, *literals):
                 if kind in found:
                     found[kind].add(value)
         self.time_dependent = bool(self._policies)
@@ -108,17 +111,12 @@ def _answer(program: Program, roots: tuple[Any, ...]) -> Answer:
     return Answer(None if match is None else match.index, error is not None)
 
 
-def _literals(data: object) -> Iterator[tuple[str, Any]]:
-    """Yield the type and value of each literal in a rule of an artifact."""
-    if isinstance(data, Mapping):
-        for value in data.values():
-            yield from _literals(value)
-    elif isinstance(data, (list, tuple)):
-        if len(data) == 5 and data[0] == "lit" and isinstance(data[1], str):
-            yield data[1], data[4]
-        else:
-            for value in data:
-                yield from _literals(value)
+def _literals(form: Form) -> Iterator[Literal]:
+    """Yield the literals of a form."""
+    if isinstance(form, Literal):
+        yield form
+    for part in form.parts:
+        yield from _literals(part)
 
 
 def _span(nanoseconds: object) -> timedelta | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...policy.evaluate import Form, parts
+from ...policy.forms import Access, Form, PolicyVariable, Variable, read_form
 from ...policy.program import ROOTS
 from ..symbolic.decide import DOUBT, ERROR, NO_RULE, Region
 from ..symbolic.domains import Dimension
@@ -35,27 +35,27 @@ class Reads:
             wanted = set()
         else:
             expression = data.get("condition" if region.how == ERROR else "explanation")
-            wanted = set() if not expression else self._dimensions(self._read(expression["form"], set()))
+            wanted = set() if not expression else self._dimensions(self._read(read_form(expression["form"]), set()))
         return tuple(place for place, name in enumerate(self._names) if name in wanted)
 
     def _collect(self, block: Mapping[str, Any]) -> None:
         for variable in block["variables"]:
-            self._variables.setdefault(variable["name"], []).append(variable["expr"]["form"])
+            self._variables.setdefault(variable["name"], []).append(read_form(variable["expr"]["form"]))
         for match in block["match"]:
             if "rule" in match:
                 self._collect(match["rule"])
 
     def _read(self, form: Form, seen: set[str]) -> set[str]:
         """Return what a form reads: names, and fields as ``event.X``."""
-        if form[0] in ("field", "has") and form[4][0] == "var":
-            return {f"{form[4][4]}.{form[5]}"}
-        if form[0] == "var":
-            return {form[4]}
-        if form[0] == "variable":
-            if form[4] in seen:
+        if isinstance(form, Access) and form.record is not None:
+            return {f"{form.record}.{form.name}"}
+        if isinstance(form, Variable):
+            return {form.name}
+        if isinstance(form, PolicyVariable):
+            if form.name in seen:
                 return set()
-            return set().union(*(self._read(one, seen | {form[4]}) for one in self._variables.get(form[4], ())))
-        return set().union(*(self._read(part, seen) for part in parts(form)))
+            return set().union(*(self._read(one, seen | {form.name}) for one in self._variables.get(form.name, ())))
+        return set().union(*(self._read(part, seen) for part in form.parts))
 
     def _dimensions(self, reads: set[str]) -> set[str]:
         wanted: set[str] = set()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ...policy.artifact import Artifact
+from ...policy.forms import read_form
 from ...policy.params import bind
 from ...policy.program import is_conditional
 from .limits import Entry, settle
@@ -26,12 +27,8 @@ class ReadMatch(NamedTuple):
     number: int
     condition: Term | None  # None: always
     explanation: Term | None  # true where it has a value
+    conditional: bool  # whether a nested rule ends the search where nothing in it decides, and does not only group
     inner: tuple[ReadMatch, ...] | None
-
-    @property
-    def conditional(self) -> bool:
-        """Whether a nested rule ends the search where nothing in it decides, and does not only group."""
-        return is_conditional(self.data)
 
 
 class Invariant(NamedTuple):
@@ -171,11 +168,12 @@ def _block(reader: Reader, block: Mapping[str, Any], prefix: str, numbers: Itera
     found = []
     for data in block["match"]:
         path, number = prefix + data["id"], next(numbers)
-        condition = None if data["condition"] is None else reader.term(data["condition"])
-        told = data.get("explanation")
-        explanation = None if told is None else reader.defined(told)
+        asked, told = data["condition"], data.get("explanation")
+        form = None if asked is None else read_form(asked["form"])
+        condition = None if form is None else reader.term(asked, form)
+        explanation = None if told is None else reader.defined(told, read_form(told["form"]))
         inner = _block(reader, data["rule"], path + ".", numbers) if "rule" in data else None
-        found.append(ReadMatch(data, path, number, condition, explanation, inner))
+        found.append(ReadMatch(data, path, number, condition, explanation, is_conditional(form), inner))
     return tuple(found)
 
 
@@ -191,18 +189,10 @@ def _claim(
     for decision in ("approve", "hold"):
         reader = Reader(symbols, fixed, types)
         reader.invariants = True
-        terms[decision] = reader.term({**expression, "form": _decided(expression["form"], decision)})
+        known = {"decision": decision, "approve": "approve", "hold": "hold"}
+        terms[decision] = reader.term(expression, read_form(expression["form"], variables=known))
     text = " ".join(expression["source"].split())
     return Invariant(entry["name"], source, expression["line"], expression["column"], text, terms)
-
-
-def _decided(form: Any, decision: str) -> Any:
-    """Return the form of an invariant with its decision put in."""
-    if not isinstance(form, list):
-        return form
-    if form[:1] == ["var"] and len(form) == 5 and form[4] in ("decision", "approve", "hold"):
-        return ["lit", *form[1:4], decision if form[4] == "decision" else form[4]]
-    return [_decided(item, decision) for item in form]
 
 
 def _fixed(

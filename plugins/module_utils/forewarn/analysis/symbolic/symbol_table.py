@@ -23,7 +23,7 @@ from ...events import (
     event_types,
     has_field,
 )
-from ...policy.evaluate import Form
+from ...policy.forms import Call, Field, Form, Has, Literal, Variable
 from ...policy.functions import INT_MAX, INT_MIN
 from ...policy.params import convert
 from ...policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP
@@ -98,16 +98,13 @@ class SymbolTable:
 
     def leaf(self, form: Form, reader: Any) -> Leaf | None:
         """Return what a form reads if it is one of the known accesses, None otherwise."""
-        op = form[0]
-        if op == "var":
-            return _VARIABLES.get(form[4])
-        if op == "field" and form[4][0] == "var":
-            return self._field(form[4][4], form[5], form[1], reader)
-        if op == "has":
-            return _has(form[4], form[5])
-        if op == "call":
-            return self._call(form, reader)
-        return None
+        if isinstance(form, Variable):
+            return _VARIABLES.get(form.name)
+        if isinstance(form, Field) and form.record is not None:
+            return self._field(form.record, form.name, form.type, reader)
+        if isinstance(form, Has):
+            return _has(form)
+        return self._call(form, reader) if isinstance(form, Call) else None
 
     def _field(self, record: str, name: str, kind: str, reader: Any) -> Leaf | None:
         dimension = f"{record}.{name}"
@@ -126,20 +123,21 @@ class SymbolTable:
         closed = name in ("EventType", "EventStatus") and not reader.invariants
         return Leaf("text", (dimension,), dimension, closed)
 
-    def _call(self, form: Form, reader: Any) -> Leaf | None:
-        name, arguments = form[4], [reader.resolved(argument) for argument in form[5:]]
-        if name == "size" and _is_field(arguments[0], "event", "Resources"):
+    def _call(self, form: Call, reader: Any) -> Leaf | None:
+        name, (first, *others) = form.function, [reader.resolved(argument) for argument in form.arguments]
+        second = others[0] if others else None
+        if name == "size" and is_field(first, "event", "Resources"):
             return Leaf("int", ("count",), "count")
-        if name == "index_map" and _is_field(arguments[0], "vm", "tags") and arguments[1][0] == "lit":
-            tag = f"tag:{arguments[1][4]}"
+        if name == "index_map" and is_field(first, "vm", "tags") and isinstance(second, Literal):
+            tag = f"tag:{second.value}"
             return Leaf("text", (tag, "vm.tags"), tag)
-        if name == "in" and arguments[0][0] == "lit":
-            element = arguments[0][4]
-            if _is_field(arguments[1], "event", "Resources"):
+        if name == "in" and isinstance(first, Literal):
+            element = first.value
+            if is_field(second, "event", "Resources"):
                 return Leaf("bool", (f"names:{element}",), f"names:{element}", enumerable=True)
-            if _is_field(arguments[1], "vm", "tags"):
+            if is_field(second, "vm", "tags"):
                 return Leaf("bool", (f"tag:{element}", "vm.tags"), f"tag:{element}", enumerable=True)
-        if name == "diff_timestamp" and _is_field(arguments[0], "event", "NotBefore") and _is_var(arguments[1], "now"):
+        if name == "diff_timestamp" and is_field(first, "event", "NotBefore") and is_variable(second, "now"):
             return Leaf("duration", ("notice",), "notice", signed=True)
         return None
 
@@ -333,15 +331,16 @@ class SymbolTable:
         return intervals(kind, self._cuts(name), low, high, len(self.group(name)), True)
 
 
-def _has(operand: Form, name: str) -> Leaf | None:
-    if operand[0] == "var" and operand[4] == "event":
+def _has(form: Has) -> Leaf | None:
+    name = form.name
+    if form.record == "event":
         if name == "Resources":
             return Leaf("bool", (), "", enumerable=True)
         dimension = "notice" if name == "NotBefore" else f"event.{name}"
         return Leaf("bool", (dimension,), dimension, enumerable=True)
-    if operand[0] == "var" and operand[4] == "vm":
+    if form.record == "vm":
         return Leaf("bool", (f"vm.{name}",), f"vm.{name}", enumerable=True)
-    if _is_field(operand, "vm", "tags"):
+    if is_field(form.operand, "vm", "tags"):
         return Leaf("bool", (f"tag:{name}", "vm.tags"), f"tag:{name}", enumerable=True)
     return None
 
@@ -354,12 +353,14 @@ def _flag(name: str) -> tuple[Value, ...]:
     return (Value("yes", True), Value("no", False))
 
 
-def _is_var(form: Form, name: str) -> bool:
-    return bool(form[0] == "var" and form[4] == name)
+def is_variable(form: Form | None, name: str) -> bool:
+    """Tell whether a form is a declared variable."""
+    return isinstance(form, Variable) and form.name == name
 
 
-def _is_field(form: Form, record: str, name: str) -> bool:
-    return bool(form[0] == "field" and _is_var(form[4], record) and form[5] == name)
+def is_field(form: Form | None, record: str, name: str) -> bool:
+    """Tell whether a form is a field of a declared variable."""
+    return isinstance(form, Field) and (form.record, form.name) == (record, name)
 
 
 _VARIABLES: Mapping[str, Leaf] = {

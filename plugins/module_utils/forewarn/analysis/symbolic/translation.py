@@ -17,12 +17,29 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ...policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Form, Scope, guarded, parts
+from ...policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Scope, guarded
+from ...policy.forms import (
+    Access,
+    And,
+    Bytes,
+    Call,
+    Field,
+    Form,
+    If,
+    List,
+    Literal,
+    Local,
+    Matches,
+    Or,
+    PolicyVariable,
+    Variable,
+    read_form,
+)
 from ...policy.functions import EvaluationError
 from ...policy.program import ROOTS
 from .concrete import roots
 from .domains import LONGEST
-from .symbol_table import FIRST_NOW, LAST_NOW, Leaf, SymbolTable
+from .symbol_table import FIRST_NOW, LAST_NOW, Leaf, SymbolTable, is_field, is_variable
 
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -42,7 +59,11 @@ _TOTAL = frozenset(
 
 
 def _is_total(form: Form) -> bool:
-    return form[0] == "call" and form[4] in _TOTAL and not (form[4] in _ACCESSORS and len(form) > 6)
+    return (
+        isinstance(form, Call)
+        and form.function in _TOTAL
+        and not (form.function in _ACCESSORS and len(form.arguments) > 1)
+    )
 
 
 class Atom(NamedTuple):
@@ -116,29 +137,29 @@ class Reader:
 
     def add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
         """Declare a policy variable; what follows may read it."""
-        form = expression["form"]
+        form = read_form(expression["form"])
         closure = Builder(self.scope, expression).build(form)
         self.scope.add("variables." + name)
         self.scope.variable_closures[name] = closure
         self.variables[name] = _Variable(expression, form, self.key(form), closure)
 
-    def term(self, expression: Mapping[str, Any]) -> Term:
+    def term(self, expression: Mapping[str, Any], form: Form) -> Term:
         """Return the term of an expression of type bool."""
         self._expression = expression
-        return self._term(expression["form"])
+        return self._term(form)
 
-    def defined(self, expression: Mapping[str, Any]) -> Term:
+    def defined(self, expression: Mapping[str, Any], form: Form) -> Term:
         """Return a term that is true where an expression has a value, and an error elsewhere."""
         self._expression = expression
-        return self._has_value(expression["form"])
+        return self._has_value(form)
 
     def key(self, form: Form) -> Any:
         """Return a form without its places, variables and fixed parameters replaced by what they are."""
-        if form[0] == "variable":
-            return self.variables[form[4]].key
-        if form[0] == "field" and form[4][:1] == ["var"] and form[4][4] == "params" and form[5] in self.params:
-            return ("fixed", form[1], repr(self.params[form[5]]))
-        return (form[0], *(self.key(item) if _is_form(item) else _frozen(item) for item in form[4:]))
+        if isinstance(form, PolicyVariable):
+            return self.variables[form.name].key
+        if isinstance(form, Field) and form.record == "params" and form.name in self.params:
+            return ("fixed", form.type, repr(self.params[form.name]))
+        return (type(form), *(self.key(one) if isinstance(one, Form) else _frozen(one) for one in form.operands))
 
     @contextmanager
     def _inside(self, name: str) -> Iterator[Form]:
@@ -160,22 +181,19 @@ class Reader:
         return found
 
     def _make(self, form: Form) -> Term:
-        op = form[0]
-        if op == "variable":
-            with self._inside(form[4]) as inner:
+        if isinstance(form, PolicyVariable):
+            with self._inside(form.name) as inner:
                 return self._term(inner)
-        if op == "lit":
-            return Term("lit", name="true" if form[4] else "false")
-        if op in ("and", "or"):
-            return Term(op, tuple(self._term(part) for part in form[4:]))
-        if op == "if":
-            return Term("if", tuple(self._term(part) for part in form[4:]))
-        if op == "call" and form[4] == "not":
-            return Term("not", (self._term(form[5]),))
-        if op == "call" and form[4] == "same":
-            return self._term(form[5])
-        if op == "call" and form[4] in ("eq", "ne") and form[5][1] == form[6][1] == "bool":
-            return Term("same" if form[4] == "eq" else "differ", (self._term(form[5]), self._term(form[6])))
+        if isinstance(form, Literal):
+            return Term("lit", name="true" if form.value else "false")
+        if isinstance(form, (And, Or, If)):
+            return Term(type(form).__name__.lower(), tuple(map(self._term, form.parts)))
+        if isinstance(form, Call) and form.function == "not":
+            return Term("not", (self._term(form.arguments[0]),))
+        if isinstance(form, Call) and form.function == "same":
+            return self._term(form.arguments[0])
+        if isinstance(form, Call) and form.function in ("eq", "ne") and {one.type for one in form.parts} == {"bool"}:
+            return Term("same" if form.function == "eq" else "differ", tuple(map(self._term, form.parts)))
         dims = self.safe(form)
         if dims is not None:
             return Term("exact", atom=self._atom(form, dims))
@@ -184,7 +202,7 @@ class Reader:
 
     def _atom(self, form: Form, dims: frozenset[str]) -> Atom:
         closure = guarded(Builder(self.scope, self._expression).build(form))
-        return Atom(tuple(sorted(dims)), closure, self.scope, self.params, form[1] == "bool")
+        return Atom(tuple(sorted(dims)), closure, self.scope, self.params, form.type == "bool")
 
     def _free_dimension(self, form: Form, key: Any, atom: Atom) -> str:
         reads = self._reads(form)
@@ -195,14 +213,14 @@ class Reader:
     def _reads(self, form: Form) -> frozenset[str]:
         """Return what a form reads: roots, and their fields as ``event.X``."""
         form = self.resolved(form)
-        if form[0] in ("field", "has") and form[4][0] == "var":
-            return frozenset((f"{form[4][4]}.{form[5]}",))
-        if form[0] == "var":
-            return frozenset((form[4],))
-        return frozenset().union(*map(self._reads, parts(form)))
+        if isinstance(form, Access) and form.record is not None:
+            return frozenset((f"{form.record}.{form.name}",))
+        if isinstance(form, Variable):
+            return frozenset((form.name,))
+        return frozenset().union(*map(self._reads, form.parts))
 
     def _source(self, form: Form) -> str:
-        return " ".join(self._expression.get("source", "")[form[2] : form[3]].split())
+        return " ".join(self._expression.get("source", "")[form.start : form.end].split())
 
     # Whether a part has a value
 
@@ -213,10 +231,10 @@ class Reader:
         return self._defined[key]
 
     def _make_has_value(self, form: Form) -> Term:
-        if form[1] == "bool":
+        if form.type == "bool":
             return Term("defined", (self._term(form),))
-        if form[0] == "variable":
-            with self._inside(form[4]) as inner:
+        if isinstance(form, PolicyVariable):
+            with self._inside(form.name) as inner:
                 return self._has_value(inner)
         leaf = self.symbols.leaf(form, self)
         if leaf is not None:
@@ -225,23 +243,19 @@ class Reader:
         dims = self.safe(form)
         if dims is not None:
             return Term("exact", atom=self._atom(form, dims))
-        if form[0] == "if":
-            condition, then, otherwise = form[4:]
-            return Term("if", (self._term(condition), self._has_value(then), self._has_value(otherwise)))
+        if isinstance(form, If):
+            return Term("if", (self._term(form.condition), self._has_value(form.then), self._has_value(form.otherwise)))
         return self._parts_have_values(form)
 
     def _parts_have_values(self, form: Form) -> Term:
         """Return where a form that is not understood has a value: where its parts have, and maybe not even there."""
-        if form[0] in ("list", "matches") or _is_total(form):
-            return Term("defined", tuple(self._has_value(part) for part in parts(form)))
-        if form[0] == "field" and form[4][0] == "var":
-            if form[4][4] == "event" and form[5] == "Resources":
-                return Term("lit", name="true")  # required by the parser
-            if form[4][4] == "params":
-                return Term("lit", name="true")
-            if form[4][4] == "event" and form[5] == "NotBefore":
-                self.symbols.want(Leaf("timestamp", ("notice",), "notice"))
-                return Term("exact", atom=self._atom(form, frozenset(("notice",))))
+        if isinstance(form, (List, Matches)) or _is_total(form):
+            return Term("defined", tuple(map(self._has_value, form.parts)))
+        if is_field(form, "event", "Resources") or (isinstance(form, Field) and form.record == "params"):
+            return Term("lit", name="true")  # the parser requires Resources
+        if is_field(form, "event", "NotBefore"):
+            self.symbols.want(Leaf("timestamp", ("notice",), "notice"))
+            return Term("exact", atom=self._atom(form, frozenset(("notice",))))
         atom = self._atom(form, frozenset())._replace(is_test=False)
         name = self._free_dimension(form, ("fails", self.key(form)), atom)
         return Term("if", (Term("opaque", (Term("lit", name="true"),), name=name), Term("lit", name="true"), _ERROR))
@@ -250,29 +264,28 @@ class Reader:
 
     def safe(self, form: Form) -> frozenset[str] | None:
         """Return the dimensions that an exact form reads, cutting them as needed; None if it is not exact."""
-        op = form[0]
-        if op in ("lit", "bytes", "local"):
+        if isinstance(form, (Literal, Bytes, Local)):
             return frozenset()
-        if op == "variable":
-            return self.safe(self.variables[form[4]].form)
+        if isinstance(form, PolicyVariable):
+            return self.safe(self.variables[form.name].form)
         leaf = self.symbols.leaf(form, self)
         if leaf is not None:
             if not leaf.enumerable:
                 return None
             self.symbols.want(leaf)
             return frozenset(leaf.dims)
-        if op in ("var", "field", "has"):
+        if isinstance(form, (Variable, Access)):
             return None
-        if op == "call" and form[4] in _COMPARISONS:
-            compared = self._comparison(form[4], form[5], form[6])
+        if isinstance(form, Call) and form.function in _COMPARISONS:
+            compared = self._comparison(form.function, *form.arguments)
             if compared is not None:
                 return compared
-        if op == "call" and form[4] == "in":
-            members = self._membership(form[5], self.resolved(form[6]))
+        if isinstance(form, Call) and form.function == "in":
+            members = self._membership(form.arguments[0], self.resolved(form.arguments[1]))
             if members is not None:
                 return members
         dims: frozenset[str] = frozenset()
-        for part in parts(form):
+        for part in form.parts:
             found = self.safe(part)
             if found is None:
                 return None
@@ -281,8 +294,8 @@ class Reader:
 
     def resolved(self, form: Form) -> Form:
         """Return a form, or what the policy variable that it is stands for."""
-        while form[0] == "variable":
-            form = self.variables[form[4]].form
+        while isinstance(form, PolicyVariable):
+            form = self.variables[form.name].form
         return form
 
     def _leaf(self, form: Form) -> Leaf | None:
@@ -317,10 +330,10 @@ class Reader:
         if leaf is None:
             return None
         self.symbols.want(leaf)
-        if container[0] != "list":
+        if not isinstance(container, List):
             return self._constant_membership(leaf, container)
         dims: frozenset[str] = frozenset(leaf.dims)
-        for item in container[4:]:
+        for item in container.parts:
             found = self.safe(item)
             cut = None if found is None else self._cut(leaf, "eq", item, found)
             if cut is None:
@@ -341,7 +354,7 @@ class Reader:
 
     def _values(self, form: Form, dims: frozenset[str]) -> set[Any] | None:
         """Return the values that an enumerable form can have; None if they are too many, or are containers."""
-        if _has_local(form) or form[1].startswith(("list(", "map(")):
+        if _has_local(form) or form.type.startswith(("list(", "map(")):
             return None
         chosen = [self.symbols.dimension(name) for name in sorted(dims)]
         if math.prod(len(dimension.values) for dimension in chosen) > 1000:
@@ -389,24 +402,24 @@ class Reader:
     def _asks_not_before(self, *forms: Form) -> bool:
         """Tell whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""
         return any(
-            _is_field(form, "event", "NotBefore") or self._asks_not_before(*parts(form))
+            is_field(form, "event", "NotBefore") or self._asks_not_before(*form.parts)
             for form in map(self.resolved, forms)
         )
 
     def _sum(self, form: Form) -> tuple[int, int, int] | None:
         """Return how often NotBefore and now are in a sum, and the rest of it."""
         form = self.resolved(form)
-        if form[0] == "var" and form[4] == "now":
+        if is_variable(form, "now"):
             return 0, 1, 0
-        if form[0] == "field" and form[4][0] == "var" and form[4][4] == "event" and form[5] == "NotBefore":
+        if is_field(form, "event", "NotBefore"):
             return 1, 0, 0
-        if form[0] == "call" and form[4] in ("add_timestamp", "sub_timestamp", "diff_timestamp"):
-            first, second = self._sum(form[5]), self._sum(form[6])
+        if isinstance(form, Call) and form.function in ("add_timestamp", "sub_timestamp", "diff_timestamp"):
+            first, second = map(self._sum, form.arguments)
             if first is None or second is None:
                 return None
-            sign = 1 if form[4] == "add_timestamp" else -1
+            sign = 1 if form.function == "add_timestamp" else -1
             return tuple(one + sign * other for one, other in zip(first, second))  # type: ignore[return-value]  # of 3
-        if form[1] in ("timestamp", "duration") and self.safe(form) == frozenset():
+        if form.type in ("timestamp", "duration") and self.safe(form) == frozenset():
             values = self._values(form, frozenset())
             return None if not values else (0, 0, values.pop())
         return None
@@ -417,14 +430,6 @@ _NOW = Leaf("timestamp", ("now",), "now")
 _ERROR = Term("lit", name="error")
 
 
-def _is_field(form: Form, record: str, name: str) -> bool:
-    return bool(form[0] == "field" and form[4][0] == "var" and form[4][4] == record and form[5] == name)
-
-
-def _is_form(item: Any) -> bool:
-    return isinstance(item, list) and len(item) >= 4 and isinstance(item[0], str) and isinstance(item[2], int)
-
-
 def _frozen(item: Any) -> Any:
     if isinstance(item, list):
         return tuple(_frozen(one) for one in item)
@@ -432,4 +437,4 @@ def _frozen(item: Any) -> Any:
 
 
 def _has_local(form: Form) -> bool:
-    return form[0] == "local" or any(_has_local(part) for part in parts(form))
+    return isinstance(form, Local) or any(map(_has_local, form.parts))
