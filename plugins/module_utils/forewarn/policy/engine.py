@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from ..errors import InputError
@@ -47,7 +47,6 @@ class PolicyTrace(NamedTuple):
 class _Policy:
     def __init__(self, data: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         self.program = Program(data)
-        self.tracing = Program(data, TracingBuilder)
         self.params = bind(data["params"], given, data["name"])
         extra = data.get("extra_values", {})
         self.known_types = frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ())))
@@ -56,6 +55,11 @@ class _Policy:
     @property
     def name(self) -> str:
         return self.program.name
+
+    @cached_property
+    def tracing(self) -> Program:
+        """The program once more, so that it records what it reads; made when somebody first asks for values."""
+        return Program(self.program.policy, TracingBuilder)
 
     def where(self, match: Match) -> str:
         return f"{self.program.policy['source']}:{match.data['line']}:{match.data['column']}"
