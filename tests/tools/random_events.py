@@ -12,7 +12,9 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from forewarn.analysis.symbolic.domains import LONGEST, MISSING
+from forewarn.analysis.symbolic.resources import Named
 from forewarn.analysis.symbolic.space import Space
+from forewarn.analysis.symbolic.symbols import Tag
 from forewarn.events import Event, Vm, event_types, format_time, has_field, parse_document
 from forewarn.policy.decision import Facts
 
@@ -49,7 +51,7 @@ def case(space: Space, types: Mapping[str, str], chance: random.Random) -> tuple
         lead = max(-LONGEST, min(LONGEST, lead))
     age = max(0, around(space, "age", steps, [0, 60 * second], chance))
     count = max(1, around(space, "count", (0, 1, -1), [1, 2, 3], chance))
-    named = [name[6:] for name in space.by_name if name.startswith("names:") and chance.random() < 0.5]
+    named = [name.vm for name in space.symbols(Named) if chance.random() < 0.5]
     vm_name = text(space, "vm.name", ["vm_0", MISSING], chance)
     if vm_name is not MISSING and chance.random() < 0.3:
         vm_name = "".join(chance.choice((one, one.swapcase())) for one in vm_name)
@@ -78,9 +80,9 @@ def case(space: Space, types: Mapping[str, str], chance: random.Random) -> tuple
     event = document.events[0]
     assert not event.problems, (fields, event.problems)
     tags = {}
-    for name in space.by_name:
-        if name.startswith("tag:") and (tag := text(space, name, [], chance)) is not MISSING:
-            tags[name[4:]] = tag
+    for one in space.symbols(Tag):
+        if (tag := text(space, one.name, [], chance)) is not MISSING:
+            tags[one.key] = tag
     facts = {
         fact: value
         for fact in ("location", "zone", "size", "scale_set", "fault_domain")

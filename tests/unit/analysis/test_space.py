@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.domains import Dimension, Value
+from forewarn.analysis.symbolic.domains import Value
 from forewarn.analysis.symbolic.reading import Reading, read
 from forewarn.analysis.symbolic.regions import boxes
 from forewarn.analysis.symbolic.space import Space
+from forewarn.analysis.symbolic.symbols import Dimension, Param
 from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
 from forewarn.policy.artifact import Artifact
@@ -245,12 +246,12 @@ def test_policies_together(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def small() -> Space:
-    sizes = {"params.a": 3, "params.b": 1, "params.c": 7, "params.d": 2, "params.e": 5}
+    sizes = {"a": 3, "b": 1, "c": 7, "d": 2, "e": 5}
     dimensions = [
-        Dimension(name, "flag", tuple(Value(str(place), place) for place in range(size)))
+        Dimension(Param(name, {"type": "int"}), tuple(Value(str(place), place) for place in range(size)))
         for name, size in sizes.items()
     ]
-    return Space(dimensions, "2020-07-01", {}, dict.fromkeys("abcde", "int"))
+    return Space(dimensions, "2020-07-01")
 
 
 SETS = st.integers(0, (1 << 3 * 7 * 2 * 5) - 1) | st.sets(st.integers(0, 209)).map(

@@ -18,12 +18,13 @@ from .symbolic.decide import Decided, Outcome
 from .symbolic.limits import refuses
 from .symbolic.reading import Reading
 from .symbolic.space import Space
+from .symbolic.symbols import Symbol
 
 _TRIES = 200  # events tried for a set of classes over expressions that are not understood
 _OTHER_TIMES = 40  # of them looked at once more, at several times
 
 
-Instead = Optional[Mapping[str, Any]]  # concrete values to take rather than those of a class
+Instead = Optional[Mapping[Symbol, Any]]  # concrete values to take rather than those of a class
 Making = Callable[[int, Instead], Witness]
 Beside = Callable[[int, Instead], bool]
 

@@ -13,9 +13,11 @@ from ..policy.timevalues import SECOND
 from .search import TYPES, Found, Refuted, Search, at_rule
 from .symbolic.concrete import Witness
 from .symbolic.decide import RULE, PolicyDecided, Region
-from .symbolic.domains import MISSING, Dimension
+from .symbolic.domains import MISSING
 from .symbolic.reading import ReadMatch
+from .symbolic.resources import COUNT
 from .symbolic.space import without
+from .symbolic.symbols import EVENT_STATUS, NOTICE, Dimension, Symbol
 
 _EARLY = 3600 * SECOND  # to be prepared for longer than that is worth a warning
 _PREDICTED = 7 * 24 * 3600 * SECOND  # so far ahead a hardware failure is announced
@@ -26,8 +28,8 @@ def early(search: Search) -> Iterator[Found]:
     """Yield the rules that prepare for a distant event which is then held, by this rule or another."""
     space, decided = search.space, search.decided
     far = _far(search) & space.normal & space.having("event.EventType", *_PLANNED)
-    far = without(far, space.having("event.EventStatus", "Started") | space.having("event.EventSource", "User"))
-    several = without(space.all, space.having("count", 1))
+    far = without(far, space.having(EVENT_STATUS.name, "Started") | space.having("event.EventSource", "User"))
+    several = without(space.all, space.having(COUNT.name, 1))
     for policy in decided.policies:
         for region in policy.regions:
             match = _prepares(region)
@@ -62,7 +64,7 @@ def recovery(search: Search) -> Iterator[Found | Refuted]:
 
 
 def _never_undone(search: Search, policy: PolicyDecided, match: ReadMatch, classes: int) -> Iterator[Found]:
-    listed = without(classes & search.space.normal, search.space.having("event.EventStatus", "Started"))
+    listed = without(classes & search.space.normal, search.space.having(EVENT_STATUS.name, "Started"))
     if listed:
         message = (
             f"rule {match.path} prepares and has no recover: once it is over, or was cancelled, "
@@ -74,7 +76,7 @@ def _never_undone(search: Search, policy: PolicyDecided, match: ReadMatch, class
 
 def _only_started(search: Search, policy: PolicyDecided, match: ReadMatch, classes: int) -> Iterator[Found | Refuted]:
     code = "recover-never-runs"
-    if without(classes, search.space.having("event.EventStatus", "Started")):
+    if without(classes, search.space.having(EVENT_STATUS.name, "Started")):
         yield Refuted(code, policy.policy.name, match.path)
         return
     message = f"rule {match.path} decides started events only: nothing is prepared for them, so recover never runs"
@@ -84,12 +86,12 @@ def _only_started(search: Search, policy: PolicyDecided, match: ReadMatch, class
 
 def _none_started(search: Search, policy: PolicyDecided, match: ReadMatch, classes: int) -> Iterator[Found | Refuted]:
     code, space = "started-not-recovered", search.space
-    started = space.having("event.EventStatus", "Started")
+    started = space.having(EVENT_STATUS.name, "Started")
     if classes & started:  # whichever of the policy's rules is meant to recover, one does
         for sets in policy.matches.values():
             yield Refuted(code, policy.policy.name, sets.match.path)
         return
-    names = [name for name in ("event.EventStatus", "notice") if name in space.by_name]
+    names = [name for name in (EVENT_STATUS.name, NOTICE.name) if name in space.by_name]
     alike = space.fold(classes, names) & started & space.normal & space.reachable
     message = (
         f"rule {match.path} says 'recover_when: started' and decides no started event: "
@@ -118,14 +120,14 @@ def _for_groups(search: Search) -> int:
 def _far(search: Search) -> int:
     """Return the classes with a NotBefore that may be further away than an hour."""
     space = search.space
-    dimension = space.by_name.get("notice")
+    dimension = space.by_name.get(NOTICE.name)
     if dimension is None:
         return space.all
     classes = 0
     for place, value in enumerate(dimension.values):
         if value.concrete is MISSING or (value.high is not None and value.high <= _EARLY):
             continue
-        found = space.mask("notice", place)
+        found = space.mask(NOTICE.name, place)
         if value.concrete <= _EARLY:  # it may be longer where nothing that it is compared with is
             for peer in _peers(dimension):
                 for other, its in enumerate(space.by_name[peer].values):
@@ -146,16 +148,16 @@ class _Distant:
         self._space = search.space
         self._several = several
 
-    def __call__(self, number: int, instead: Mapping[str, Any] | None = None) -> Witness:
-        instead = {**(instead or {}), "notice": _PREDICTED}
-        dimension = self._space.by_name.get("notice")
+    def __call__(self, number: int, given: Mapping[Symbol, Any] | None = None) -> Witness:
+        instead = {**(given or {}), NOTICE: _PREDICTED}
+        dimension = self._space.by_name.get(NOTICE.name)
         if dimension is not None:
             values = self._space.values(number)
-            value = values["notice"]
+            value = values[NOTICE.name]
             others = [values[peer].concrete for peer in _peers(dimension)]
             low, high = value.low or 0, _PREDICTED if value.high is None else value.high
             longest = all(other is MISSING or other < value.concrete for other in others)
-            instead["notice"] = max(low, min(high, _PREDICTED)) if longest else value.concrete
-        if self._several and "count" not in self._space.by_name:
-            instead["count"] = 2
+            instead[NOTICE] = max(low, min(high, _PREDICTED)) if longest else value.concrete
+        if self._several and COUNT.name not in self._space.by_name:
+            instead[COUNT] = 2
         return self._space.witness(number, instead)

@@ -15,7 +15,9 @@ from .finding import Finding, Severity
 from .symbolic.decide import DOUBT, Decided, MatchSets, PolicyDecided
 from .symbolic.reading import Invariant, ReadMatch
 from .symbolic.regions import describe
+from .symbolic.resources import COUNT
 from .symbolic.space import Cell, without
+from .symbolic.symbols import EVENT_TYPE
 
 WHEN, TYPES = "{when}", "{types}"  # in a message, for what is known once all slices have been looked at
 
@@ -159,8 +161,8 @@ class Search:
         when = describe(self.space, classes, among) if WHEN in finding.message else ""
         types: tuple[str, ...] = ()
         if TYPES in finding.message:
-            values = self.space.by_name["event.EventType"].values
-            types = tuple(values[place].label for place in self.space.places("event.EventType", classes))
+            values = self.space.by_name[EVENT_TYPE.name].values
+            types = tuple(values[place].label for place in self.space.places(EVENT_TYPE.name, classes))
         found = Found(finding, when, types, self.space.cell, "" if finding.rule else finding.message)
         example = self.prover.example(self.decided, classes, witness, beside)
         if example is None:
@@ -253,7 +255,7 @@ class Search:
         return classes
 
     def _followers(self) -> Iterator[Found]:
-        several = without(self.space.all, self.space.having("count", 1))
+        several = without(self.space.all, self.space.having(COUNT.name, 1))
         several = without(several, self._approved_with("approver", "leader"))  # the most careful wish of several counts
         several = without(several, self._approved_with("group", "hold") & self.prepared())  # nobody approves these
         for policy in self.decided.policies:

@@ -27,6 +27,7 @@ from ..symbolic.concrete import Witness
 from ..symbolic.decide import DOUBT, ERROR, EXPLANATION, Decided, Region, combine
 from ..symbolic.reading import read
 from ..symbolic.space import Space
+from ..symbolic.symbols import EVENT_TYPE
 from .suggestions import Suggestion, suggest
 
 BRANCHES = ("true", "false", "error")
@@ -170,9 +171,9 @@ class _Search:
 
     def _look_at_classes(self, decided: Decided, classes: set[tuple[str, Way]]) -> None:
         space = decided.space
-        for place, value in enumerate(space.by_name["event.EventType"].values):
+        for place, value in enumerate(space.by_name[EVENT_TYPE.name].values):
             kind = _type(value.concrete, self._artifact)
-            among = space.mask("event.EventType", place) & space.reachable & space.normal
+            among = space.mask(EVENT_TYPE.name, place) & space.reachable & space.normal
             for regions, members in decided.regions(among):
                 if any(region.how == DOUBT for region in regions):  # no policy can make anything else of it
                     continue

@@ -11,11 +11,8 @@ from typing import Any
 from ...policy.forms import Access, Form, PolicyVariable, Variable, read_form
 from ...policy.program import ROOTS
 from ..symbolic.decide import DOUBT, ERROR, NO_RULE, Region
-from ..symbolic.domains import Dimension
-
-# Dimensions that together make one part of an event: whom it concerns, and when.
-WHO = ("place", "count", "vm.name")
-WHEN = ("event.EventStatus", "notice", "now", "age")
+from ..symbolic.resources import PLACE, VM_NAME
+from ..symbolic.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN, Dimension
 
 
 class Reads:
@@ -24,19 +21,19 @@ class Reads:
     def __init__(self, data: Mapping[str, Any], dimensions: Sequence[Dimension]) -> None:
         self._variables: dict[str, list[Form]] = {}
         self._collect(data["rule"])
-        self._names = [dimension.name for dimension in dimensions]
+        self._parts = {dimension.name: dimension.symbol.part for dimension in dimensions}
 
     def of(self, region: Region) -> tuple[int, ...]:
         """Return the places of the dimensions."""
         data = {} if region.match is None else region.match.data
         if region.how == DOUBT:
-            wanted = {"event.EventType", "event.EventStatus"}
+            wanted = {EVENT_TYPE.name, EVENT_STATUS.name}
         elif region.how == NO_RULE:
             wanted = set()
         else:
             expression = data.get("condition" if region.how == ERROR else "explanation")
             wanted = set() if not expression else self._dimensions(self._read(read_form(expression["form"]), set()))
-        return tuple(place for place, name in enumerate(self._names) if name in wanted)
+        return tuple(place for place, name in enumerate(self._parts) if name in wanted)
 
     def _collect(self, block: Mapping[str, Any]) -> None:
         for variable in block["variables"]:
@@ -63,16 +60,15 @@ class Reads:
             root, _dot, field = read.partition(".")
             if root not in ROOTS:
                 continue  # of a loop over something that is read itself
-            if read in ("notice", "event.NotBefore"):
-                wanted |= {"notice", "event.EventStatus", "now"}
+            if read in (NOTICE.name, "event.NotBefore"):
+                wanted |= {NOTICE.name, EVENT_STATUS.name, NOW.name}
             elif read in ("affects_me", "leader"):
-                wanted |= {"place", "vm.name"}
-            elif read == "event.Resources":
-                wanted |= {name for name in self._names if name in WHO or name.startswith("names:")}
-            elif read == "vm.tags":
-                wanted |= {name for name in self._names if name == "vm.tags" or name.startswith("tag:")}
+                wanted |= {PLACE.name, VM_NAME.name}
+            elif read in ("event.Resources", TAGS_KNOWN.name):
+                told = "who" if read == "event.Resources" else TAGS_KNOWN.part
+                wanted |= {name for name, part in self._parts.items() if part == told}
             elif field or read in ("age", "now"):
                 wanted.add(read)
             else:
-                wanted |= set(self._names)  # all of an event, of the document or the VM
+                wanted |= self._parts.keys()  # all of an event, of the document or the VM
         return wanted

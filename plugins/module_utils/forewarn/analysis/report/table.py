@@ -21,15 +21,17 @@ from ..counterexamples import Prover
 from ..diff import changed_classes
 from ..hook_wording import hook_texts
 from ..symbolic.abstract import Evaluation
+from ..symbolic.case import Case
 from ..symbolic.concrete import witness
 from ..symbolic.decide import RULE, Decided, Region, combine
-from ..symbolic.domains import Dimension
+from ..symbolic.domains import Value
 from ..symbolic.reading import Reading, make_spaces, read_together
+from ..symbolic.resources import COUNT, PLACE, VM_NAME
 from ..symbolic.space import Space
 from ..symbolic.symbol_table import SymbolTable
-from ..symbolic.wording import phrase
+from ..symbolic.symbols import DURATION, EVENT_STATUS, TAGS_KNOWN, Dimension, Param, case_of
 from .decision_diagram import Forest
-from .dependencies import WHEN, WHO, Reads
+from .dependencies import Reads
 
 # What a cell can be. The first five are decisions, the others changes of them.
 APPROVED, PREPARED, HELD, FAILED, UNCOVERED = "approve", "prepared", "hold", "failed", "uncovered"
@@ -37,7 +39,7 @@ SAME = "same"
 
 _MOST_REASONS = 300  # of one rule; beyond that a page shows the expression that gives them
 _MOST_PARTS = 5000  # of the examples' parts that one group of dimensions decides
-_USUAL = {"event.EventStatus": "Scheduled", "place": "leader", "vm.name": "any other", "vm.tags": "known"}
+_USUAL = {EVENT_STATUS: "Scheduled", PLACE: "leader", VM_NAME: "any other", TAGS_KNOWN: "known"}
 
 Table = dict[str, Any]
 Key = tuple[str, int]  # how a region came about, and the number of its match; -1 without
@@ -255,38 +257,23 @@ class _Making:
     def _dimension(self, dimension: Dimension) -> dict[str, Any]:
         told: dict[str, Any] = {
             "name": dimension.name,
-            "title": self._title(dimension),
-            "subject": "number of Resources" if dimension.name == "count" else self._title(dimension),
+            "title": dimension.symbol.title,
+            "subject": dimension.symbol.spoken if dimension.symbol is COUNT else dimension.symbol.title,
             "opaque": dimension.kind == "opaque",
             "values": [
-                {"label": _label(dimension, place), "said": self._said(dimension, place)}
+                {"label": _label(dimension, place), "said": _said(dimension, dimension.values[place])}
                 for place in range(len(dimension.values))
             ],
         }
         labels = [value.label for value in dimension.values]
-        usual = _USUAL.get(dimension.name)
+        usual = _USUAL.get(dimension.symbol)
         if usual in labels:
             told["start"] = labels.index(usual)
-        if dimension.name.startswith("params."):
-            default = str(self.symbols.params[dimension.name[7:]].get("default"))
+        if isinstance(dimension.symbol, Param):
+            default = str(dimension.symbol.declaration.get("default"))
             if default.lower() in [label.lower() for label in labels]:
                 told["start"] = [label.lower() for label in labels].index(default.lower())
         return told
-
-    def _title(self, dimension: Dimension) -> str:
-        name = dimension.name
-        if dimension.kind == "opaque":
-            return self.symbols.opaque_terms[name].source
-        if name.startswith("names:"):
-            return f"Resources names {name[6:]}"
-        words = {"place": "This VM", "count": "Number of Resources", "vm.name": "This VM's name", "vm.tags": "Its tags"}
-        return words.get(name) or name.removeprefix("event.").replace("tag:", "vm.tags.")
-
-    def _said(self, dimension: Dimension, place: int) -> str:
-        if dimension.kind == "opaque":
-            return self.symbols.opaque_terms[dimension.name].words(dimension.values[place].label)
-        said, label = phrase(dimension, [dimension.values[place]]), dimension.values[place].label
-        return said.replace(f" in {label}", f" {label}") if " " in label else said
 
     def _policy(self, side: int, place: int) -> dict[str, Any]:
         policy = self.readings[side].policies[place]
@@ -295,18 +282,18 @@ class _Making:
 
     def _examples(self) -> tuple[list[dict[str, Any]] | None, dict[str, Any], list[dict[str, Any]]]:
         """Return the groups with the part that each combination of their values adds, the base, and the parts."""
-        types = {name: entry["type"] for name, entry in self.symbols.params.items()}
-        base = witness({}, types, self.symbols.api_version).as_dict()
+        base = witness(Case(), self.symbols.api_version).as_dict()
         groups: list[dict[str, Any]] = []
         deltas: list[dict[str, Any]] = []
         for dims in self._groups():
-            choices = [self.dimensions[dim].values for dim in dims]
+            dimensions = [self.dimensions[dim] for dim in dims]
+            choices = [dimension.values for dimension in dimensions]
             if math.prod(map(len, choices)) > _MOST_PARTS:
                 return None, base, []
             parts_of = []
             for values in itertools.product(*choices):
-                named = {self.dimensions[dim].name: value.concrete for dim, value in zip(dims, values)}
-                delta = _delta(base, witness(named, types, self.symbols.api_version).as_dict())
+                case = case_of(zip(dimensions, values))
+                delta = _delta(base, witness(case, self.symbols.api_version).as_dict())
                 if delta not in deltas:
                     deltas.append(delta)
                 parts_of.append(deltas.index(delta))
@@ -317,22 +304,23 @@ class _Making:
         """Return the dimensions whose values are told together, since together they make one part of an event."""
         found: dict[str, list[int]] = {}
         for place, dimension in enumerate(self.dimensions):
-            name = dimension.name
-            if dimension.kind == "opaque":
-                continue
-            group = "when" if name in WHEN else "who" if name in WHO or name.startswith("names:") else name
-            group = "tags" if name == "vm.tags" or name.startswith("tag:") else group
-            found.setdefault(group, []).append(place)
+            if dimension.kind != "opaque":
+                found.setdefault(dimension.symbol.part, []).append(place)
         return list(found.values())
+
+
+def _said(dimension: Dimension, value: Value) -> str:
+    said = dimension.phrase([value])
+    return said.replace(f" in {value.label}", f" {value.label}") if " " in value.label else said
 
 
 def _label(dimension: Dimension, place: int) -> str:
     label = dimension.values[place].label
-    if dimension.name == "event.DurationInSeconds" and label.startswith("-1 "):
+    if dimension.symbol is DURATION and label.startswith("-1 "):
         return "unknown"
-    if dimension.name == "place":
+    if dimension.symbol is PLACE:
         return {"leader": "leads (is first)", "further down": "is affected, not first"}.get(label, "is not affected")
-    if dimension.name == "vm.name" and [value.label for value in dimension.values] == ["any other", "missing"]:
+    if dimension.symbol is VM_NAME and [value.label for value in dimension.values] == ["any other", "missing"]:
         return {"any other": "known"}.get(label, "not known")
     return label
 

@@ -8,11 +8,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .concrete import roots
 from .space import Space, without
+from .symbols import case_of
 from .translation import Atom, Term
 
 
@@ -103,11 +105,11 @@ class Evaluation:
         """Return what an atom reads for each combination of values, the last dimension varying fastest."""
         key = (atom.dims, id(atom.params))
         if key not in self._roots:
-            combinations: list[dict[str, Any]] = [{}]
-            for name in atom.dims:
-                values = self.space.by_name[name].values
-                combinations = [{**one, name: value.concrete} for one in combinations for value in values]
-            self._roots[key] = [roots(one, atom.params) for one in combinations]
+            dimensions = [self.space.by_name[name] for name in atom.dims]
+            self._roots[key] = [
+                roots(case_of(zip(dimensions, values)), atom.params)
+                for values in itertools.product(*(dimension.values for dimension in dimensions))
+            ]
         return self._roots[key]
 
 

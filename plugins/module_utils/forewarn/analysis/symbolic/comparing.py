@@ -19,8 +19,8 @@ from .abstract import Evaluation
 from .decide import Decided
 from .domains import MISSING
 from .space import without
+from .symbols import DURATION
 
-_DURATION = "event.DurationInSeconds"
 _LONG = (900, 3600, 24 * 3600, 30 * 24 * 3600)  # seconds, tried where nothing tells which are long
 # In what events may differ and still be of one kind, with what expressions read of that.
 _ALIKE: Mapping[str, tuple[str, ...]] = {
@@ -45,12 +45,12 @@ def compared(search: Search) -> Iterator[Found]:
 
 def _unknown_duration(search: Search) -> Iterator[Found]:
     space = search.space
-    dimension = space.by_name.get(_DURATION)
+    dimension = space.by_name.get(DURATION.name)
     if dimension is None or len(dimension.values) < 3:
         return
-    opaque_terms = _opaque_terms(search, (_DURATION,))
+    opaque_terms = _opaque_terms(search, (DURATION.name,))
     top = max(value.low for value in dimension.values if value.concrete is not MISSING)
-    classes = search.decided.approve & space.having(_DURATION, -1) & _alike_held(search, top, opaque_terms)
+    classes = search.decided.approve & space.having(DURATION.name, -1) & _alike_held(search, top, opaque_terms)
     hint = "DurationInSeconds is -1 when it is not known: add event.DurationInSeconds >= 0 &&"
     for policy, match, taken in search.approving(classes):
         longer = "a longer one" if opaque_terms else f"one of {_least(search, taken, top)} s and more"
@@ -62,7 +62,7 @@ def _unknown_duration(search: Search) -> Iterator[Found]:
 def _least(search: Search, classes: int, top: int) -> int:
     """Return from which duration on all events alike are held."""
     least = top
-    for value in reversed(search.space.by_name[_DURATION].values):
+    for value in reversed(search.space.by_name[DURATION.name].values):
         if value.concrete is not MISSING and value.low >= 0:
             if without(classes, _alike_held(search, value.low, ())):
                 break
@@ -73,15 +73,15 @@ def _least(search: Search, classes: int, top: int) -> int:
 def _alike_held(search: Search, low: int, opaque_terms: Sequence[str]) -> int:
     """Return the classes that would be held if their duration were in the interval that begins at ``low``."""
     space, held = search.space, 0
-    for place, value in enumerate(space.by_name[_DURATION].values):
+    for place, value in enumerate(space.by_name[DURATION.name].values):
         if value.low == low and value.concrete is not MISSING:
-            held |= space.mask(_DURATION, place)
+            held |= space.mask(DURATION.name, place)
     found = 0
     for decided in _otherwise(search, opaque_terms):
         found |= (
             space.all
             if decided is None
-            else space.fold(decided.hold & held, [_DURATION, *_whole(search, opaque_terms)])
+            else space.fold(decided.hold & held, [DURATION.name, *_whole(search, opaque_terms)])
         )
     return found
 
@@ -91,7 +91,7 @@ class _Longer:
 
     def __init__(self, search: Search, top: int) -> None:
         self._search = search
-        values = search.space.by_name[_DURATION].values
+        values = search.space.by_name[DURATION.name].values
         reps = [value.concrete for value in values if value.low == top and value.concrete is not MISSING]
         self._durations = [*(one for one in _LONG if one >= top), *(max(one, 0) for one in reps)]
         self._left = _MOST_BESIDE
@@ -100,7 +100,7 @@ class _Longer:
         for duration in self._durations:
             if self._left > 0:
                 self._left -= 1
-                seen = self._search.space.witness(number, {**(instead or {}), _DURATION: duration})
+                seen = self._search.space.witness(number, {**(instead or {}), DURATION: duration})
                 if self._search.prover.decide(seen).output == HOLD:
                     return True
         return False

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Dimensions of the event space: what policies read of an event, each with a short list of representative values.
+"""Values of the dimensions of the event space: a short list that stands for all that policies tell apart.
 
 Ordered values (numbers, durations, times) are cut where an expression compares them, so that no comparison can tell
 two values of one interval apart. Where expressions compare dimensions with each other, each interval offers as many
@@ -20,6 +20,7 @@ from ...policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND, format_du
 
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression
 LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: beyond that nothing is looked at
+ORDERED = ("int", "double", "duration", "timestamp")
 _LAST = {"duration": LONGEST, "int": INT_MAX, "timestamp": MAX_TIMESTAMP}
 _FIRST = {"duration": -LONGEST, "int": INT_MIN, "timestamp": MIN_TIMESTAMP}
 
@@ -49,24 +50,6 @@ class Value(NamedTuple):
     def interval(self) -> bool:
         """Whether the value stands for an interval of more than one."""
         return self.low is None or self.high is None or self.low != self.high
-
-
-class Dimension(NamedTuple):
-    """``kind`` is ``text``, ``flag``, ``opaque`` or, ordered: ``int``, ``double``, ``duration``, ``timestamp``.
-
-    An ``opaque`` dimension stands for an expression that is not understood: nothing about it may be relied upon.
-    ``name`` reads as in expressions (``event.EventType``, ``notice``, ``params.x``); an opaque one is ``opaque:N``.
-    """
-
-    name: str
-    kind: str
-    values: tuple[Value, ...]
-    peers: tuple[str, ...] = ()  # dimensions it is compared with, itself included
-
-    @property
-    def ordered(self) -> bool:
-        """Whether its values are intervals."""
-        return self.kind in ("int", "double", "duration", "timestamp")
 
 
 def texts(

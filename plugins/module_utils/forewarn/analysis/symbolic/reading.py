@@ -15,7 +15,8 @@ from ...policy.params import bind
 from ...policy.program import is_conditional
 from .limits import Entry, settle
 from .space import Space, slices
-from .symbol_table import Leaf, SymbolTable
+from .symbol_table import SymbolTable
+from .symbols import Param
 from .translation import Reader, Term
 
 
@@ -79,8 +80,7 @@ class Reading(NamedTuple):
 def make_spaces(readings: Sequence[Reading]) -> Iterator[Space]:
     """Yield the space of readings that share a symbol table."""
     symbols = readings[0].symbols
-    types = {name: entry["type"] for name, entry in symbols.params.items()}
-    yield from slices(symbols.dimensions(), symbols.api_version, symbols.opaque_terms, types)
+    yield from slices(symbols.dimensions(), symbols.api_version)
 
 
 def read(
@@ -114,7 +114,7 @@ def read_together(
     }
     symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
     for name in dict.fromkeys(name for limits in settled.limits for name in limits):
-        symbols.want(Leaf(settled.varying[name]["type"], (f"params.{name}",), f"params.{name}"))
+        symbols.asked(Param(name, settled.varying[name]))
     return [
         _read(artifact, symbols, given, settled.assumptions, invariants)._replace(
             limits=limits, defaults=settled.defaults

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .domains import Value
+from .resources import PLACE
 from .space import Cell, Space, without
-from .wording import phrase, spoken
 
 ANY = "any event comes"
 _OR, _REST = "; or ", "in other cases"
@@ -83,25 +83,25 @@ def words(space: Space, box: Box, care: int | None = None) -> str:
         values = [dimension.values[place] for place in places]
         if name in compared:
             values, relation = compared[name]
-            told += [phrase(dimension, values), *([relation] if relation else [])]
+            told += [dimension.phrase(values), *([relation] if relation else [])]
             continue
         if dimension.kind == "opaque":
-            told.append(space.opaque_terms[name].words(values[0].label))
+            told.append(dimension.phrase(values))
             continue
         left_out = []
         if not dimension.ordered:
             left_out = [dimension.values[place] for place in space.places(name, care) if place not in places]
         if [value.label for value in values] == ["missing"]:
-            told.append(phrase(dimension, values))
+            told.append(dimension.phrase(values))
         elif [value.label for value in left_out] == ["any other"] and not dimension.ordered:
-            told.append(phrase(dimension, left_out).replace(" = any other", " is a known one"))
+            told.append(dimension.phrase(left_out).replace(" = any other", " is a known one"))
         elif [value.label for value in values] == ["any other"] and _only_known(left_out):
-            told.append(phrase(dimension, values).replace(" = any other", " is known"))
-        elif len(left_out) == 1 and len(values) > 1 and not dimension.ordered and name != "place":
-            shown = phrase(dimension, left_out)
+            told.append(dimension.phrase(values).replace(" = any other", " is known"))
+        elif len(left_out) == 1 and len(values) > 1 and not dimension.ordered and dimension.symbol is not PLACE:
+            shown = dimension.phrase(left_out)
             told.append(shown.replace(" = ", " is not ").replace(" is missing", " is there"))
         else:
-            told.append(phrase(dimension, values))
+            told.append(dimension.phrase(values))
     return " and ".join(told)
 
 
@@ -126,7 +126,10 @@ def _compared(space: Space, box: Box) -> dict[str, tuple[list[Value], str]]:
             sign = _SIGNS.get(tuple(ranks))
             if sign is not None and reps[0][0].low == reps[1][0].low:
                 found[first] = reps[0], ""
-                found[second] = reps[1], f"{spoken(first)} {sign} {spoken(second)}"
+                found[second] = (
+                    reps[1],
+                    " ".join((space.by_name[first].symbol.spoken, sign, space.by_name[second].symbol.spoken)),
+                )
     return found
 
 

@@ -13,16 +13,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import InputError
 from ...events import Event
 from ...policy.decision import Facts
-from ...policy.functions import EvaluationError
 from . import concrete
-from .domains import MISSING, Dimension, Value
-from .symbol_table import OTHER_CASE, OpaqueTerm
-from .wording import phrase
+from .case import Case, observed
+from .domains import MISSING, Value
+from .resources import OTHER_CASE
+from .symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, Dimension, Opaque, Symbol, case_of
+
+S = TypeVar("S", bound=Symbol)
 
 MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
 MAX_SLICES = 128
@@ -50,14 +52,7 @@ CONSTRAINTS = (
 class Space:
     """All classes over ``dimensions``, or those of a ``cell``, where some dimensions have one value."""
 
-    def __init__(
-        self,
-        dimensions: Sequence[Dimension],
-        api_version: str,
-        opaque_terms: Mapping[str, OpaqueTerm],
-        param_types: Mapping[str, str],
-        cell: Cell = (),
-    ) -> None:
+    def __init__(self, dimensions: Sequence[Dimension], api_version: str, cell: Cell = ()) -> None:
         self._whole = {dimension.name: dimension for dimension in dimensions}
         self.cell = cell
         self._only = dict(cell)
@@ -66,8 +61,7 @@ class Space:
             for one in dimensions
         )
         self.api_version = api_version
-        self.opaque_terms = opaque_terms
-        self._param_types = param_types
+        self.opaque_terms = {one.name: one for one in self.symbols(Opaque)}
         self.by_name = {dimension.name: dimension for dimension in self.dimensions}
         self.count = math.prod(len(dimension.values) for dimension in self.dimensions)
         self.all = (1 << self.count) - 1
@@ -78,7 +72,17 @@ class Space:
             self._strides[dimension.name] = stride
         self._masks: dict[tuple[str, int], int] = {}
         self.normal = self._normal()
-        self.reachable = self._reachable()
+        self.reachable = self.all
+        for dimension in self.dimensions:
+            self.reachable = without(self.reachable, dimension.symbol.impossible(self))
+
+    def symbols(self, kind: type[S]) -> list[S]:
+        """Return the symbols of one kind."""
+        return [one.symbol for one in self.dimensions if isinstance(one.symbol, kind)]
+
+    def values_of(self, name: str) -> tuple[Value, ...]:
+        """Return the values of a dimension, none if there is no such dimension."""
+        return self.by_name[name].values if name in self.by_name else ()
 
     # Sets
 
@@ -107,7 +111,7 @@ class Space:
     def having(self, name: str, *concretes: Any) -> int:
         """Return the classes in which a dimension has one of some concrete values; none if there is no such value."""
         found = 0
-        for place, value in enumerate(self.by_name[name].values if name in self.by_name else ()):
+        for place, value in enumerate(self.values_of(name)):
             if any(_is(value.concrete, one) for one in concretes):
                 found |= self.mask(name, place)
         return found
@@ -142,63 +146,9 @@ class Space:
             for place, value in enumerate(dimension.values):
                 if not value.normal:
                     unusual = self.mask(dimension.name, place)
-                    if dimension.name == "notice" and value.concrete is MISSING:
-                        unusual &= ~self.having("event.EventStatus", "Started")
+                    if dimension.symbol is NOTICE and value.concrete is MISSING:
+                        unusual &= ~self.having(EVENT_STATUS.name, "Started")
                     result &= ~unusual
-        return result
-
-    def _reachable(self) -> int:
-        result = self.all
-        started = self.having("event.EventStatus", "Started")
-        if "notice" in self.by_name:
-            result &= ~(started & ~self.having("notice", MISSING))
-        if "place" in self.by_name:  # without a name it means nothing: one value stands for all
-            result &= ~(self.having("vm.name", MISSING) & ~self.having("place", "leader"))
-        if "vm.tags" in self.by_name:
-            unknown = self.having("vm.tags", False)
-            for name in self.by_name:
-                if name.startswith("tag:"):
-                    result &= ~(unknown & ~self.having(name, MISSING))
-        if "count" in self.by_name:
-            result &= ~(self.having("place", "further down") & self.having("count", 1))
-            result &= ~self._too_many_names()
-        asked = [name for name in self.by_name if name.startswith("names:")]
-        for value in self.by_name["vm.name"].values if "place" in self.by_name else ():
-            if value.concrete is MISSING:
-                continue
-            mine, itself = self._spellings(value.concrete), self.having("vm.name", value.concrete)
-            listed = itself & self.having("place", "leader", "further down")
-            some = twice = 0
-            for name in mine:
-                held = self.having(name, True)
-                some, twice = some | held, twice | (some & held)
-            result &= ~(itself & self.having("place", "not listed") & some)
-            result &= ~(listed & twice)
-            if concrete.spelling(value.concrete, dict.fromkeys(asked, False)) is None:
-                result &= ~(listed & ~some)
-        return result
-
-    def _spellings(self, vm: str) -> list[str]:
-        """Return the dimensions that ask for a VM in Resources, however they spell its name."""
-        return [name for name in self.by_name if name.startswith("names:") and name[6:].lower() == vm.lower()]
-
-    def _too_many_names(self) -> int:
-        """Return the classes whose Resources name more VMs than there are."""
-        at_least = [self.all]  # at_least[n]: n of the asked-for names, or more, are among Resources
-        for name in self.by_name:
-            if name.startswith("names:"):
-                held = self.having(name, True)
-                at_least = [one | (fewer & held) for one, fewer in zip([*at_least, 0], [self.all, *at_least])]
-        listed = self.having("place", "leader", "further down") & ~self.having("vm.name", MISSING)
-        for value in self.by_name["vm.name"].values if "vm.name" in self.by_name else ():
-            for name in () if value.concrete is MISSING else self._spellings(value.concrete):
-                listed &= ~(self.having("vm.name", value.concrete) & self.having(name, True))  # it is one of them
-        result = 0
-        for place, value in enumerate(self.by_name["count"].values):
-            count = value.concrete
-            over = at_least[count + 1] if count + 1 < len(at_least) else 0
-            over |= (at_least[count] & listed) if count < len(at_least) else 0
-            result |= self.mask("count", place) & over
         return result
 
     # Single classes
@@ -230,15 +180,17 @@ class Space:
             yield place
             place = digits.find("1", place + 1)
 
-    def witness(self, number: int, instead: Mapping[str, Any] | None = None) -> concrete.Witness:
+    def witness(self, number: int, instead: Mapping[Symbol, Any] | None = None) -> concrete.Witness:
         """Return an event of a class. What a opaque dimension claims is not true of it, other than by chance.
 
-        ``instead`` has concrete values to take rather than those of the class, by the name of the dimension.
+        ``instead`` has concrete values to take rather than those of the class.
         """
-        values = {name: value.concrete for name, value in self.values(number).items() if not name.startswith("opaque:")}
-        return concrete.witness({**values, **(instead or {})}, self._param_types, self.api_version)
+        case = case_of((self.by_name[name], value) for name, value in self.values(number).items())
+        for symbol, value in (instead or {}).items():
+            symbol.put(case, value)
+        return concrete.witness(case, self.api_version)
 
-    def breakpoints(self, number: int) -> Iterator[Mapping[str, Any]]:
+    def breakpoints(self, number: int) -> Iterator[Mapping[Symbol, Any]]:
         """Yield times, for ``witness``, at which what is not understood may be otherwise for an event of a class.
 
         What is known of the class is true at each.
@@ -246,25 +198,25 @@ class Space:
         clock = ("now", "event.NotBefore", "notice", "age", "event", "events")
         if not any(name in opaque.reads for opaque in self.opaque_terms.values() for name in clock):
             return
-        dimension = self.by_name.get("now")
+        dimension = self.by_name.get(NOW.name)
         if dimension is not None and len(dimension.peers) > 1:
             return
         for moment in concrete.MOMENTS:
-            if dimension is None or _within(dimension.values[self.place("now", number)], moment):
-                yield {"now": moment}
+            if dimension is None or _within(dimension.values[self.place(NOW.name, number)], moment):
+                yield {NOW: moment}
 
     def locate(self, event: Event, facts: Facts, params: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
         """Return the class of a concrete case, None if the service never sends it (or another slice has it).
 
         ``params`` are converted values; ``roots`` as policy.view makes them, for expressions that are not understood.
         """
-        seen = concrete.observed(event, facts, params)
-        notice = self.by_name.get("notice")
-        if notice is not None and notice.values[0].low == 0 and seen["notice"] is not MISSING:
-            seen["notice"] = max(0, seen["notice"])  # nothing asks how long NotBefore has passed
+        case = observed(event, facts, params)
+        notice = self.by_name.get(NOTICE.name)
+        if notice is not None and notice.values[0].low == 0 and case.notice is not MISSING:
+            case.notice = max(0, case.notice)  # nothing asks how long NotBefore has passed
         number = 0
         for dimension in self.dimensions:
-            place = self._place(self._whole[dimension.name], seen, roots)
+            place = self._place(self._whole[dimension.name], case, roots)
             if dimension.name in self._only:
                 place = 0 if place == self._only[dimension.name] else None
             if place is None:
@@ -272,14 +224,10 @@ class Space:
             number += place * self._strides[dimension.name]
         return number if self.reachable >> number & 1 else None
 
-    def _place(self, dimension: Dimension, seen: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
-        name = dimension.name
-        if dimension.kind == "opaque":
-            return self._free_place(name, roots)
-        if name == "place" and seen["vm.name"] is MISSING:
-            actual: Any = "leader"
-        else:
-            actual = seen.get(name, False if name.startswith("names:") else MISSING)
+    def _place(self, dimension: Dimension, case: Case, roots: tuple[Any, ...]) -> int | None:
+        if isinstance(dimension.symbol, Opaque):
+            return 0 if dimension.symbol.holds(roots) else 1
+        actual = dimension.symbol.get(case)
         same = [place for place, value in enumerate(dimension.values) if _is(value.concrete, actual)]
         if same and (actual is MISSING or not (dimension.ordered and dimension.values[same[0]].interval)):
             return same[0]
@@ -292,15 +240,9 @@ class Space:
             labels = [value.label for value in dimension.values]
             return labels.index("any other") if "any other" in labels else None
         inside = [place for place, value in enumerate(dimension.values) if _within(value, actual)]
-        rivals = sorted({seen[peer] for peer in dimension.peers if _within_any(dimension, inside, seen.get(peer))})
+        peers = (self._whole[peer].symbol.get(case) for peer in dimension.peers) if inside else ()
+        rivals = sorted({one for one in peers if _within(dimension.values[inside[0]], one)})
         return inside[rivals.index(actual)] if inside else None
-
-    def _free_place(self, name: str, roots: tuple[Any, ...]) -> int:
-        try:
-            value = self.opaque_terms[name].atom.value(roots)
-        except EvaluationError:
-            return 1
-        return 0 if value is not False or not self.opaque_terms[name].atom.is_test else 1
 
     # For people
 
@@ -312,13 +254,11 @@ class Space:
             places = sorted({place for cell in cells for one, place in cell if one == name})
             product *= len(places)
             if dimension.kind == "opaque":
-                told += [
-                    self.opaque_terms[name].words(dimension.values[place].label)
-                    for place in places[:1]
-                    if not places[1:]
-                ]
-            elif any(value.normal for place, value in enumerate(dimension.values) if place not in places):
-                told.append(phrase(dimension, [dimension.values[place] for place in places]))
+                tells = len(places) == 1
+            else:
+                tells = any(value.normal for place, value in enumerate(dimension.values) if place not in places)
+            if tells:
+                told.append(dimension.phrase([dimension.values[place] for place in places]))
         if product == len(set(cells)):
             return " and ".join(told)
         return " or ".join(self.cell_words([cell]) for cell in dict.fromkeys(cells))
@@ -327,9 +267,8 @@ class Space:
         """Return the values of a class in words; ``names`` are the dimensions to tell of."""
         told = []
         for name, value in self.values(number).items():
-            if name.startswith("opaque:") or (names is not None and name not in names):
-                continue
-            told.append(phrase(self.by_name[name], [value]))
+            if self.by_name[name].kind != "opaque" and (names is None or name in names):
+                told.append(self.by_name[name].phrase([value]))
         return " and ".join(told)
 
 
@@ -358,23 +297,14 @@ def _within(value: Value, actual: Any) -> bool:
     return (value.low is None or value.low <= actual) and (value.high is None or actual <= value.high)
 
 
-def _within_any(dimension: Dimension, inside: Sequence[int], actual: Any) -> bool:
-    return bool(inside) and actual is not None and _within(dimension.values[inside[0]], actual)
-
-
-def slices(
-    dimensions: Sequence[Dimension],
-    api_version: str,
-    opaque_terms: Mapping[str, OpaqueTerm],
-    param_types: Mapping[str, str],
-) -> Iterator[Space]:
+def slices(dimensions: Sequence[Dimension], api_version: str) -> Iterator[Space]:
     """Yield the space as one, or by the values of some dimensions where it is too large for that.
 
     Raises InputError if there would be too many slices.
     """
     count = math.prod(len(dimension.values) for dimension in dimensions)
     may = [one for one in dimensions if one.name not in _WHOLE and len(one.values) > 1]
-    first = [one for one in may if one.name in ("event.EventType", "event.EventStatus")]  # rules ask for them
+    first = [one for one in may if one.symbol in (EVENT_TYPE, EVENT_STATUS)]  # rules ask for them
     understood = [one for one in may if one.kind != "opaque"]  # by others only if need be
     chosen = _sliced_by(count, understood, first)
     if chosen is None:
@@ -388,7 +318,7 @@ def slices(
             )
     for places in itertools.product(*(range(len(one.values)) for one in chosen)):
         cell = tuple((one.name, place) for one, place in zip(chosen, places))
-        space = Space(dimensions, api_version, opaque_terms, param_types, cell)
+        space = Space(dimensions, api_version, cell)
         if space.reachable:
             yield space
 

@@ -37,9 +37,11 @@ from ...policy.forms import (
 )
 from ...policy.functions import EvaluationError
 from ...policy.program import ROOTS
+from .case import Case
 from .concrete import roots
 from .domains import LONGEST
-from .symbol_table import FIRST_NOW, LAST_NOW, Leaf, SymbolTable, is_field, is_variable
+from .symbol_table import Leaf, SymbolTable, is_field, is_variable
+from .symbols import DURATION, FIRST_NOW, LAST_NOW, NOTICE, NOW, case_of
 
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -75,12 +77,8 @@ class Atom(NamedTuple):
     params: Mapping[str, Any]
     is_test: bool  # a bool; otherwise only whether it has a value
 
-    def answer(self, values: Mapping[str, Any]) -> str:
-        """Return ``true``, ``false`` or ``error``; for what is not a bool, ``true`` if it has a value."""
-        return self.evaluate(roots(values, self.params))
-
     def evaluate(self, given: tuple[Any, ...]) -> str:
-        """Return the answer for the values of program.ROOTS."""
+        """Return ``true``, ``false`` or ``error`` for values of program.ROOTS; of no test, whether it has a value."""
         try:
             value = self.value(given)
         except EvaluationError:
@@ -206,8 +204,8 @@ class Reader:
 
     def _free_dimension(self, form: Form, key: Any, atom: Atom) -> str:
         reads = self._reads(form)
-        if _DURATION.main in reads:  # so that events differ in it, though nothing else asks for it
-            self.symbols.want(_DURATION)
+        if DURATION.name in reads:  # so that events differ in it, though nothing else asks for it
+            self.symbols.asked(DURATION)
         return self.symbols.opaque(key, self._source(form), atom, reads)
 
     def _reads(self, form: Form) -> frozenset[str]:
@@ -239,7 +237,7 @@ class Reader:
         leaf = self.symbols.leaf(form, self)
         if leaf is not None:
             self.symbols.want(leaf)
-            return Term("exact", atom=self._atom(form, frozenset(leaf.dims)))
+            return Term("exact", atom=self._atom(form, leaf.dims))
         dims = self.safe(form)
         if dims is not None:
             return Term("exact", atom=self._atom(form, dims))
@@ -254,8 +252,8 @@ class Reader:
         if is_field(form, "event", "Resources") or (isinstance(form, Field) and form.record == "params"):
             return Term("lit", name="true")  # the parser requires Resources
         if is_field(form, "event", "NotBefore"):
-            self.symbols.want(Leaf("timestamp", ("notice",), "notice"))
-            return Term("exact", atom=self._atom(form, frozenset(("notice",))))
+            self.symbols.asked(NOTICE)
+            return Term("exact", atom=self._atom(form, frozenset((NOTICE.name,))))
         atom = self._atom(form, frozenset())._replace(is_test=False)
         name = self._free_dimension(form, ("fails", self.key(form)), atom)
         return Term("if", (Term("opaque", (Term("lit", name="true"),), name=name), Term("lit", name="true"), _ERROR))
@@ -273,7 +271,7 @@ class Reader:
             if not leaf.enumerable:
                 return None
             self.symbols.want(leaf)
-            return frozenset(leaf.dims)
+            return leaf.dims
         if isinstance(form, (Variable, Access)):
             return None
         if isinstance(form, Call) and form.function in _COMPARISONS:
@@ -323,7 +321,7 @@ class Reader:
         self.symbols.want(leaf)
         for value in values:
             self.symbols.cut(leaf, op, value)
-        return frozenset(leaf.dims) | dims
+        return leaf.dims | dims
 
     def _membership(self, element: Form, container: Form) -> frozenset[str] | None:
         leaf = self._leaf(element)
@@ -332,7 +330,7 @@ class Reader:
         self.symbols.want(leaf)
         if not isinstance(container, List):
             return self._constant_membership(leaf, container)
-        dims: frozenset[str] = frozenset(leaf.dims)
+        dims = leaf.dims
         for item in container.parts:
             found = self.safe(item)
             cut = None if found is None else self._cut(leaf, "eq", item, found)
@@ -345,12 +343,12 @@ class Reader:
         if self.safe(container) != frozenset():
             return None
         try:
-            items = list(self._atom(container, frozenset()).value(roots({}, self.params)))
+            items = list(self._atom(container, frozenset()).value(roots(Case(), self.params)))
         except EvaluationError:
             return None
         for item in items:
             self.symbols.cut(leaf, "eq", item)
-        return frozenset(leaf.dims)
+        return leaf.dims
 
     def _values(self, form: Form, dims: frozenset[str]) -> set[Any] | None:
         """Return the values that an enumerable form can have; None if they are too many, or are containers."""
@@ -362,9 +360,9 @@ class Reader:
         atom = self._atom(form, dims)
         values = set()
         for combination in itertools.product(*(dimension.values for dimension in chosen)):
-            named = {dimension.name: value.concrete for dimension, value in zip(chosen, combination)}
+            given = roots(case_of(zip(chosen, combination)), atom.params)
             try:
-                values.add(atom.value(roots(named, atom.params)))
+                values.add(atom.value(given))
             except EvaluationError:  # has no value there, so compares with nothing
                 continue
         return values
@@ -375,18 +373,18 @@ class Reader:
         if first is None or second is None:
             return None
         not_before, now, constant = (one - other for one, other in zip(first, second))
-        notice = Leaf("duration", ("notice",), "notice", signed=True)
-        leaves = {(1, -1): (notice, -constant), (-1, 1): (notice, constant), (0, 1): (_NOW, -constant)}
-        leaves[0, -1] = (_NOW, constant)
+        notice, moment = Leaf("duration", (NOTICE,), signed=True), Leaf("timestamp", (NOW,))
+        leaves = {(1, -1): (notice, -constant), (-1, 1): (notice, constant), (0, 1): (moment, -constant)}
+        leaves[0, -1] = (moment, constant)
         if (not_before, now) not in leaves or not self._in_range(left, right):
             return None
         leaf, value = leaves[not_before, now]
         self.symbols.want(leaf)
         self.symbols.cut(leaf, "eq", value)
         if not self._asks_not_before(left, right):
-            return frozenset(leaf.dims)
+            return leaf.dims
         self.symbols.want(notice)
-        return frozenset((*leaf.dims, *notice.dims))
+        return leaf.dims | notice.dims
 
     def _in_range(self, *forms: Form) -> bool:
         """Tell whether sums have a value for all times that are looked at: no difference passes 292 years.
@@ -394,7 +392,7 @@ class Reader:
         What a sum is made of grows or shrinks with each time steadily, so the ends tell of all between them.
         """
         ends = [
-            roots({"now": now, "notice": lead}, self.params)
+            roots(Case(now=now, notice=lead), self.params)
             for now, lead in itertools.product((FIRST_NOW, LAST_NOW), (-LONGEST, LONGEST))
         ]
         return all(self._atom(form, frozenset()).evaluate(end) != "error" for form in forms for end in ends)
@@ -425,8 +423,6 @@ class Reader:
         return None
 
 
-_DURATION = Leaf("int", ("event.DurationInSeconds",), "event.DurationInSeconds")
-_NOW = Leaf("timestamp", ("now",), "now")
 _ERROR = Term("lit", name="error")
 
 

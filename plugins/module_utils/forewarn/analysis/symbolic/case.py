@@ -1,0 +1,67 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One event as dimensions see it: each puts its value into a case, or gets it from the case of a concrete event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from ...events import Event
+from ...policy.decision import Facts
+from ...policy.timevalues import from_datetime
+from .domains import MISSING
+
+USUAL_NOW = from_datetime(datetime(2026, 1, 1, tzinfo=timezone.utc))
+LEADER, FURTHER_DOWN, NOT_LISTED = "leader", "further down", "not listed"  # the VM's place among Resources
+_FIELDS = ("EventId", "EventType", "ResourceType", "EventStatus", "Description", "EventSource", "DurationInSeconds")
+_FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
+
+
+@dataclass
+class Case:
+    """What is known of an event and its VM; times are nanoseconds. None, or no entry: nothing was said of it.
+
+    MISSING is the value of what the event or the VM lacks. ``notice`` is NotBefore less ``now`` and may be negative.
+    ``named`` says of names whether Resources has them. ``params`` are converted values, ``given`` the JSON ones.
+    """
+
+    event: dict[str, Any] = field(default_factory=dict)
+    notice: Any = None
+    now: int = USUAL_NOW
+    age: int = 0
+    named: dict[str, bool] = field(default_factory=dict)
+    count: int | None = None
+    place: str | None = None
+    vm: dict[str, Any] = field(default_factory=dict)
+    tags_known: bool = False
+    tags: dict[str, Any] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
+    given: dict[str, Any] = field(default_factory=dict)
+
+
+def known(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are not MISSING."""
+    return {name: value for name, value in values.items() if value is not MISSING}
+
+
+def observed(event: Event, facts: Facts, params: Mapping[str, Any]) -> Case:
+    """Return the case of a concrete event: the opposite of ``concrete.witness``. ``params`` are converted values."""
+    now, fields = from_datetime(facts.now), event.as_dict()
+    place = event.place_of(facts.vm.name)
+    return Case(
+        event={name: fields.get(name, MISSING) for name in _FIELDS},
+        notice=MISSING if event.not_before is None else from_datetime(event.not_before) - now,
+        now=now,
+        age=max(0, now - from_datetime(facts.first_seen.get(event.key, facts.now))),
+        named=dict.fromkeys(event.resources, True),
+        count=len(event.resources),
+        place=NOT_LISTED if place is None else FURTHER_DOWN if place else LEADER,
+        vm={fact: MISSING if (value := getattr(facts.vm, fact)) is None else value for fact in _FACTS},
+        tags_known=facts.vm.tags is not None,
+        tags=dict(facts.vm.tags or {}),
+        params=dict(params),
+    )

@@ -1,0 +1,456 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What policies may read of an event, one class for each kind: its values, its place in a case, its words, its limits.
+
+Those about the VMs of an event are in resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...events import (
+    EVENT_SOURCES,
+    EVENT_STATUSES,
+    MAX_ID_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
+    RESOURCE_TYPES,
+    event_types,
+    has_field,
+)
+from ...policy.functions import INT_MAX, INT_MIN, EvaluationError
+from ...policy.params import convert
+from ...policy.timevalues import (
+    MAX_DURATION,
+    MAX_TIMESTAMP,
+    MIN_DURATION,
+    MIN_TIMESTAMP,
+    format_duration,
+    format_timestamp,
+)
+from .case import Case
+from .domains import LONGEST, MISSING, ORDERED, Value, after, intervals, merged_range, show, texts
+
+if TYPE_CHECKING:
+    from .space import Space
+    from .symbol_table import SymbolTable
+
+FIRST_NOW, LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
+_RANGES: Mapping[str, tuple[Any, Any]] = {
+    "int": (INT_MIN, INT_MAX),
+    "double": (None, None),
+    "duration": (MIN_DURATION, MAX_DURATION),
+    "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
+}
+_BLANK = "no NotBefore"
+_MAY_LACK = ("zone", "scale_set", "fault_domain")  # facts that not every VM has
+
+
+class Asked:
+    """What expressions ask of a symbol: where they cut an ordered one, and which texts they compare it with.
+
+    ``signed``: a difference to NotBefore may be negative, a notice cannot.
+    """
+
+    def __init__(self, symbol: Symbol) -> None:
+        self.symbol = symbol
+        self.cuts: set[Any] = set()
+        self.texts: set[str] = set()
+        self.signed = False
+
+
+class Symbol:
+    """Something that policies may read.
+
+    ``name`` reads as in expressions (``event.EventType``, ``notice``, ``params.x``). ``kind`` is ``text``, ``flag``,
+    ``opaque`` or, ordered: ``int``, ``double``, ``duration``, ``timestamp``. Symbols that tell of the same ``part`` of
+    an event are told together.
+    """
+
+    kind = "text"
+    absent = "missing"  # the word for no value
+    bounds: frozenset[int] = frozenset()  # where the values of ordered symbols are cut that are compared with it
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get(self, case: Case) -> Any:
+        """Return the value in a case, MISSING for none."""
+        raise NotImplementedError
+
+    def put(self, case: Case, value: Any) -> None:
+        """Let a case have a value."""
+        raise NotImplementedError
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+        """Return the values that tell apart what was asked of it, and of those that it is compared with."""
+        raise NotImplementedError
+
+    def can_be(self, text: str, api_version: str) -> bool:  # noqa: ARG002  # for those that override it
+        """Tell whether an event, or the VM, may have a text: events.py reads no other."""
+        return True
+
+    def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # for those that override it
+        """Return where the values of an ordered symbol are cut whatever is asked of it."""
+        return set()
+
+    def impossible(self, space: Space) -> int:  # noqa: ARG002  # for those that override it
+        """Return the classes that cannot be, by what the service documents of this symbol."""
+        return 0
+
+    # For people
+
+    @property
+    def spoken(self) -> str:
+        """Its name as people say it."""
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """Its name at the head of a list of values."""
+        return self.spoken
+
+    @property
+    def part(self) -> str:
+        """The part of an event that it tells of."""
+        return self.name
+
+    def phrase(self, listed: Sequence[str]) -> str:
+        """Return in words that it has one of some values: their labels, or ranges of them."""
+        if listed == ["missing"]:
+            return f"{self.spoken} is {self.absent}"
+        range_ = self.kind in ORDERED and (".." in listed[0] or " " in listed[0].removesuffix(" (unknown)"))
+        return f"{self.spoken} {'=' if len(listed) == 1 and not range_ else 'in'} {', '.join(listed)}"
+
+
+class Dimension(NamedTuple):
+    """A symbol with its values; ``peers`` are the names of symbols that it is compared with, itself included."""
+
+    symbol: Symbol
+    values: tuple[Value, ...]
+    peers: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the symbol."""
+        return self.symbol.name
+
+    @property
+    def kind(self) -> str:
+        """The kind of the symbol."""
+        return self.symbol.kind
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its values are intervals."""
+        return self.kind in ORDERED
+
+    def phrase(self, values: Sequence[Value]) -> str:
+        """Return in words that it has one of some of its values, which are in its order."""
+        return self.symbol.phrase(_ranges(self, values) if self.ordered else [value.label for value in values])
+
+
+def case_of(values: Iterable[tuple[Dimension, Value]]) -> Case:
+    """Return a case in which some dimensions have these values."""
+    case = Case()
+    for dimension, value in values:
+        dimension.symbol.put(case, value.concrete)
+    return case
+
+
+class EventField(Symbol):
+    """A field of an event that is a text."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"event.{field}")
+        self.field = field
+
+    def get(self, case: Case) -> Any:
+        return case.event.get(self.field, MISSING)
+
+    def put(self, case: Case, value: Any) -> None:
+        case.event[self.field] = value
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+        if not has_field(table.api_version, self.field):
+            return (Value("missing", MISSING),)
+        return self._values({text for text in table.asked(self).texts if self.can_be(text, table.api_version)}, table)
+
+    def _values(self, literals: set[str], table: SymbolTable) -> tuple[Value, ...]:
+        if self.field in ("EventType", "EventStatus"):  # others are of claims alone, by parameters
+            known = event_types(table.api_version) if self.field == "EventType" else EVENT_STATUSES
+            return texts((*known, *table.extra.get(self.field, ())), literals, None, literal=False, other=False)
+        usual = {"EventSource": EVENT_SOURCES, "ResourceType": RESOURCE_TYPES}.get(self.field)
+        if usual is not None:
+            return texts(usual, literals, False, literal=False, other=False)
+        return texts((), literals, None if self.field == "EventId" else self.field == "Description")
+
+    def can_be(self, text: str, api_version: str) -> bool:  # noqa: ARG002  # the same in all
+        if self.field == "EventId":
+            return bool(text.strip()) and len(text) <= MAX_ID_CHARACTERS
+        if self.field in ("EventType", "EventStatus") and not text:
+            return False
+        return len(text) <= MAX_TEXT_CHARACTERS
+
+    @property
+    def spoken(self) -> str:
+        return self.field
+
+    @property
+    def part(self) -> str:
+        return "when" if self.field == "EventStatus" else self.name
+
+
+class Duration(EventField):
+    """DurationInSeconds: -1 if it is not known, nothing below that is valid (SE-19)."""
+
+    kind = "int"
+    bounds = frozenset((-1, 0))
+
+    def __init__(self) -> None:
+        super().__init__("DurationInSeconds")
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+        if not has_field(table.api_version, self.field):
+            return (Value("missing", MISSING),)
+        values = intervals(self.kind, table.cuts_of(self), -1, INT_MAX, len(table.group(self.name)), True)
+        values = tuple(value._replace(label="-1 (unknown)") if value.concrete == -1 else value for value in values)
+        return (*values, Value("missing", MISSING, False))
+
+    def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # always the same
+        return {0}
+
+
+class Time(Symbol):
+    """``age`` or ``now``, which an expression reads by that name, and ``notice``."""
+
+    def __init__(self, name: str, kind: str, low: int, high: int) -> None:
+        super().__init__(name)
+        self.kind = kind
+        self.bounds = frozenset(() if kind == "timestamp" else (0,))
+        self._low, self._high = low, high
+
+    def get(self, case: Case) -> Any:
+        return getattr(case, self.name)
+
+    def put(self, case: Case, value: Any) -> None:
+        setattr(case, self.name, value)
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+        return intervals(self.kind, table.cuts_of(self), self._low, self._high, len(table.group(self.name)), fine=False)
+
+    @property
+    def part(self) -> str:
+        return "when"
+
+
+class Notice(Time):
+    """How far ahead NotBefore is; in differences to it also how long it has passed."""
+
+    def __init__(self) -> None:
+        super().__init__("notice", "duration", 0, LONGEST)
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+        low = -LONGEST if table.asked(self).signed else 0
+        values = intervals(self.kind, table.cuts_of(self), low, LONGEST, len(table.group(self.name)), fine=False)
+        return (*values, Value(_BLANK, MISSING, False))  # and normal once started, see Space
+
+    def impossible(self, space: Space) -> int:
+        started = space.having("event.EventStatus", "Started")
+        return started & ~space.having(self.name, MISSING)
+
+    def phrase(self, listed: Sequence[str]) -> str:
+        return "NotBefore is blank" if listed == [_BLANK] else super().phrase(listed)
+
+
+class VmFact(Symbol):
+    """A fact about the VM, such as its zone; the name is a class of its own."""
+
+    def __init__(self, fact: str) -> None:
+        super().__init__(f"vm.{fact}")
+        self.fact = fact
+
+    def get(self, case: Case) -> Any:
+        return case.vm.get(self.fact, MISSING)
+
+    def put(self, case: Case, value: Any) -> None:
+        case.vm[self.fact] = value
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+        literals = {text for text in table.asked(self).texts if self.can_be(text, table.api_version)}
+        return texts((), literals, self.fact in _MAY_LACK)
+
+
+class Flag(Symbol):
+    """What has a few values, whatever is asked of it."""
+
+    kind = "flag"
+    choices: tuple[Value, ...] = (Value("yes", True), Value("no", False))
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:  # noqa: ARG002  # for those that override it
+        return self.choices
+
+
+class TagsKnown(Flag):
+    """Whether the VM's tags are known."""
+
+    choices = (Value("known", True), Value("not known", False, False))
+
+    def __init__(self) -> None:
+        super().__init__("vm.tags")
+
+    def get(self, case: Case) -> Any:
+        return case.tags_known
+
+    def put(self, case: Case, value: Any) -> None:
+        case.tags_known = value
+
+    @property
+    def title(self) -> str:
+        return "Its tags"
+
+    @property
+    def part(self) -> str:
+        return "tags"
+
+    def phrase(self, listed: Sequence[str]) -> str:
+        return f"vm.tags are {listed[0]}" if len(listed) == 1 else super().phrase(listed)
+
+
+class Tag(Symbol):
+    """One tag of the VM."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"tag:{key}")
+        self.key = key
+
+    def get(self, case: Case) -> Any:
+        return case.tags.get(self.key, MISSING)
+
+    def put(self, case: Case, value: Any) -> None:
+        case.tags[self.key] = value
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+        return texts((), table.asked(self).texts, True)
+
+    def impossible(self, space: Space) -> int:
+        return space.having("vm.tags", False) & ~space.having(self.name, MISSING)
+
+    @property
+    def spoken(self) -> str:
+        return f"vm.tags.{self.key}"
+
+    @property
+    def part(self) -> str:
+        return "tags"
+
+
+class Param(Symbol):
+    """A parameter that varies; ``declaration`` as the artifact has it, perhaps with ``cuts`` and ``texts`` (limits)."""
+
+    def __init__(self, param: str, declaration: Mapping[str, Any]) -> None:
+        super().__init__(f"params.{param}")
+        self.param = param
+        self.declaration = declaration
+        self.type: str = declaration["type"]
+        self.closed = "enum" in declaration or self.type == "bool"
+        self.kind = "flag" if self.closed else "text" if self.type == "string" else self.type
+
+    def get(self, case: Case) -> Any:
+        return case.params.get(self.param, MISSING)
+
+    def put(self, case: Case, value: Any) -> None:
+        case.params[self.param] = value
+        writes = {"duration": format_duration, "timestamp": format_timestamp}.get(self.type)
+        case.given[self.param] = value if writes is None else writes(value)
+
+    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+        if "enum" in self.declaration:
+            found = [convert(item, self.type) for item in self.declaration["enum"]]
+            return tuple(Value(show(self.type, one), one) for one in found)
+        if self.type == "bool":
+            return (Value("true", True), Value("false", False))
+        if self.type == "string":
+            return texts((), {*table.asked(self).texts, *self.declaration.get("texts", ())}, None)
+        low, high = self._range()
+        return intervals(self.type, table.cuts_of(self), low, high, len(table.group(self.name)), fine=True)
+
+    def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # always the same
+        low, high = self._range()
+        bounds = {low} if low is not None else set()
+        return {*self.declaration.get("cuts", ()), *bounds, *([after(high)] if high is not None else [])}
+
+    def _range(self) -> tuple[Any, Any]:
+        low, high = _RANGES[self.type]
+        if "min" in self.declaration:
+            low = convert(self.declaration["min"], self.type)
+        if "max" in self.declaration:
+            high = convert(self.declaration["max"], self.type)
+        return low, high
+
+
+class Opaque(Flag):
+    """An expression that is not understood: nothing about it may be relied upon.
+
+    ``source`` is its text, ``atom`` evaluates it on a concrete event, ``reads`` are names as ``event.NotBefore``.
+    """
+
+    kind = "opaque"
+    choices = (Value("true", True), Value("false", False))
+
+    def __init__(self, number: int, source: str, atom: Any, reads: frozenset[str]) -> None:
+        super().__init__(f"opaque:{number}")
+        self.source, self.atom, self.reads = source, atom, reads
+
+    def holds(self, roots: tuple[Any, ...]) -> bool:
+        """Tell whether it is true, or for no test whether it has a value, given the values of program.ROOTS."""
+        try:
+            value = self.atom.value(roots)
+        except EvaluationError:
+            return False
+        return value is not False or not self.atom.is_test
+
+    def put(self, case: Case, value: Any) -> None:
+        """Leave a case as it is: what a class claims of such an expression is true by chance only."""
+
+    @property
+    def title(self) -> str:
+        return self.source
+
+    def phrase(self, listed: Sequence[str]) -> str:
+        label = listed[0]
+        if not self.atom.is_test:  # it stands for whether there is a value
+            return f"({self.source}) has {'a' if label == 'true' else 'no'} value"
+        return f"({self.source}) is {label}"
+
+
+NOTICE, AGE, NOW = Notice(), Time("age", "duration", 0, LONGEST), Time("now", "timestamp", FIRST_NOW, LAST_NOW)
+DURATION, TAGS_KNOWN = Duration(), TagsKnown()
+EVENT_TYPE, EVENT_STATUS = EventField("EventType"), EventField("EventStatus")
+
+
+def _ranges(dimension: Dimension, values: Sequence[Value]) -> list[str]:
+    """Return ordered values as ranges, adjacent intervals as one. An interval of which not all representatives are
+    meant, since something else is compared with it, is told as such.
+    """
+    told: list[str] = []
+    run: list[Value] = []
+    bounds: dict[tuple[Any, Any], list[Value]] = {}
+    for value in dimension.values:
+        bounds.setdefault((value.low, value.high), []).append(value)
+    for every in bounds.values():
+        meant = [value for value in every if value in values]
+        whole = len(meant) == len(every) and every[0].concrete is not MISSING and every[0].low != -1
+        if whole:
+            run.append(every[0])
+            continue
+        if run:
+            told.append(merged_range(dimension.kind, run))
+            run = []
+        if len(meant) == len(every):
+            told.append(every[0].label)
+        elif meant:
+            told.append(f"a part of {merged_range(dimension.kind, every[:1])}")
+    return [*told, merged_range(dimension.kind, run)] if run else told
