@@ -112,7 +112,7 @@ class Builder:
         """Return a function from an environment to the value of the form."""
         return _MAKERS[type(form)](self, form)
 
-    def _constant(self, form: f.Literal | f.Bytes) -> Closure:
+    def _literal(self, form: f.Literal) -> Closure:
         value = form.value
         return lambda env: value  # noqa: ARG005  # a closure takes an environment
 
@@ -402,8 +402,7 @@ _INFALLIBLE = _COMPARISONS | frozenset(
 )
 
 _MAKERS: Mapping[type[Form], Callable[[Builder, Any], Closure]] = {
-    f.Literal: Builder._constant,
-    f.Bytes: Builder._constant,
+    f.Literal: Builder._literal,
     f.List: Builder._list,
     f.Map: Builder._map,
     f.Variable: Builder._variable,

@@ -38,15 +38,7 @@ class Literal(Form):
 
     def __init__(self, place: Place, value: Any) -> None:
         super().__init__(place, value)
-        self.value = value
-
-
-class Bytes(Form):
-    """A constant of bytes, in hexadecimal digits."""
-
-    def __init__(self, place: Place, digits: str) -> None:
-        super().__init__(place, digits)
-        self.value = bytes.fromhex(digits)
+        self.value: Any = bytes.fromhex(value) if place.type == "bytes" else value
 
 
 class List(Form):
@@ -57,20 +49,18 @@ class Map(Form):
     """A map; its parts are a key, its value, the next key, and so on."""
 
 
-class Variable(Form):
+class _Name(Form):
+    def __init__(self, place: Place, name: str) -> None:
+        super().__init__(place, name)
+        self.name = name
+
+
+class Variable(_Name):
     """A declared variable, such as ``event``."""
 
-    def __init__(self, place: Place, name: str) -> None:
-        super().__init__(place, name)
-        self.name = name
 
-
-class PolicyVariable(Form):
+class PolicyVariable(_Name):
     """A variable that the policy declares, without ``variables.`` before it."""
-
-    def __init__(self, place: Place, name: str) -> None:
-        super().__init__(place, name)
-        self.name = name
 
 
 class Local(Form):
@@ -232,7 +222,7 @@ _PROGRAM = _Kind(lambda value: isinstance(value, list), "of type list")
 
 _OPS: Mapping[str, tuple[type[Form], tuple[_Kind, ...]]] = {
     "lit": (Literal, (_SCALAR,)),
-    "bytes": (Bytes, (_TEXT,)),
+    "bytes": (Literal, (_TEXT,)),
     "list": (List, (_MORE,)),
     "map": (Map, (_MORE,)),
     "var": (Variable, (_TEXT,)),

@@ -38,13 +38,7 @@ class Count(Symbol):
     bounds = frozenset((0, 1))
 
     def __init__(self) -> None:
-        super().__init__("count")
-
-    def get(self, case: Case) -> Any:
-        return case.count
-
-    def put(self, case: Case, value: Any) -> None:
-        case.count = value
+        super().__init__("count", spoken="number of Resources", title="Number of Resources", part="who")
 
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
         return intervals(self.kind, table.cuts_of(self), 1, INT_MAX, len(table.group(self.name)), fine=True)
@@ -72,18 +66,6 @@ class Count(Symbol):
             result |= space.mask(self.name, place) & over
         return result
 
-    @property
-    def spoken(self) -> str:
-        return "number of Resources"
-
-    @property
-    def title(self) -> str:
-        return "Number of Resources"
-
-    @property
-    def part(self) -> str:
-        return "who"
-
 
 class Place(Flag):
     """Where this VM is among Resources. Without a name nobody knows, and one value stands for all."""
@@ -91,13 +73,10 @@ class Place(Flag):
     choices: tuple[Value, ...] = tuple(Value(place, place) for place in (LEADER, FURTHER_DOWN, NOT_LISTED))
 
     def __init__(self) -> None:
-        super().__init__("place")
+        super().__init__("place", title="This VM", part="who")
 
     def get(self, case: Case) -> Any:
         return LEADER if case.vm.get("name") is MISSING else case.place
-
-    def put(self, case: Case, value: Any) -> None:
-        case.place = value
 
     def impossible(self, space: Space) -> int:
         """Return the classes in which Resources does and does not have this VM, or has it twice."""
@@ -118,14 +97,6 @@ class Place(Flag):
                 result |= listed & ~some
         return result
 
-    @property
-    def title(self) -> str:
-        return "This VM"
-
-    @property
-    def part(self) -> str:
-        return "who"
-
     def phrase(self, listed: Sequence[str]) -> str:
         words = {
             LEADER: "this VM leads",
@@ -140,29 +111,20 @@ class Place(Flag):
 class Named(Flag):
     """Whether Resources has a name, in these very letters."""
 
+    lacking = False
+
     def __init__(self, vm: str) -> None:
-        super().__init__(f"names:{vm}")
+        super().__init__(f"names:{vm}", vm, title=f"Resources names {vm}", part="who")
         self.vm = vm
 
-    def get(self, case: Case) -> Any:
-        return case.named.get(self.vm, False)
-
-    def put(self, case: Case, value: Any) -> None:
-        case.named[self.vm] = value
+    def entries(self, case: Case) -> dict[str, Any]:
+        return case.named
 
     def can_be(self, text: str, api_version: str) -> bool:
         return _can_be_name(text, api_version)
 
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
         return self.choices if self.can_be(self.vm, table.api_version) else self.choices[1:]
-
-    @property
-    def title(self) -> str:
-        return f"Resources names {self.vm}"
-
-    @property
-    def part(self) -> str:
-        return "who"
 
     def phrase(self, listed: Sequence[str]) -> str:
         return f"Resources {'names' if listed[0] == 'yes' else 'does not name'} {self.vm}"
@@ -175,6 +137,7 @@ class VmName(VmFact):
 
     def __init__(self) -> None:
         super().__init__("name")
+        self.title, self.part = "This VM's name", "who"
 
     def can_be(self, text: str, api_version: str) -> bool:
         return _can_be_name(text, api_version)
@@ -192,14 +155,6 @@ class VmName(VmFact):
             other = other_spelling(name, taken)
             if other is not None:
                 yield Value(f"{name}{OTHER_CASE}", other)
-
-    @property
-    def title(self) -> str:
-        return "This VM's name"
-
-    @property
-    def part(self) -> str:
-        return "who"
 
 
 COUNT, PLACE, VM_NAME = Count(), Place(), VmName()

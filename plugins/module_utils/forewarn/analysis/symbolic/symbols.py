@@ -65,24 +65,32 @@ class Symbol:
     """Something that policies may read.
 
     ``name`` reads as in expressions (``event.EventType``, ``notice``, ``params.x``). ``kind`` is ``text``, ``flag``,
-    ``opaque`` or, ordered: ``int``, ``double``, ``duration``, ``timestamp``. Symbols that tell of the same ``part`` of
-    an event are told together.
+    ``opaque`` or, ordered: ``int``, ``double``, ``duration``, ``timestamp``.
     """
 
     kind = "text"
-    absent = "missing"  # the word for no value
     bounds: frozenset[int] = frozenset()  # where the values of ordered symbols are cut that are compared with it
+    lacking: Any = MISSING  # its value where a case has none
+    absent = "missing"  # the word for that
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, key: str = "", *, spoken: str = "", title: str = "", part: str = "") -> None:
         self.name = name
+        self.key = key or name  # in its entries
+        self.spoken = spoken or name  # its name as people say it
+        self.title = title or self.spoken  # the same at the head of a list of values
+        self.part = part or name  # the part of an event that it tells of, maybe together with others
+
+    def entries(self, case: Case) -> dict[str, Any]:
+        """Return that of a case among which its value is."""
+        return vars(case)
 
     def get(self, case: Case) -> Any:
         """Return the value in a case, MISSING for none."""
-        raise NotImplementedError
+        return self.entries(case).get(self.key, self.lacking)
 
     def put(self, case: Case, value: Any) -> None:
         """Let a case have a value."""
-        raise NotImplementedError
+        self.entries(case)[self.key] = value
 
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
         """Return the values that tell apart what was asked of it, and of those that it is compared with."""
@@ -99,23 +107,6 @@ class Symbol:
     def impossible(self, space: Space) -> int:  # noqa: ARG002  # for those that override it
         """Return the classes that cannot be, by what the service documents of this symbol."""
         return 0
-
-    # For people
-
-    @property
-    def spoken(self) -> str:
-        """Its name as people say it."""
-        return self.name
-
-    @property
-    def title(self) -> str:
-        """Its name at the head of a list of values."""
-        return self.spoken
-
-    @property
-    def part(self) -> str:
-        """The part of an event that it tells of."""
-        return self.name
 
     def phrase(self, listed: Sequence[str]) -> str:
         """Return in words that it has one of some values: their labels, or ranges of them."""
@@ -164,43 +155,31 @@ class EventField(Symbol):
     """A field of an event that is a text."""
 
     def __init__(self, field: str) -> None:
-        super().__init__(f"event.{field}")
-        self.field = field
+        super().__init__(f"event.{field}", field, spoken=field, part="when" if field == "EventStatus" else "")
 
-    def get(self, case: Case) -> Any:
-        return case.event.get(self.field, MISSING)
-
-    def put(self, case: Case, value: Any) -> None:
-        case.event[self.field] = value
+    def entries(self, case: Case) -> dict[str, Any]:
+        return case.event
 
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
-        if not has_field(table.api_version, self.field):
+        if not has_field(table.api_version, self.key):
             return (Value("missing", MISSING),)
         return self._values({text for text in table.asked(self).texts if self.can_be(text, table.api_version)}, table)
 
     def _values(self, literals: set[str], table: SymbolTable) -> tuple[Value, ...]:
-        if self.field in ("EventType", "EventStatus"):  # others are of claims alone, by parameters
-            known = event_types(table.api_version) if self.field == "EventType" else EVENT_STATUSES
-            return texts((*known, *table.extra.get(self.field, ())), literals, None, literal=False, other=False)
-        usual = {"EventSource": EVENT_SOURCES, "ResourceType": RESOURCE_TYPES}.get(self.field)
+        if self.key in ("EventType", "EventStatus"):  # others are of claims alone, by parameters
+            known = event_types(table.api_version) if self.key == "EventType" else EVENT_STATUSES
+            return texts((*known, *table.extra.get(self.key, ())), literals, None, literal=False, other=False)
+        usual = {"EventSource": EVENT_SOURCES, "ResourceType": RESOURCE_TYPES}.get(self.key)
         if usual is not None:
             return texts(usual, literals, False, literal=False, other=False)
-        return texts((), literals, None if self.field == "EventId" else self.field == "Description")
+        return texts((), literals, None if self.key == "EventId" else self.key == "Description")
 
     def can_be(self, text: str, api_version: str) -> bool:  # noqa: ARG002  # the same in all
-        if self.field == "EventId":
+        if self.key == "EventId":
             return bool(text.strip()) and len(text) <= MAX_ID_CHARACTERS
-        if self.field in ("EventType", "EventStatus") and not text:
+        if self.key in ("EventType", "EventStatus") and not text:
             return False
         return len(text) <= MAX_TEXT_CHARACTERS
-
-    @property
-    def spoken(self) -> str:
-        return self.field
-
-    @property
-    def part(self) -> str:
-        return "when" if self.field == "EventStatus" else self.name
 
 
 class Duration(EventField):
@@ -213,7 +192,7 @@ class Duration(EventField):
         super().__init__("DurationInSeconds")
 
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
-        if not has_field(table.api_version, self.field):
+        if not has_field(table.api_version, self.key):
             return (Value("missing", MISSING),)
         values = intervals(self.kind, table.cuts_of(self), -1, INT_MAX, len(table.group(self.name)), True)
         values = tuple(value._replace(label="-1 (unknown)") if value.concrete == -1 else value for value in values)
@@ -227,23 +206,13 @@ class Time(Symbol):
     """``age`` or ``now``, which an expression reads by that name, and ``notice``."""
 
     def __init__(self, name: str, kind: str, low: int, high: int) -> None:
-        super().__init__(name)
+        super().__init__(name, part="when")
         self.kind = kind
         self.bounds = frozenset(() if kind == "timestamp" else (0,))
         self._low, self._high = low, high
 
-    def get(self, case: Case) -> Any:
-        return getattr(case, self.name)
-
-    def put(self, case: Case, value: Any) -> None:
-        setattr(case, self.name, value)
-
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
         return intervals(self.kind, table.cuts_of(self), self._low, self._high, len(table.group(self.name)), fine=False)
-
-    @property
-    def part(self) -> str:
-        return "when"
 
 
 class Notice(Time):
@@ -269,18 +238,14 @@ class VmFact(Symbol):
     """A fact about the VM, such as its zone; the name is a class of its own."""
 
     def __init__(self, fact: str) -> None:
-        super().__init__(f"vm.{fact}")
-        self.fact = fact
+        super().__init__(f"vm.{fact}", fact)
 
-    def get(self, case: Case) -> Any:
-        return case.vm.get(self.fact, MISSING)
-
-    def put(self, case: Case, value: Any) -> None:
-        case.vm[self.fact] = value
+    def entries(self, case: Case) -> dict[str, Any]:
+        return case.vm
 
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
         literals = {text for text in table.asked(self).texts if self.can_be(text, table.api_version)}
-        return texts((), literals, self.fact in _MAY_LACK)
+        return texts((), literals, self.key in _MAY_LACK)
 
 
 class Flag(Symbol):
@@ -299,21 +264,7 @@ class TagsKnown(Flag):
     choices = (Value("known", True), Value("not known", False, False))
 
     def __init__(self) -> None:
-        super().__init__("vm.tags")
-
-    def get(self, case: Case) -> Any:
-        return case.tags_known
-
-    def put(self, case: Case, value: Any) -> None:
-        case.tags_known = value
-
-    @property
-    def title(self) -> str:
-        return "Its tags"
-
-    @property
-    def part(self) -> str:
-        return "tags"
+        super().__init__("vm.tags", "tags_known", title="Its tags", part="tags")
 
     def phrase(self, listed: Sequence[str]) -> str:
         return f"vm.tags are {listed[0]}" if len(listed) == 1 else super().phrase(listed)
@@ -323,14 +274,10 @@ class Tag(Symbol):
     """One tag of the VM."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"tag:{key}")
-        self.key = key
+        super().__init__(f"tag:{key}", key, spoken=f"vm.tags.{key}", part="tags")
 
-    def get(self, case: Case) -> Any:
-        return case.tags.get(self.key, MISSING)
-
-    def put(self, case: Case, value: Any) -> None:
-        case.tags[self.key] = value
+    def entries(self, case: Case) -> dict[str, Any]:
+        return case.tags
 
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
         return texts((), table.asked(self).texts, True)
@@ -338,33 +285,24 @@ class Tag(Symbol):
     def impossible(self, space: Space) -> int:
         return space.having("vm.tags", False) & ~space.having(self.name, MISSING)
 
-    @property
-    def spoken(self) -> str:
-        return f"vm.tags.{self.key}"
-
-    @property
-    def part(self) -> str:
-        return "tags"
-
 
 class Param(Symbol):
     """A parameter that varies; ``declaration`` as the artifact has it, perhaps with ``cuts`` and ``texts`` (limits)."""
 
     def __init__(self, param: str, declaration: Mapping[str, Any]) -> None:
-        super().__init__(f"params.{param}")
-        self.param = param
+        super().__init__(f"params.{param}", param)
         self.declaration = declaration
         self.type: str = declaration["type"]
         self.closed = "enum" in declaration or self.type == "bool"
         self.kind = "flag" if self.closed else "text" if self.type == "string" else self.type
 
-    def get(self, case: Case) -> Any:
-        return case.params.get(self.param, MISSING)
+    def entries(self, case: Case) -> dict[str, Any]:
+        return case.params
 
     def put(self, case: Case, value: Any) -> None:
-        case.params[self.param] = value
+        super().put(case, value)
         writes = {"duration": format_duration, "timestamp": format_timestamp}.get(self.type)
-        case.given[self.param] = value if writes is None else writes(value)
+        case.given[self.key] = value if writes is None else writes(value)
 
     def values(self, table: SymbolTable) -> tuple[Value, ...]:
         if "enum" in self.declaration:
@@ -401,7 +339,7 @@ class Opaque(Flag):
     choices = (Value("true", True), Value("false", False))
 
     def __init__(self, number: int, source: str, atom: Any, reads: frozenset[str]) -> None:
-        super().__init__(f"opaque:{number}")
+        super().__init__(f"opaque:{number}", title=source)
         self.source, self.atom, self.reads = source, atom, reads
 
     def holds(self, roots: tuple[Any, ...]) -> bool:
@@ -414,10 +352,6 @@ class Opaque(Flag):
 
     def put(self, case: Case, value: Any) -> None:
         """Leave a case as it is: what a class claims of such an expression is true by chance only."""
-
-    @property
-    def title(self) -> str:
-        return self.source
 
     def phrase(self, listed: Sequence[str]) -> str:
         label = listed[0]

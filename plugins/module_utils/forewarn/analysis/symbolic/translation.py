@@ -17,24 +17,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from ...policy import forms as f
 from ...policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Scope, guarded
-from ...policy.forms import (
-    Access,
-    And,
-    Bytes,
-    Call,
-    Field,
-    Form,
-    If,
-    List,
-    Literal,
-    Local,
-    Matches,
-    Or,
-    PolicyVariable,
-    Variable,
-    read_form,
-)
 from ...policy.functions import EvaluationError
 from ...policy.program import ROOTS
 from .case import Case
@@ -60,9 +44,9 @@ _TOTAL = frozenset(
 )
 
 
-def _is_total(form: Form) -> bool:
+def _is_total(form: f.Form) -> bool:
     return (
-        isinstance(form, Call)
+        isinstance(form, f.Call)
         and form.function in _TOTAL
         and not (form.function in _ACCESSORS and len(form.arguments) > 1)
     )
@@ -109,7 +93,7 @@ class Term(NamedTuple):
 
 class _Variable(NamedTuple):
     expression: Mapping[str, Any]
-    form: Form
+    form: f.Form
     key: Any
     closure: Closure
 
@@ -135,32 +119,32 @@ class Reader:
 
     def add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
         """Declare a policy variable; what follows may read it."""
-        form = read_form(expression["form"])
+        form = f.read_form(expression["form"])
         closure = Builder(self.scope, expression).build(form)
         self.scope.add("variables." + name)
         self.scope.variable_closures[name] = closure
         self.variables[name] = _Variable(expression, form, self.key(form), closure)
 
-    def term(self, expression: Mapping[str, Any], form: Form) -> Term:
+    def term(self, expression: Mapping[str, Any], form: f.Form) -> Term:
         """Return the term of an expression of type bool."""
         self._expression = expression
         return self._term(form)
 
-    def defined(self, expression: Mapping[str, Any], form: Form) -> Term:
+    def defined(self, expression: Mapping[str, Any], form: f.Form) -> Term:
         """Return a term that is true where an expression has a value, and an error elsewhere."""
         self._expression = expression
         return self._has_value(form)
 
-    def key(self, form: Form) -> Any:
+    def key(self, form: f.Form) -> Any:
         """Return a form without its places, variables and fixed parameters replaced by what they are."""
-        if isinstance(form, PolicyVariable):
+        if isinstance(form, f.PolicyVariable):
             return self.variables[form.name].key
-        if isinstance(form, Field) and form.record == "params" and form.name in self.params:
+        if isinstance(form, f.Field) and form.record == "params" and form.name in self.params:
             return ("fixed", form.type, repr(self.params[form.name]))
-        return (type(form), *(self.key(one) if isinstance(one, Form) else _frozen(one) for one in form.operands))
+        return (type(form), *(self.key(one) if isinstance(one, f.Form) else _frozen(one) for one in form.operands))
 
     @contextmanager
-    def _inside(self, name: str) -> Iterator[Form]:
+    def _inside(self, name: str) -> Iterator[f.Form]:
         """Give the form of a policy variable, while places are those of its expression."""
         around, variable = self._expression, self.variables[name]
         self._expression = variable.expression
@@ -171,26 +155,26 @@ class Reader:
 
     # Logic
 
-    def _term(self, form: Form) -> Term:
+    def _term(self, form: f.Form) -> Term:
         key = self.key(form)
         found = self._terms.get((key, self.invariants))
         if found is None:
             found = self._terms[key, self.invariants] = self._make(form)
         return found
 
-    def _make(self, form: Form) -> Term:
-        if isinstance(form, PolicyVariable):
+    def _make(self, form: f.Form) -> Term:
+        if isinstance(form, f.PolicyVariable):
             with self._inside(form.name) as inner:
                 return self._term(inner)
-        if isinstance(form, Literal):
+        if isinstance(form, f.Literal):
             return Term("lit", name="true" if form.value else "false")
-        if isinstance(form, (And, Or, If)):
+        if isinstance(form, (f.And, f.Or, f.If)):
             return Term(type(form).__name__.lower(), tuple(map(self._term, form.parts)))
-        if isinstance(form, Call) and form.function == "not":
+        if isinstance(form, f.Call) and form.function == "not":
             return Term("not", (self._term(form.arguments[0]),))
-        if isinstance(form, Call) and form.function == "same":
+        if isinstance(form, f.Call) and form.function == "same":
             return self._term(form.arguments[0])
-        if isinstance(form, Call) and form.function in ("eq", "ne") and {one.type for one in form.parts} == {"bool"}:
+        if isinstance(form, f.Call) and form.function in ("eq", "ne") and {one.type for one in form.parts} == {"bool"}:
             return Term("same" if form.function == "eq" else "differ", tuple(map(self._term, form.parts)))
         dims = self.safe(form)
         if dims is not None:
@@ -198,40 +182,40 @@ class Reader:
         name = self._free_dimension(form, self.key(form), self._atom(form, frozenset()))
         return Term("opaque", (self._parts_have_values(form),), name=name)
 
-    def _atom(self, form: Form, dims: frozenset[str]) -> Atom:
+    def _atom(self, form: f.Form, dims: frozenset[str]) -> Atom:
         closure = guarded(Builder(self.scope, self._expression).build(form))
         return Atom(tuple(sorted(dims)), closure, self.scope, self.params, form.type == "bool")
 
-    def _free_dimension(self, form: Form, key: Any, atom: Atom) -> str:
+    def _free_dimension(self, form: f.Form, key: Any, atom: Atom) -> str:
         reads = self._reads(form)
         if DURATION.name in reads:  # so that events differ in it, though nothing else asks for it
             self.symbols.asked(DURATION)
         return self.symbols.opaque(key, self._source(form), atom, reads)
 
-    def _reads(self, form: Form) -> frozenset[str]:
+    def _reads(self, form: f.Form) -> frozenset[str]:
         """Return what a form reads: roots, and their fields as ``event.X``."""
         form = self.resolved(form)
-        if isinstance(form, Access) and form.record is not None:
+        if isinstance(form, f.Access) and form.record is not None:
             return frozenset((f"{form.record}.{form.name}",))
-        if isinstance(form, Variable):
+        if isinstance(form, f.Variable):
             return frozenset((form.name,))
         return frozenset().union(*map(self._reads, form.parts))
 
-    def _source(self, form: Form) -> str:
+    def _source(self, form: f.Form) -> str:
         return " ".join(self._expression.get("source", "")[form.start : form.end].split())
 
     # Whether a part has a value
 
-    def _has_value(self, form: Form) -> Term:
+    def _has_value(self, form: f.Form) -> Term:
         key = self.key(form)
         if key not in self._defined:
             self._defined[key] = self._make_has_value(form)
         return self._defined[key]
 
-    def _make_has_value(self, form: Form) -> Term:
+    def _make_has_value(self, form: f.Form) -> Term:
         if form.type == "bool":
             return Term("defined", (self._term(form),))
-        if isinstance(form, PolicyVariable):
+        if isinstance(form, f.PolicyVariable):
             with self._inside(form.name) as inner:
                 return self._has_value(inner)
         leaf = self.symbols.leaf(form, self)
@@ -241,15 +225,15 @@ class Reader:
         dims = self.safe(form)
         if dims is not None:
             return Term("exact", atom=self._atom(form, dims))
-        if isinstance(form, If):
+        if isinstance(form, f.If):
             return Term("if", (self._term(form.condition), self._has_value(form.then), self._has_value(form.otherwise)))
         return self._parts_have_values(form)
 
-    def _parts_have_values(self, form: Form) -> Term:
+    def _parts_have_values(self, form: f.Form) -> Term:
         """Return where a form that is not understood has a value: where its parts have, and maybe not even there."""
-        if isinstance(form, (List, Matches)) or _is_total(form):
+        if isinstance(form, (f.List, f.Matches)) or _is_total(form):
             return Term("defined", tuple(map(self._has_value, form.parts)))
-        if is_field(form, "event", "Resources") or (isinstance(form, Field) and form.record == "params"):
+        if is_field(form, "event", "Resources") or (isinstance(form, f.Field) and form.record == "params"):
             return Term("lit", name="true")  # the parser requires Resources
         if is_field(form, "event", "NotBefore"):
             self.symbols.asked(NOTICE)
@@ -260,11 +244,11 @@ class Reader:
 
     # Exactness
 
-    def safe(self, form: Form) -> frozenset[str] | None:
+    def safe(self, form: f.Form) -> frozenset[str] | None:
         """Return the dimensions that an exact form reads, cutting them as needed; None if it is not exact."""
-        if isinstance(form, (Literal, Bytes, Local)):
+        if isinstance(form, (f.Literal, f.Local)):
             return frozenset()
-        if isinstance(form, PolicyVariable):
+        if isinstance(form, f.PolicyVariable):
             return self.safe(self.variables[form.name].form)
         leaf = self.symbols.leaf(form, self)
         if leaf is not None:
@@ -272,13 +256,13 @@ class Reader:
                 return None
             self.symbols.want(leaf)
             return leaf.dims
-        if isinstance(form, (Variable, Access)):
+        if isinstance(form, (f.Variable, f.Access)):
             return None
-        if isinstance(form, Call) and form.function in _COMPARISONS:
+        if isinstance(form, f.Call) and form.function in _COMPARISONS:
             compared = self._comparison(form.function, *form.arguments)
             if compared is not None:
                 return compared
-        if isinstance(form, Call) and form.function == "in":
+        if isinstance(form, f.Call) and form.function == "in":
             members = self._membership(form.arguments[0], self.resolved(form.arguments[1]))
             if members is not None:
                 return members
@@ -290,17 +274,17 @@ class Reader:
             dims |= found
         return dims
 
-    def resolved(self, form: Form) -> Form:
+    def resolved(self, form: f.Form) -> f.Form:
         """Return a form, or what the policy variable that it is stands for."""
-        while isinstance(form, PolicyVariable):
+        while isinstance(form, f.PolicyVariable):
             form = self.variables[form.name].form
         return form
 
-    def _leaf(self, form: Form) -> Leaf | None:
+    def _leaf(self, form: f.Form) -> Leaf | None:
         leaf = self.symbols.leaf(self.resolved(form), self)
         return None if leaf is None or leaf.enumerable else leaf
 
-    def _comparison(self, op: str, left: Form, right: Form) -> frozenset[str] | None:
+    def _comparison(self, op: str, left: f.Form, right: f.Form) -> frozenset[str] | None:
         first, second = self._leaf(left), self._leaf(right)
         if first is None and second is None:
             return self._times(left, right)
@@ -312,7 +296,7 @@ class Reader:
             return self._times(left, right)
         return self._cut(leaf, seen, other, dims)
 
-    def _cut(self, leaf: Leaf, op: str, other: Form, dims: frozenset[str]) -> frozenset[str] | None:
+    def _cut(self, leaf: Leaf, op: str, other: f.Form, dims: frozenset[str]) -> frozenset[str] | None:
         if leaf.kind == "text" and op not in ("eq", "ne"):
             return None
         values = self._values(other, dims)
@@ -323,12 +307,12 @@ class Reader:
             self.symbols.cut(leaf, op, value)
         return leaf.dims | dims
 
-    def _membership(self, element: Form, container: Form) -> frozenset[str] | None:
+    def _membership(self, element: f.Form, container: f.Form) -> frozenset[str] | None:
         leaf = self._leaf(element)
         if leaf is None:
             return None
         self.symbols.want(leaf)
-        if not isinstance(container, List):
+        if not isinstance(container, f.List):
             return self._constant_membership(leaf, container)
         dims = leaf.dims
         for item in container.parts:
@@ -339,7 +323,7 @@ class Reader:
             dims |= cut
         return dims
 
-    def _constant_membership(self, leaf: Leaf, container: Form) -> frozenset[str] | None:
+    def _constant_membership(self, leaf: Leaf, container: f.Form) -> frozenset[str] | None:
         if self.safe(container) != frozenset():
             return None
         try:
@@ -350,7 +334,7 @@ class Reader:
             self.symbols.cut(leaf, "eq", item)
         return leaf.dims
 
-    def _values(self, form: Form, dims: frozenset[str]) -> set[Any] | None:
+    def _values(self, form: f.Form, dims: frozenset[str]) -> set[Any] | None:
         """Return the values that an enumerable form can have; None if they are too many, or are containers."""
         if _has_local(form) or form.type.startswith(("list(", "map(")):
             return None
@@ -367,7 +351,7 @@ class Reader:
                 continue
         return values
 
-    def _times(self, left: Form, right: Form) -> frozenset[str] | None:
+    def _times(self, left: f.Form, right: f.Form) -> frozenset[str] | None:
         """Read a comparison of sums of ``event.NotBefore``, ``now`` and constants: it asks for a difference."""
         first, second = self._sum(left), self._sum(right)
         if first is None or second is None:
@@ -386,7 +370,7 @@ class Reader:
         self.symbols.want(notice)
         return leaf.dims | notice.dims
 
-    def _in_range(self, *forms: Form) -> bool:
+    def _in_range(self, *forms: f.Form) -> bool:
         """Tell whether sums have a value for all times that are looked at: no difference passes 292 years.
 
         What a sum is made of grows or shrinks with each time steadily, so the ends tell of all between them.
@@ -397,21 +381,21 @@ class Reader:
         ]
         return all(self._atom(form, frozenset()).evaluate(end) != "error" for form in forms for end in ends)
 
-    def _asks_not_before(self, *forms: Form) -> bool:
+    def _asks_not_before(self, *forms: f.Form) -> bool:
         """Tell whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""
         return any(
             is_field(form, "event", "NotBefore") or self._asks_not_before(*form.parts)
             for form in map(self.resolved, forms)
         )
 
-    def _sum(self, form: Form) -> tuple[int, int, int] | None:
+    def _sum(self, form: f.Form) -> tuple[int, int, int] | None:
         """Return how often NotBefore and now are in a sum, and the rest of it."""
         form = self.resolved(form)
         if is_variable(form, "now"):
             return 0, 1, 0
         if is_field(form, "event", "NotBefore"):
             return 1, 0, 0
-        if isinstance(form, Call) and form.function in ("add_timestamp", "sub_timestamp", "diff_timestamp"):
+        if isinstance(form, f.Call) and form.function in ("add_timestamp", "sub_timestamp", "diff_timestamp"):
             first, second = map(self._sum, form.arguments)
             if first is None or second is None:
                 return None
@@ -432,5 +416,5 @@ def _frozen(item: Any) -> Any:
     return (type(item).__name__, item)
 
 
-def _has_local(form: Form) -> bool:
-    return isinstance(form, Local) or any(map(_has_local, form.parts))
+def _has_local(form: f.Form) -> bool:
+    return isinstance(form, f.Local) or any(map(_has_local, form.parts))
