@@ -11,43 +11,87 @@ from __future__ import annotations
 
 from typing import Any
 
+from . import calls
 from . import types as t
-from .calls import CallChecking
-from .checking import Present, Typed
 from .environment import EXTENSIBLE, RESOURCES, VM_NAME
-from .guards import access_path, when_false, when_true
-from .hints import Operand, comparison_hint, membership_hint, operator_hint
+from .guards import Present, access_path, when_false, when_true
+from .hints import Operand, bool_hint, comparison_hint, membership_hint, operator_hint
 from .overloads import COMPARISONS, FUNCTIONS, LOOPS, METHODS, OPERATORS, find
 from .syntax import Node
-from .types import Type
+from .types import Declarations, ExpressionFinding, ExpressionSeverity, Type, Typed
 from .wording import did_you_mean, with_article
 
 
-class Checker(CallChecking):
-    """Checks names, fields, logic, operators and literals, and leaves calls to CallChecking."""
+class Checker:
+    """Checks one expression. ``findings`` grows; the form is worth something only if it stays empty of errors.
+
+    What it does with calls is in calls.
+    """
+
+    def __init__(self, declarations: Declarations, source: str = "") -> None:
+        self.declarations = declarations
+        self.source = source
+        self.findings: list[ExpressionFinding] = []
+        self.locals: list[tuple[str, Type, int]] = []
+        self.cost = 0
+        self.turns = 1
+
+    def report(
+        self, node: Node, code: str, message: str, suggestion: str = "", severity: ExpressionSeverity = "error"
+    ) -> None:
+        """Add a finding at a node."""
+        self.findings.append(ExpressionFinding(code, message, node.start, node.end, suggestion, severity))
+
+    def written(self, node: Node) -> str:
+        """Return a part of the expression as it is written."""
+        return " ".join(self.source[node.start : node.end].split())
+
+    def operand(self, node: Node, type_: Type) -> Operand:
+        """Return what hints are made of."""
+        return Operand(node, type_, self.written(node))
+
+    def check(self, node: Node, present: Present = frozenset()) -> Typed:
+        """Return the form and the type of a node."""
+        self.cost += self.turns
+        form, type_ = getattr(self, "_" + node.kind)(node, present)
+        return form, type_
+
+    def made(self, op: str, type_: Type, node: Node, *rest: Any) -> Typed:
+        """Return a form of a type, and the type."""
+        return [op, str(type_), node.start, node.end, *rest], type_
+
+    def unknown(self, node: Node) -> Typed:
+        """Return what stands for a node that has a mistake."""
+        return self.made("unknown", t.UNKNOWN, node)
+
+    def expect_bool(self, node: Node, type_: Type, where: str) -> None:
+        """Report a node that is no bool, ``where`` one is needed."""
+        if type_ not in (t.BOOL, t.UNKNOWN):
+            message = f"{where} takes bool, and this is {with_article(type_)}"
+            self.report(node, "type-mismatch", message, bool_hint(self.operand(node, type_)))
 
     # Names and fields
 
     def _literal(self, node: Node, _present: Present) -> Typed:
         type_ = node.type or t.UNKNOWN
         if type_ == t.BYTES:
-            return self._made("bytes", type_, node, node.value.hex())
-        return self._made("lit", type_, node, node.value)
+            return self.made("bytes", type_, node, node.value.hex())
+        return self.made("lit", type_, node, node.value)
 
     def _name(self, node: Node, _present: Present) -> Typed:
         for name, type_, number in reversed(self.locals):
             if name == node.value:
-                return self._made("local", type_, node, number)
+                return self.made("local", type_, node, number)
         declared = self.declarations.variables.get(node.value)
         if declared is not None:
-            return self._made("var", declared, node, node.value)
+            return self.made("var", declared, node, node.value)
         known = [*self.declarations.variables, *(name for name, _type, _number in self.locals)]
         if node.value == "variables":
             self.report(node, "type-mismatch", "variables is not a value; name one, as in variables.NAME")
         else:
             message = f"there is no variable {node.value}"
             self.report(node, "undeclared-name", message, self._quoted(node.value) or did_you_mean(node.value, known))
-        return self._unknown(node)
+        return self.unknown(node)
 
     def _quoted(self, name: str) -> str:
         """Return how to write the name of an event's type and the like, which are texts."""
@@ -64,13 +108,13 @@ class Checker(CallChecking):
         if type_.kind == "map":
             if type_.of[0] not in (t.STRING, t.NOTHING):
                 self.report(node, "type-mismatch", f"the keys of this map are {type_.of[0]}, not texts")
-            return self._made("call", type_.of[1], node, "index_map", form, ["lit", "string", 0, 0, node.value])
+            return self.made("call", type_.of[1], node, "index_map", form, ["lit", "string", 0, 0, node.value])
         if type_ != t.UNKNOWN:
             hint = f"remove .{node.value}"
             if type_ == t.TIMESTAMP:
                 hint = "ask it with a function: getFullYear(), getDayOfWeek(), getHours() …"
             self.report(node, "type-mismatch", f"{with_article(type_)} has no fields", hint)
-        return self._unknown(node)
+        return self.unknown(node)
 
     def _is_variable(self, name: str) -> bool:
         return name in self.declarations.variables or any(local == name for local, _type, _number in self.locals)
@@ -84,15 +128,15 @@ class Checker(CallChecking):
                 f"no variable {node.value} is declared above",
                 did_you_mean(node.value, self.declarations.policy_variables),
             )
-            return self._unknown(node)
+            return self.unknown(node)
         if type_ == t.UNKNOWN:
-            return self._unknown(node)
-        return self._made("variable", type_, node, node.value)
+            return self.unknown(node)
+        return self.made("variable", type_, node, node.value)
 
     def _record_field(self, node: Node, form: list[Any], record: Type, present: Present) -> Typed:
         field = self._declared_field(node, record)
         if field is None:
-            return self._unknown(node)
+            return self.unknown(node)
         if field.lacking and access_path(node) not in present:
             path = access_path(node) or node.value
             self.report(
@@ -101,7 +145,7 @@ class Checker(CallChecking):
                 field.lacking,
                 f"guard it: has({path}) && …; in a rule that holds, !has({path}) || …",
             )
-        return self._made("field", field.type, node, form, node.value)
+        return self.made("field", field.type, node, form, node.value)
 
     def _declared_field(self, node: Node, record: Type) -> t.Field | None:
         fields = self.declarations.records[record.name]
@@ -117,17 +161,17 @@ class Checker(CallChecking):
     def _has(self, node: Node, present: Present) -> Typed:
         if len(node.children) != 1 or node.children[0].kind != "select":
             self.report(node, "bad-macro", "has() takes one field access, as in has(event.NotBefore)")
-            return self._unknown(node)
+            return self.unknown(node)
         select = node.children[0]
         operand = select.children[0]
         form, type_ = self.check(operand, present)
         if type_.kind == "record":
             if self._declared_field(select, type_) is None:
-                return self._unknown(node)
+                return self.unknown(node)
         elif type_.kind != "map" or type_.of[0] not in (t.STRING, t.NOTHING):
             if type_ != t.UNKNOWN:
                 self.report(select, "type-mismatch", f"{with_article(type_)} has no fields to ask has() for")
-            return self._unknown(node)
+            return self.unknown(node)
         if not self._sure(operand, present):
             self.report(
                 operand,
@@ -135,7 +179,7 @@ class Checker(CallChecking):
                 "where this has no value, some CEL engines make has() false and others fail",
                 self._asking(operand, type_, select.value),
             )
-        return self._made("has", t.BOOL, node, form, select.value)
+        return self.made("has", t.BOOL, node, form, select.value)
 
     def _asking(self, operand: Node, type_: Type, name: str) -> str:
         """Return how to ask for what ``has()`` may not be asked for."""
@@ -179,22 +223,22 @@ class Checker(CallChecking):
         for operand in node.children:
             guarded = present.union(*(guards(other) for other in node.children if other is not operand))
             form, type_ = self.check(operand, guarded)
-            self._expect_bool(operand, type_, "&&" if node.kind == "and" else "||")
+            self.expect_bool(operand, type_, "&&" if node.kind == "and" else "||")
             forms.append(form)
-        return self._made(node.kind, t.BOOL, node, *forms)
+        return self.made(node.kind, t.BOOL, node, *forms)
 
     def _if(self, node: Node, present: Present) -> Typed:
         condition, then, otherwise = node.children
         condition_form, type_ = self.check(condition, present)
-        self._expect_bool(condition, type_, "the condition of ?:")
+        self.expect_bool(condition, type_, "the condition of ?:")
         then_form, then_type = self.check(then, present | when_true(condition))
         else_form, else_type = self.check(otherwise, present | when_false(condition))
         joined = t.join(then_type, else_type)
         if joined is None:
             both = f"{with_article(then_type)} or {with_article(else_type)}"
             self.report(node, "type-mismatch", f"?: gives {both}; both must be of one type")
-            return self._unknown(node)
-        return self._made("if", joined, node, condition_form, then_form, else_form)
+            return self.unknown(node)
+        return self.made("if", joined, node, condition_form, then_form, else_form)
 
     # Operators
 
@@ -210,7 +254,7 @@ class Checker(CallChecking):
         if node.value == "+" and types[0].kind == types[1].kind == "list":
             joined = t.join(types[0], types[1])
             if joined is not None:
-                return self._made("call", joined, node, "add_list", *forms)
+                return self.made("call", joined, node, "add_list", *forms)
         overload = find(OPERATORS[node.value], types)
         if overload is None:
             symbol = "-" if node.value == "negate" else node.value
@@ -219,10 +263,10 @@ class Checker(CallChecking):
         right = node.children[-1]
         if node.value in "/%" and types[1].kind in ("int", "uint") and right.kind == "literal" and right.value == 0:
             self.report(node, "bad-literal", "this divides by zero")
-        return self._made("call", overload.result, node, overload.name, *forms)
+        return self.made("call", overload.result, node, overload.name, *forms)
 
     def _unknown_of(self, node: Node) -> Typed:
-        form, _type = self._unknown(node)
+        form, _type = self.unknown(node)
         return form, (t.BOOL if node.value in COMPARISONS or node.value in ("in", "!") else t.UNKNOWN)
 
     def _operands(self, nodes: list[Node], types: list[Type]) -> list[Operand]:
@@ -245,7 +289,7 @@ class Checker(CallChecking):
             self._expect_no_case(node, types)
             if joined.of and t.contains_kind(joined, "double"):
                 name += "_deep"
-        return self._made("call", t.BOOL, node, name, *forms)
+        return self.made("call", t.BOOL, node, name, *forms)
 
     def _membership(self, node: Node, forms: list[Any], types: list[Type]) -> Typed:
         element, container = types
@@ -263,7 +307,7 @@ class Checker(CallChecking):
             self._expect_value(item, element)
         self._expect_value(node.children[0], container.of[0])
         deep = container.kind == "list" and t.contains_kind(joined, "double")
-        return self._made("call", t.BOOL, node, "in_deep" if deep else "in", *forms)
+        return self.made("call", t.BOOL, node, "in_deep" if deep else "in", *forms)
 
     def _expect_value(self, node: Node, other: Type) -> None:
         """Report a literal text that the other side can never be, also as an element of a list or an outcome of ?:."""
@@ -316,22 +360,22 @@ class Checker(CallChecking):
     def _index(self, node: Node, present: Present) -> Typed:
         (operand_form, operand), (key_form, key) = (self.check(child, present) for child in node.children)
         if t.UNKNOWN in (operand, key):
-            return self._unknown(node)
+            return self.unknown(node)
         if operand.kind == "list" and key == t.INT:
-            return self._made("call", operand.of[0], node, "index_list", operand_form, key_form)
+            return self.made("call", operand.of[0], node, "index_list", operand_form, key_form)
         if operand.kind == "map" and t.join(operand.of[0], key) is not None and _is_key(key):
             for literal in _keys(node.children[0]):
                 self._expect_value(literal, key)
-            return self._made("call", operand.of[1], node, "index_map", operand_form, key_form)
+            return self.made("call", operand.of[1], node, "index_map", operand_form, key_form)
         hint = f"write .{node.children[1].value}" if operand.kind == "record" and key == t.STRING else ""
         self.report(node, "type-mismatch", f"{with_article(operand)} cannot be indexed by {with_article(key)}", hint)
-        return self._unknown(node)
+        return self.unknown(node)
 
     # Literals of lists and maps
 
     def _list(self, node: Node, present: Present) -> Typed:
         forms, element = self._uniform(node.children, present, "the elements of a list")
-        return self._made("list", t.list_of(element), node, *forms)
+        return self.made("list", t.list_of(element), node, *forms)
 
     def _uniform(self, children: list[Node], present: Present, what: str) -> tuple[list[Any], Type]:
         forms, joined = [], t.NOTHING
@@ -356,7 +400,7 @@ class Checker(CallChecking):
                 self.report(child, "bad-literal", f"the key {child.value!r} is given more than once")
                 break
         forms = [form for pair in zip(key_forms, value_forms) for form in pair]
-        return self._made("map", t.map_of(key, value), node, *forms)
+        return self.made("map", t.map_of(key, value), node, *forms)
 
     # Calls
 
@@ -364,17 +408,17 @@ class Checker(CallChecking):
         if node.value == "has":
             return self._has(node, present)
         if node.value == "matches" and len(node.children) == 2:
-            return self._matches(node, present)
-        return self._overloaded(node, FUNCTIONS, METHODS, present)
+            return calls.matches(self, node, present)
+        return calls.overloaded(self, node, FUNCTIONS, METHODS, present)
 
     def _method(self, node: Node, present: Present) -> Typed:
         if node.value == "matches" and len(node.children) == 2:
-            return self._matches(node, present)
+            return calls.matches(self, node, present)
         if node.value in LOOPS:
-            return self._loop(node, present)
+            return calls.loop(self, node, present)
         if node.value == "join" and len(node.children) <= 2:
-            return self._join_texts(node, present)
-        return self._overloaded(node, METHODS, FUNCTIONS, present)
+            return calls.join_texts(self, node, present)
+        return calls.overloaded(self, node, METHODS, FUNCTIONS, present)
 
 
 def _is_key(type_: Type) -> bool:

@@ -12,11 +12,13 @@ from typing import Any
 from ..errors import InputError
 from ..policy.evaluate import Builder, Scope, guarded
 from ..policy.forms import read_form
+from .calls import ASSUMED_ELEMENTS
 from .checker import Checker
-from .checking import ASSUMED_ELEMENTS, MAX_COST
 from .hints import bool_hint, text_hint, unquoted
 from .syntax import parse
 from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Type, join, sorted_findings
+
+MAX_COST = 1_000_000  # steps, were every list of unknown length to have ASSUMED_ELEMENTS
 
 # Every code that an expression can be reported with, and what it means.
 CODES = {

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from .syntax import Node
 
-_NONE: frozenset[str] = frozenset()
+Present = frozenset[str]  # the access paths that are known to be there, as ``event.NotBefore``
+_NONE: Present = frozenset()
 
 
 def access_path(node: Node) -> str | None:
@@ -20,7 +21,7 @@ def access_path(node: Node) -> str | None:
     return None
 
 
-def when_true(node: Node) -> frozenset[str]:
+def when_true(node: Node) -> Present:
     """Return the accesses that are there whenever the node is true."""
     if node.kind == "call" and node.value == "has" and len(node.children) == 1:
         path = access_path(node.children[0])
@@ -32,7 +33,7 @@ def when_true(node: Node) -> frozenset[str]:
     return _NONE
 
 
-def when_false(node: Node) -> frozenset[str]:
+def when_false(node: Node) -> Present:
     """Return the accesses that are there whenever the node is false."""
     if node.kind == "or":
         return _NONE.union(*(when_false(child) for child in node.children))

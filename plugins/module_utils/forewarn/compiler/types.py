@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Type:
             return self.kind
         return f"{self.kind}({', '.join(map(str, self.of))})"
 
+
+Typed = tuple[list[Any], Type]  # a form as the artifact has it, and its type
 
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
 STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
