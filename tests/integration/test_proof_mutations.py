@@ -16,7 +16,7 @@ import pytest
 from forewarn.analysis.counterexamples import Prover
 from forewarn.analysis.diff import NO_CHANGE, compare
 from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import make_spaces, read, read_together
+from forewarn.analysis.symbolic.reading import read, read_together
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import compile_policies, load_policies
 from forewarn.compiler.policytest import run_tests
@@ -45,7 +45,7 @@ def differing_classes(old: Artifact, new: Artifact) -> int:
     """Ask the engine about every class, whatever the analysis thinks of it."""
     before, after = read_together([old, new])
     provers, differing = (Prover(before), Prover(after)), 0
-    for space in make_spaces([before, after]):
+    for space in before.spaces():
         for number in space.members(space.reachable):
             witness = space.witness(number)
             first, second = (behaviour(prover.decide(witness)) for prover in provers)
@@ -113,5 +113,5 @@ def test_decided_is_what_is_compared() -> None:
     first, second = (load_policies([path]) for path in POLICIES[2:4])
     assert differing_classes(first, second) > 100
     before, after = read_together([first, second])
-    (space,) = make_spaces([before, after])
+    (space,) = before.spaces()
     assert Decided(before, space).approve != Decided(after, space).approve

@@ -15,7 +15,7 @@ import pytest
 from forewarn.analysis.counterexamples import Prover
 from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, changed_classes, compare
 from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import make_spaces, read, read_together
+from forewarn.analysis.symbolic.reading import read, read_together
 from forewarn.analysis.symbolic.regions import Box, words
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
@@ -250,7 +250,7 @@ def test_random_events_change_exactly_where_it_is_told(tmp_path: Path) -> None:
     old = load_policies([ROOT / "policies" / "azure-sample.yml"])
     new = load_policies([ROOT / "policies" / "web-tier.yml"])
     before, after = read_together([old, new])
-    (space,) = make_spaces([before, after])
+    (space,) = before.spaces()
     outputs = 0
     for what, effect, classes in changed_classes(Decided(before, space), Decided(after, space)):
         assert effect

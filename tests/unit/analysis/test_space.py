@@ -170,7 +170,7 @@ def every_class_agrees(reading: Reading, most: int = 40_000) -> int:
     engines, checked = Engines(reading), 0
     for space in reading.spaces():
         decided = Decided(reading, space)
-        assert sum(found.bit_count() for _outcome, found in decided.partition()) == space.reachable.bit_count()
+        assert sum(found.bit_count() for _regions, found in decided.regions()) == space.reachable.bit_count()
         understood = space.reachable
         assert not any(name.startswith("opaque:") for name in space.by_name)
         members = list(space.members(understood))

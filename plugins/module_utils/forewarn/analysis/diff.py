@@ -1,7 +1,12 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``policy diff``: for which events two sets of policies decide differently, and whether the new one allows more."""
+"""``policy diff``: for which events two sets of policies decide differently, and whether the new one allows more.
+
+``compare`` reads both over one table of symbols (reading) and goes through the space of events (space). On each slice
+it walks the rules of both (decide), pairs what becomes of each class (``changed_classes``), covers each change by boxes
+in words (regions), and shows it by an event for which both engines confirm what was found (``_checked``).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..policy.artifact import Artifact
-from ..policy.decision import APPROVERS, GROUPS, HOLD, RECOVER_WHEN
+from ..policy.decision import APPROVERS, GROUPS, HOLD, RECOVER_WHEN, Decision
 from .counterexamples import AnalysisError, Example, Prover, agrees, tried
 from .hook_wording import hook_text
 from .symbolic.abstract import Evaluation
 from .symbolic.decide import DOUBT, REFUSED, RULE, Decided, Outcome, Region, combine
-from .symbolic.reading import Reading, make_spaces, read_together
+from .symbolic.reading import Reading, read_together
 from .symbolic.regions import ANY, boxes, united, words
 from .symbolic.space import Cell, Space
 
@@ -105,9 +110,12 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
     names = readings[0].defaults
     for fixed in _some(names):
         others = _compared(read_together([old, new], params, at_default=fixed))
-        words_ = " and ".join(f"params.{name} is not given" for name in fixed)
+        told = " and ".join(f"params.{name} is not given" for name in fixed)
         for change in others.changes:
-            change.parts = [part._replace(when=_both(words_, part.when)) for part in change.parts]
+            change.parts = [
+                part._replace(when=told if part.when in ("", ANY) else f"{told} and {part.when}")
+                for part in change.parts
+            ]
         found.append(others)
     changes: dict[tuple[str, str], Change] = {}
     for change in itertools.chain.from_iterable(one.changes for one in found):
@@ -131,10 +139,6 @@ def _some(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
             yield from itertools.combinations(names, count)
 
 
-def _both(first: str, second: str) -> str:
-    return first if second in ("", ANY) else f"{first} and {second}"
-
-
 def _compared(readings: Sequence[Reading]) -> Difference:
     """Compare two versions over one space. The verdict is left open."""
     before, after = readings
@@ -142,7 +146,7 @@ def _compared(readings: Sequence[Reading]) -> Difference:
     changes: dict[tuple[str, str], Change] = {}
     told: dict[tuple[str, str], _Told] = {}
     classes = 0
-    for space in make_spaces(readings):
+    for space in before.spaces():
         classes += space.reachable.bit_count()
         evaluation = Evaluation(space)
         pair = Decided(before, space, evaluation), Decided(after, space, evaluation)
@@ -196,22 +200,18 @@ def _behaviour(regions: tuple[Region, ...], outcome: Outcome) -> Behaviour:
         data = region.match.data if region.how == RULE and region.match is not None else {}
         if data.get("prepare"):
             more = data.get("on_failure", HOLD), bool(data.get("parallel", False)), data.get("prepare_within_seconds")
-            preparing.append((_hooks(data["prepare"]), *more))
+            preparing.append((tuple(map(hook_text, data["prepare"])), *more))
         if data.get("recover"):
-            recover.append((_hooks(data["recover"]), data.get("recover_when", RECOVER_WHEN[0])))
+            recover.append((tuple(map(hook_text, data["recover"])), data.get("recover_when", RECOVER_WHEN[0])))
     return Behaviour(
         outcome.output,
         outcome.approver if outcome.output == "approve" else "",
         outcome.group if outcome.output == "approve" and preparing else "",
         tuple(preparing),
         tuple(recover),
-        _hooks(outcome.notify),
+        tuple(map(hook_text, outcome.notify)),
         (None, None, outcome.how) if outcome.how in (DOUBT, REFUSED) else (outcome.policy, outcome.rule, outcome.how),
     )
-
-
-def _hooks(hooks: Any) -> tuple[str, ...]:
-    return tuple(hook_text(hook) for hook in hooks)
 
 
 def _what(old: Behaviour, new: Behaviour) -> str:
@@ -333,10 +333,11 @@ def _add_parts(
             _checked(pair, provers, box.classes & classes)
             continue
         shown = _checked(pair, provers, box.classes & classes)
-        number, certain = (space.first(box.classes & classes), False) if shown is None else (shown[0].number, True)
+        number = space.first(box.classes & classes) if shown is None else shown[0].number
+        sides = [one.decision for one in shown] if shown else [one.outcome(number) for one in pair]
         case = space.witness(number).as_dict()
-        sides = [_decision(example) for example in shown] if shown else [_outcome(one, number) for one in pair]
-        told[usual, when] = Part(when, usual, case, sides[0], sides[1], certain), [space.cell]
+        certain = shown is not None
+        told[usual, when] = Part(when, usual, case, _decided(sides[0]), _decided(sides[1]), certain), [space.cell]
 
 
 def _checked(
@@ -359,11 +360,7 @@ def _checked(
     return shown
 
 
-def _decision(example: Example) -> dict[str, Any]:
-    decision = example.decision
-    return {"output": decision.output, "policy": decision.policy, "rule": decision.rule, "reason": decision.reason}
-
-
-def _outcome(decided: Decided, number: int) -> dict[str, Any]:
-    outcome = decided.outcome(number)
-    return {"output": outcome.output, "policy": outcome.policy, "rule": outcome.rule, "reason": None}
+def _decided(one: Decision | Outcome) -> dict[str, Any]:
+    """Return what the engine decides for an event, or where no event was found, what the analysis says of its class."""
+    reason = one.reason if isinstance(one, Decision) else None
+    return {"output": one.output, "policy": one.policy, "rule": one.rule, "reason": reason}

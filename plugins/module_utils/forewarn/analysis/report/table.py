@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...policy.artifact import Artifact
@@ -25,7 +25,7 @@ from ..symbolic.case import Case
 from ..symbolic.concrete import witness
 from ..symbolic.decide import RULE, Decided, Region, combine
 from ..symbolic.domains import Value
-from ..symbolic.reading import Reading, make_spaces, read_together
+from ..symbolic.reading import Reading, read_together
 from ..symbolic.resources import COUNT, PLACE, VM_NAME
 from ..symbolic.space import Space
 from ..symbolic.symbol_table import SymbolTable
@@ -56,7 +56,7 @@ def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = No
     policies = readings[0].policies
     views = [_View(making.forest, "all policies together")] if len(policies) > 1 else []
     each = [_View(making.forest, policy.name) for policy in policies]
-    for space in making.spaces():
+    for space in readings[0].spaces():
         decided = Decided(readings[0], space)
         making.see(0, decided)
         if views:
@@ -72,7 +72,7 @@ def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | N
     readings, settled = _read([old, new], params)
     making = _Making(readings, settled)
     view = _View(making.forest, "what changes")
-    for space in making.spaces():
+    for space in readings[0].spaces():
         evaluation = Evaluation(space)
         before, after = (Decided(reading, space, evaluation) for reading in readings)
         making.see(0, before)
@@ -183,9 +183,6 @@ class _Making:
         self._reads = [[Reads(policy.data, self.dimensions) for policy in reading.policies] for reading in readings]
         self._regions: list[list[dict[Key, _Region]]] = [[{} for _policy in reading.policies] for reading in readings]
         self._roots = [[0] * len(reading.policies) for reading in readings]
-
-    def spaces(self) -> Iterator[Space]:
-        return make_spaces(self.readings)
 
     def see(self, side: int, decided: Decided) -> None:
         """Take in what each policy says, and why."""

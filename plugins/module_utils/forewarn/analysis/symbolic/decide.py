@@ -115,10 +115,6 @@ class Decided:
         bit = 1 << number
         return combine([next(one for one in policy.regions if one.classes & bit) for policy in self.policies])
 
-    def partition(self, classes: int | None = None) -> list[tuple[Outcome, int]]:
-        """Return the outcomes that occur among ``classes`` (all reachable ones), each with its classes."""
-        return [(combine(regions), found) for regions, found in self.regions(classes)]
-
     def regions(self, classes: int | None = None) -> list[tuple[tuple[Region, ...], int]]:
         """Return the combinations of regions, one of each policy, that occur among ``classes``."""
         found: list[tuple[tuple[Region, ...], int]] = [((), self.space.reachable if classes is None else classes)]

@@ -73,14 +73,11 @@ class Reading(NamedTuple):
     defaults: tuple[str, ...] = ()
 
     def spaces(self) -> Iterator[Space]:
-        """Yield the event space, in slices where it is large. Raises InputError if it is too large."""
-        return make_spaces([self])
+        """Yield the event space, that of all who share the table, in slices where it is large.
 
-
-def make_spaces(readings: Sequence[Reading]) -> Iterator[Space]:
-    """Yield the space of readings that share a symbol table."""
-    symbols = readings[0].symbols
-    yield from slices(symbols.dimensions(), symbols.api_version)
+        Raises InputError if it is too large.
+        """
+        return slices(self.symbols.dimensions(), self.symbols.api_version)
 
 
 def read(
