@@ -15,13 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, NamedTuple
 
-
-class Place(NamedTuple):
-    """What every form has: its type, and where it is in the source."""
-
-    type: str
-    start: int
-    end: int
+Place = tuple[str, int, int]  # the type of a form, and where it begins and ends in the source
 
 
 class Form:
@@ -30,7 +24,7 @@ class Form:
     def __init__(self, place: Place, *operands: Any) -> None:
         self.type, self.start, self.end = place
         self.operands = operands
-        self.parts: tuple[Form, ...] = tuple(one for one in operands if isinstance(one, Form))
+        self.parts: tuple[Form, ...] = tuple([one for one in operands if isinstance(one, Form)])
 
 
 class Literal(Form):
@@ -38,7 +32,7 @@ class Literal(Form):
 
     def __init__(self, place: Place, value: Any) -> None:
         super().__init__(place, value)
-        self.value: Any = bytes.fromhex(value) if place.type == "bytes" else value
+        self.value: Any = bytes.fromhex(value) if self.type == "bytes" else value
 
 
 class List(Form):
@@ -182,7 +176,7 @@ def read_form(value: Any, where: str = "form", variables: Mapping[str, Any] | No
             raise _wrong(f"{where}[{number}]", kind.words)
     if variables is not None and make is Variable and operands[0] in variables:
         make, operands = Literal, [variables[operands[0]]]
-    return make(Place(type_, start, end), *operands)
+    return make((type_, start, end), *operands)
 
 
 def every_expression(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

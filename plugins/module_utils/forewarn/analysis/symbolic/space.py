@@ -155,11 +155,12 @@ class Space:
 
     def values(self, number: int) -> dict[str, Value]:
         """Return the values of a class by the name of the dimension."""
-        found = {}
-        for dimension in self.dimensions:
-            place, number = divmod(number, self._strides[dimension.name])
-            found[dimension.name] = dimension.values[place]
-        return found
+        return {dimension.name: value for dimension, value in self._values(number)}
+
+    def _values(self, number: int) -> Iterator[tuple[Dimension, Value]]:
+        for dimension, stride in zip(self.dimensions, self._strides.values()):
+            place, number = divmod(number, stride)
+            yield dimension, dimension.values[place]
 
     def first(self, classes: int) -> int:
         """Return the lowest class of a set that is not empty, a normal one if there is one."""
@@ -185,7 +186,7 @@ class Space:
 
         ``instead`` has concrete values to take rather than those of the class.
         """
-        case = case_of((self.by_name[name], value) for name, value in self.values(number).items())
+        case = case_of(self._values(number))
         for symbol, value in (instead or {}).items():
             symbol.put(case, value)
         return concrete.witness(case, self.api_version)
