@@ -24,9 +24,10 @@ from forewarn.compiler.policyfile import load_policies
 from forewarn.compiler.policytest import Run, run_tests
 from forewarn.compiler.second_opinion import ALWAYS, IT_FAILS, SKIPPED, WE_FAIL, Difference, SecondOpinion, features
 from forewarn.events import Vm, parse_document
-from forewarn.policy import functions
+from forewarn.policy import evaluate, functions
 from forewarn.policy.decision import Facts
 from forewarn.policy.evaluate import Builder
+from forewarn.policy.forms import Form, Or
 from tools.cel_expressions import DECLARATIONS, Generator, values
 from tools.cel_oracles import MISSING, Ours
 
@@ -193,14 +194,11 @@ class TestDifference:
         ]
 
     def test_an_error_of_one_engine_is_a_difference(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        build = Builder._or  # which absorbs errors
-
-        def strict(builder: Builder, form: Any) -> Any:
-            build(builder, form)
-            operands = [builder.build(operand) for operand in form[4:]]
+        def strict(builder: Builder, form: Form) -> Any:
+            operands = [builder.build(operand) for operand in form.parts]
             return lambda env: True in [operand(env) for operand in operands]
 
-        monkeypatch.setattr(Builder, "_or", strict)
+        monkeypatch.setitem(evaluate._MAKERS, Or, strict)  # which absorbs errors
         policy = condition("event.Resources.size() / (event.DurationInSeconds - 5) > 1 || affects_me")
         assert "forewarn says it has no value (division by zero), cel-python says true" in (
             differences(tmp_path, policy)[0].message

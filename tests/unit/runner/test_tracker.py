@@ -176,11 +176,11 @@ def test_a_document_with_entries_that_nobody_can_read_ends_nothing(story: Story)
 
 def test_answers_without_a_body_end_nothing_while_there_are_few_of_them(story: Story) -> None:
     story.schedule("plain", start_on="not_before")
-    story.run(2)
+    story.go(2)
     story.world.bodyless = True
-    story.run(2)
+    story.go(2)
     story.world.clock.advance(90.0)  # without an answer
-    story.run(2)
+    story.go(2)
     assert [row.open for row in story.kept.records()] == [True]
-    story.run(60)
+    story.go(60)
     assert [row.open for row in story.kept.records()] == [False]

@@ -16,9 +16,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..events import Document, Event
+from ..policy import forms
 from ..policy.artifact import Artifact
 from ..policy.decision import Facts
-from ..policy.evaluate import ABSENT, UNSET, Builder, Closure, Env, Failed, Form, names, parts
+from ..policy.evaluate import ABSENT, UNSET, Builder, Closure, Env, Failed, names
+from ..policy.forms import Form, read_form
 from ..policy.functions import EvaluationError, LimitError
 from ..policy.params import bind
 from ..policy.program import Match, Program
@@ -99,6 +101,13 @@ NOT_COMPARED = {
     when: {feature for skip in SKIPPED if skip.when == when for feature in skip.features}
     for when in (ALWAYS, WE_FAIL, IT_FAILS)
 }
+_OPERATIONS: Mapping[type[Form], str] = {
+    forms.Has: "has",
+    forms.Map: "map",
+    forms.MapList: "map_list",
+    forms.Filter: "filter",
+    forms.ExistsOne: "exists_one",
+}
 # What the typed form does not tell any more: escapes are replaced in it, and a time that is constant is a literal.
 _SPELLINGS = {"escapes": re.compile(r"\\[?`X]"), "int_to_timestamp": re.compile(r"\btimestamp\(\s*-?\d")}
 
@@ -109,14 +118,17 @@ def features(expression: Mapping[str, Any]) -> set[str]:
     Beside these there are ``escapes``, ``nanoseconds`` and ``map with a condition``.
     """
     found = {name for name, spelling in _SPELLINGS.items() if spelling.search(expression["source"])}
-    left = [expression["form"]]
+    left = [read_form(expression["form"])]
     while left:
         form = left.pop()
-        left += parts(form)
-        found.add(form[4] if form[0] == "call" else form[0])
-        if form[0] == "map_list" and form[6] is not None:
+        left += form.parts
+        if isinstance(form, forms.Call):
+            found.add(form.function)
+        elif type(form) in _OPERATIONS:
+            found.add(_OPERATIONS[type(form)])
+        if isinstance(form, forms.MapList) and form.predicate is not None:
             found.add("map with a condition")
-        if form[0] == "lit" and form[1] in ("timestamp", "duration") and form[4] % 1000:
+        if isinstance(form, forms.Literal) and form.type in ("timestamp", "duration") and form.value % 1000:
             found.add("nanoseconds")
     return found
 
@@ -150,10 +162,13 @@ class _Observer(Builder):
     These are conditions and explanations, and the policy variables that they read.
     """
 
+    _begun = False  # the first form that is built is the whole expression
+
     def build(self, form: Form) -> Closure:
         """Return the closure of a form, one that takes notes for a whole expression."""
+        whole, self._begun = not self._begun, True
         closure = super().build(form)
-        if form is not self.expression["form"]:
+        if not whole:
             return closure
         slots = {name: self.scope.slots[name] for name in names(form)}
 
@@ -223,7 +238,7 @@ class SecondOpinion:
 
     def _second(self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]) -> Outcome | None:
         """Return what cel-python says; None where it is not to be asked, or not again, or breaks down."""
-        source, types = expression["source"], _types(expression["form"])
+        source, types = expression["source"], _types(read_form(expression["form"]))
         read = {name: _mentioned(value, types[name], source) for name, value in values.items()}
         question = (id(expression), repr(read))
         if question in self._asked or features(expression) & NOT_COMPARED[ALWAYS]:
@@ -258,6 +273,6 @@ def _mentioned(value: Any, type_: str, source: str) -> Any:
 
 def _types(form: Form) -> dict[str, str]:
     """Return the types of the names that a form reads."""
-    if form[0] in ("var", "variable"):
-        return {("variables." if form[0] == "variable" else "") + form[4]: form[1]}
-    return {name: type_ for part in parts(form) for name, type_ in _types(part).items()}
+    if isinstance(form, (forms.Variable, forms.PolicyVariable)):
+        return {next(iter(names(form))): form.type}
+    return {name: type_ for part in form.parts for name, type_ in _types(part).items()}
