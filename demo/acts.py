@@ -37,8 +37,9 @@ _GUID_END = re.compile(r"(?<=\b[0-9A-F]{8})(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}")
 class Expectation:
     """How an event is to go.
 
-    ``standings``: what each VM concludes for itself before it starts, in order; ``within``: real seconds; ``hooks``:
-    what each VM runs, in order: hook, attempt, and what came of it, None if the runner did not live to see that.
+    ``eligibilities``: what each VM concludes for itself before it starts, in order; ``within``: real seconds;
+    ``hooks``: what each VM runs, in order: hook, attempt, and what came of it, None if the runner did not live to see
+    that.
     """
 
     title: str
@@ -46,7 +47,7 @@ class Expectation:
     resources: Sequence[str]
     output: str
     rule: str
-    standings: Mapping[str, Sequence[str]]
+    eligibilities: Mapping[str, Sequence[str]]
     approved_by: str | None = None
     within: float = SOON
     started_by: str | None = "approval"
@@ -78,7 +79,7 @@ class Acts:
             "Freeze",
             ["web_0"],
             rule="brief-freeze",
-            standings={"web_0": ("approve",)},
+            eligibilities={"web_0": ("approve",)},
             approved_by="web_0",
             duration_seconds=5,
         )
@@ -97,7 +98,7 @@ class Acts:
             "Reboot",
             ["web_0"],
             rule="reboot",
-            standings={"web_0": ("preparing", "approve")},
+            eligibilities={"web_0": ("preparing", "approve")},
             approved_by="web_0",
             within=AFTER_DRAIN,
             hooks={"web_0": [("drain", 1, "succeeded"), ("undrain", 1, "succeeded")]},
@@ -122,7 +123,7 @@ class Acts:
             "Freeze",
             ["web_0"],
             rule="unknown-duration",
-            standings={"web_0": ("refused-by-policy",)},
+            eligibilities={"web_0": ("refused-by-policy",)},
             duration_seconds=-1,
         )
         self._until_decided(held, "web_0")
@@ -146,12 +147,14 @@ class Acts:
             "Reboot",
             ["web_1"],
             rule="reboot",
-            standings={"web_1": ("preparing", "preparation-failed")},
+            eligibilities={"web_1": ("preparing", "preparation-failed")},
             # What had begun is undone, whether it had got anywhere or not.
             hooks={"web_1": [("drain", 1, "failed"), ("undrain", 1, "succeeded")]},
         )
         decided = _logged("web_1", "decision", event)
-        self.stage.wait("web_1 to hold", lambda line: decided(line) and line.data["standing"] == "preparation-failed")
+        self.stage.wait(
+            "web_1 to hold", lambda line: decided(line) and line.data["eligibility"] == "preparation-failed"
+        )
         self.narrator.pause(1.0)
         return event
 
@@ -165,7 +168,7 @@ class Acts:
             "Reboot",
             ["db_0"],
             rule="administrator",
-            standings={"db_0": ("approve",)},
+            eligibilities={"db_0": ("approve",)},
             approved_by="db_0",
             within=AFTER_ANSIBLE,
             source="User",
@@ -191,7 +194,7 @@ class Acts:
             "Reboot",
             ["web_0"],
             rule="administrator",
-            standings={"web_0": ("approve",)},
+            eligibilities={"web_0": ("approve",)},
             approved_by="web_0",
             source="User",
         )
@@ -210,7 +213,7 @@ class Acts:
             "Freeze",
             ["web_0"],
             rule="brief-freeze",
-            standings={"web_0": ("approve",)},
+            eligibilities={"web_0": ("approve",)},
             approved_by="web_0",
             within=AFTER_OUTAGE,
             duration_seconds=3,
@@ -227,7 +230,7 @@ class Acts:
             "Redeploy",
             ["web_0", "web_1"],
             rule="move",
-            standings={"web_0": ("approve",), "web_1": ("not-the-leader",)},
+            eligibilities={"web_0": ("approve",), "web_1": ("not-the-leader",)},
             approved_by="web_0",
             start_delay_seconds=4.0 * TIME_SCALE,  # the start need not be immediate (SE-33): time for web_1 to look
         )
@@ -241,7 +244,7 @@ class Acts:
             "Freeze",
             ["web_1"],
             rule="otherwise",
-            standings={"web_1": ("refused-by-policy",)},
+            eligibilities={"web_1": ("refused-by-policy",)},
             status="Cancelled",
             duration_seconds=60,
         )
@@ -263,7 +266,7 @@ class Acts:
             "Reboot",
             ["web_0"],
             rule="reboot",
-            standings={"web_0": ("preparing", "approve")},
+            eligibilities={"web_0": ("preparing", "approve")},
             approved_by="web_0",
             within=2 * AFTER_DRAIN,
             hooks={"web_0": [("drain", 1, None), ("drain", 2, "succeeded"), ("undrain", 1, "succeeded")]},
@@ -288,7 +291,7 @@ class Acts:
         resources: Sequence[str],
         *,
         rule: str,
-        standings: Mapping[str, Sequence[str]],
+        eligibilities: Mapping[str, Sequence[str]],
         approved_by: str | None = None,
         within: float = SOON,
         status: str = "Finished",
@@ -298,9 +301,19 @@ class Acts:
         """Let Azure schedule an event, and note how it is to go. ``values`` are the emulator's."""
         event_id = str(uuid.uuid4()).upper()
         started_by = None if status == "Cancelled" else "approval" if approved_by else "NotBefore"
-        output = "hold" if ("refused-by-policy",) in standings.values() else "approve"
+        output = "hold" if ("refused-by-policy",) in eligibilities.values() else "approve"
         expectation = Expectation(
-            title, event_id, resources, output, rule, standings, approved_by, within, started_by, status, hooks or {}
+            title,
+            event_id,
+            resources,
+            output,
+            rule,
+            eligibilities,
+            approved_by,
+            within,
+            started_by,
+            status,
+            hooks or {},
         )
         self.expected.append(expectation)
         time.sleep(random.random())  # a moment that has nothing to do with the polls

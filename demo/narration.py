@@ -102,7 +102,7 @@ class Narrator:
         data, vm = line.data, line.source
         name = data["line"]
         if name == "decision":
-            self._decision(vm, data["event_id"], data["standing"], data)
+            self._decision(vm, data["event_id"], data["eligibility"], data)
         elif name == "event-gone" and vm in self._resources.get(data["event_id"], ()):
             self.say(vm, f"sees it gone: {data['outcome']}", "dim")
         elif name in ("hook-started", "hook-ended"):
@@ -128,21 +128,21 @@ class Narrator:
         else:
             self.say(vm, f"{program} has failed: {data['reason']}", "red")
 
-    def _decision(self, vm: str, event_id: str, standing: str, data: dict[str, object]) -> None:
+    def _decision(self, vm: str, event_id: str, eligibility: str, data: dict[str, object]) -> None:
         affected = vm in self._resources.get(event_id, ())
-        if standing == "not-ours":
+        if eligibility == "not-ours":
             if vm not in self._bystanders:  # once is enough
                 self._bystanders.add(vm)
                 self.say(vm, f"leaves it alone: {data['reason']}", "dim")
-        elif affected and standing == "approve":
+        elif affected and eligibility == "approve":
             self.say(vm, f"approves · rule {data['rule']} · {data['reason']}", "green")
-        elif affected and standing == "refused-by-policy":
+        elif affected and eligibility == "refused-by-policy":
             self.say(vm, f"holds · rule {data['rule']} · {data['reason']}", "yellow")
-        elif affected and standing == "preparing":
+        elif affected and eligibility == "preparing":
             self.say(vm, f"prepares first · rule {data['rule']} · {data['policy_reason']}", "yellow")
-        elif affected and standing == "preparation-failed":
+        elif affected and eligibility == "preparation-failed":
             self.say(vm, f"holds · rule {data['rule']} · the preparation failed", "yellow")
-        elif affected and standing == "not-the-leader":
+        elif affected and eligibility == "not-the-leader":
             self.say(vm, f"lets others approve · {data['reason']}", "yellow")
 
 

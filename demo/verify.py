@@ -25,7 +25,7 @@ def judge(acts: Acts) -> tuple[list[list[str]], list[str]]:
     rows, differences = [], []
     for expected in acts.expected:
         event = events[expected.event_id]
-        decisions = {vm: _decisions(acts, expected, vm) for vm in expected.standings}
+        decisions = {vm: _decisions(acts, expected, vm) for vm in expected.eligibilities}
         found = [
             *_check_life(expected, event),
             *_check_approvals(expected, requests),
@@ -80,11 +80,11 @@ def _check_decisions(expected: Expectation, decisions: Mapping[str, Sequence[Map
             for decision in said
             if (decision["output"], decision["rule"]) != (expected.output, expected.rule)
         ]
-        standings = [decision["standing"] for decision in said]
+        eligibilities = [decision["eligibility"] for decision in said]
         # A runner that is started anew says again what it thinks.
-        distinct = [here for before, here in pairwise([None, *standings]) if here != before]
-        if said and distinct != list(expected.standings[vm]):
-            found.append(f"{vm} concluded {', '.join(distinct)}, not {', '.join(expected.standings[vm])}")
+        distinct = [here for before, here in pairwise([None, *eligibilities]) if here != before]
+        if said and distinct != list(expected.eligibilities[vm]):
+            found.append(f"{vm} concluded {', '.join(distinct)}, not {', '.join(expected.eligibilities[vm])}")
     return found
 
 
@@ -142,12 +142,12 @@ def _decisions(acts: Acts, expected: Expectation, vm: str) -> list[dict[str, Any
         decision
         for decision in acts.stage.said(vm, "decision", expected.event_id)
         # Whether a poll falls between NotBefore and the start is chance.
-        if decision["status"] != "Started" and decision["standing"] != "no-time-left"
+        if decision["status"] != "Started" and decision["eligibility"] != "no-time-left"
     ]
     adhoc = acts.adhoc_decisions.get((expected.event_id, vm))
     if said or adhoc is None:
         return said
-    return [{**adhoc, "standing": adhoc["standing"]["code"]}]
+    return [{**adhoc, "eligibility": adhoc["eligibility"]["code"]}]
 
 
 def _row(

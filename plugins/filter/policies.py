@@ -9,7 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.decisions import describe, reading_of, stand
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.decisions import (
+    assess,
+    describe,
+    reading_of,
+)
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.inference import evaluate, plain
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
@@ -34,7 +38,7 @@ def decide(
         given = plain(document, "the document")
         reading = reading_of(given, policy_set.api_version, plain(vm, "vm"), now)
         decisions = policy_set.decide(reading.document, reading.facts)
-        return [describe(decision, stand(decision, reading.facts)) for decision in decisions]
+        return [describe(decision, assess(decision, reading.facts)) for decision in decisions]
     except (ForewarnError, ValueError) as error:
         raise AnsibleFilterError(f"forewarn.azure.decide: {error}") from error
 

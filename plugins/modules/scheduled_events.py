@@ -112,7 +112,7 @@ options:
   apply:
     description:
       - Have each VM approve what O(policies) decided to approve, if it is that VM's turn, which
-        RV(decisions[].standing) tells.
+        RV(decisions[].eligibility) tells.
       - An event for which a policy has C(prepare) hooks is never approved so, because only the runner on the VM runs
         hooks.
     type: bool
@@ -385,7 +385,7 @@ decisions:
       description: Which VM may send the approval, V(leader), V(any) or V(witness).
       type: str
       sample: leader
-    standing:
+    eligibility:
       description: Whether this VM sends the approval.
       type: dict
       contains:

@@ -90,10 +90,10 @@ def test_each_vm_reads_the_control_node_decides_and_the_leader_approves(adhoc: A
         "rule": "brief-freeze",
         "reason": reason,
         "approver": "leader",
-        "standing": {"code": "approve", "reason": reason},
+        "eligibility": {"code": "approve", "reason": reason},
     }
     assert (verdict["where"], verdict["error"]) == ("web-tier.yml:13:7", None)
-    codes = {name: result["decisions"][0]["standing"]["code"] for name, result in asked.results.items()}
+    codes = {name: result["decisions"][0]["eligibility"]["code"] for name, result in asked.results.items()}
     assert codes == {"web_0": "approve", "web_1": "not-the-leader", "db_0": "not-ours"}
     said = f"Freeze {event_id}: approve by web-tier, rule brief-freeze ({reason})"
     assert asked.results["web_0"]["msg"] == said
@@ -118,7 +118,7 @@ def test_what_needs_hooks_is_left_to_the_runner(adhoc: AdHoc, emulator: Emulator
     assert outcome.status == {"vm": "SUCCESS"}
     (decision,) = outcome.only()["decisions"]
     assert (decision["output"], decision["rule"]) == ("approve", "drain")
-    assert decision["standing"] == {
+    assert decision["eligibility"] == {
         "code": "needs-runner",
         "reason": "rule drain has hooks to run before the approval, which only the runner on the VM does",
     }
@@ -148,7 +148,7 @@ def test_a_vm_without_a_name_approves_nothing(adhoc: AdHoc, emulator: EmulatorCl
     emulator.inject_fault(404, requests=["instance"])
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"policies": "web-tier.yml", "apply": True})
     (decision,) = outcome.only()["decisions"]
-    assert (decision["output"], decision["standing"]["code"]) == ("approve", "not-ours")
+    assert (decision["output"], decision["eligibility"]["code"]) == ("approve", "not-ours")
     assert senders(emulator) == []
 
 

@@ -139,7 +139,9 @@ class Records:
         self.log.append({**self.poll(99, 20.5, 200), "method": "POST", "event_ids": ["A"]})
         decision = {"output": "approve", "rule": "reboot", "status": "Scheduled", "reason": "a drain"}
         self.lines: dict[str, list[dict[str, Any]]] = {
-            "decision": [{**decision, "standing": standing} for standing in ("preparing", "preparing", "approve")],
+            "decision": [
+                {**decision, "eligibility": eligibility} for eligibility in ("preparing", "preparing", "approve")
+            ],
             "event-gone": [{"outcome": "finished"}],
             "poll-failed": [{}],
             "poll-recovered": [{}],
@@ -202,8 +204,8 @@ SPOILERS: dict[str, Callable[[Records], object]] = {
     "an approval refused": lambda records: records.log[-1].update(status=400),
     "another rule": lambda records: records.lines["decision"][0].update(rule="otherwise"),
     "another decision": lambda records: records.lines["decision"][0].update(output="hold"),
-    "another standing": lambda records: records.lines["decision"][0].update(standing="not-ours"),
-    "no standing that waits": lambda records: records.lines["decision"].pop(0) and records.lines["decision"].pop(0),
+    "another eligibility": lambda records: records.lines["decision"][0].update(eligibility="not-ours"),
+    "no eligibility that waits": lambda records: records.lines["decision"].pop(0) and records.lines["decision"].pop(0),
     "no decision": lambda records: records.lines["decision"].clear(),
     "another end, for the runner": lambda records: records.lines["event-gone"][0].update(outcome="cancelled"),
     "a fault that was not meant": lambda records: records.log[0].update(status=500),
@@ -242,7 +244,7 @@ def judge(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Record
         resources=["web_0"],
         output="approve",
         rule="reboot",
-        standings={"web_0": ["preparing", "approve"]},
+        eligibilities={"web_0": ["preparing", "approve"]},
         approved_by="web_0",
         within=20.0,
         hooks={"web_0": drains},

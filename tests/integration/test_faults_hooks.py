@@ -115,7 +115,7 @@ def test_one_that_ignores_sigterm_as_does_its_child(
     assert ended_in(3.0 + GRACE_SECONDS, ended)
     assert len(pids()) == 2
     wait_until(lambda: not any(alive(pid) for pid in pids()))
-    runner.wait_for("decision", standing="preparation-failed")
+    runner.wait_for("decision", eligibility="preparation-failed")
     emulator.start(event_id)
     runner.wait_for("hook-ended", phase="recover", result="succeeded")
     assert approvals(emulator) == []
@@ -160,7 +160,7 @@ def test_one_that_vanishes_after_the_start(run: Callable[..., Process], emulator
     ended = runner.wait_for("hook-ended")
     assert ended["result"] == "not-started"
     assert str(place / "drain") in ended["reason"]
-    runner.wait_for("decision", standing="preparation-failed")
+    runner.wait_for("decision", eligibility="preparation-failed")
     emulator.cancel(event_id)
     runner.wait_for("hook-ended", phase="recover", result="succeeded")
     assert approvals(emulator) == []

@@ -27,9 +27,9 @@ from pathlib import Path
 from tools.journal_trouble import play
 print(json.dumps(play(Path(sys.argv[1]), {kind!r}, {when!r})))
 """
-ALL_ONCE = {"hooks": ["prepare", "recover"], "approved": True, "standing": "started"}
-UNTOUCHED = {"hooks": [], "approved": False, "standing": "journal-trouble"}
-PLAIN = {"hooks": [], "approved": True, "standing": "started"}
+ALL_ONCE = {"hooks": ["prepare", "recover"], "approved": True, "eligibility": "started"}
+UNTOUCHED = {"hooks": [], "approved": False, "eligibility": "journal-trouble"}
+PLAIN = {"hooks": [], "approved": True, "eligibility": "started"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_events_with_hooks_are_held_until_it_can_be_written_again(
     trouble = seen["in trouble"]
     assert (trouble["new"], trouble["plain"]) == (UNTOUCHED, PLAIN)
     if when == "middle":
-        assert trouble["draining"] == {"hooks": ["prepare"], "approved": False, "standing": "journal-trouble"}
+        assert trouble["draining"] == {"hooks": ["prepare"], "approved": False, "eligibility": "journal-trouble"}
         # Where no file may grow, a hook that writes down what it does fails as well.
         assert trouble["leaving"] == (ALL_ONCE if kind == "full" else {**ALL_ONCE, "hooks": ["prepare"]})
     events = seen["in the end"]
@@ -174,7 +174,7 @@ def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
         told = runner.wait_for("journal-trouble", level="error")
         (aside,) = state.glob("journal.db.corrupt-*")
         assert str(aside) in told["reason"]
-        assert runner.wait_for("decision", standing="in-doubt")["event_id"] == event_id
+        assert runner.wait_for("decision", eligibility="in-doubt")["event_id"] == event_id
         later = emulator.schedule("Reboot", ["web_0"])
         assert runner.wait_for("approved")["event_ids"] == [later]
         (kept,) = state.glob("damaged/*.json")

@@ -45,7 +45,7 @@ def test_the_clock_is_set_while_a_drain_runs(step: float, corrected: bool) -> No
         assert world.posts() == approved
         assert world.emulator.event(event_id)["started_by"] == ("approval" if approved else "NotBefore")
         if not approved:
-            assert world.lines("decision", standing="no-time-left")
+            assert world.lines("decision", eligibility="no-time-left")
         assert once(world, event_id)
         (gone,) = world.lines("event-gone")
         assert gone["outcome"] == "finished"

@@ -211,8 +211,8 @@ def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebo
     runner = host.run()
     told = runner.wait_for("record-damaged", level="error")
     assert event_id.lower() in told["reason"]
-    assert runner.wait_for("decision", standing="in-doubt")["event_id"] == event_id
-    runner.wait_for("decision", standing="in-doubt")
+    assert runner.wait_for("decision", eligibility="in-doubt")["event_id"] == event_id
+    runner.wait_for("decision", eligibility="in-doubt")
     code, text, data = host.status()
     assert code == 1
     (damaged,) = data["damaged"]
@@ -223,7 +223,7 @@ def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebo
 
     runner.stop(signal.SIGKILL)  # what is in doubt stays so
     runner = host.run()
-    runner.wait_for("decision", standing="in-doubt")
+    runner.wait_for("decision", eligibility="in-doubt")
     assert host.said() == [f"prepare {event_id}"]
     assert host.approvals() == []
 

@@ -138,7 +138,7 @@ def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not
                 if name in READ_IN_FULL:
                     wait_until(lambda: len(service.approved) == 1000, seconds=60)
                 else:
-                    assert told or "in doubt" in runner.wait_for("decision", standing="refused-by-policy")["reason"]
+                    assert told or "in doubt" in runner.wait_for("decision", eligibility="refused-by-policy")["reason"]
             polls = service.polls
             wait_until(lambda: service.polls > polls, seconds=60)
             service.body = document(event(20_000))  # it has not ended, nor is it stuck

@@ -140,7 +140,7 @@ def test_once_has_no_time_for_hooks_and_holds(start: Start, emulator: EmulatorCl
     emulator.schedule("Reboot", ["web_0"])
     runner = start("--policy", str(tmp_path / "drains.yml"), "--once")
     assert runner.end() == (0, "")
-    assert runner.wait_for("decision")["standing"] == "needs-runner"
+    assert runner.wait_for("decision")["eligibility"] == "needs-runner"
     assert approvals(emulator) == []
 
 
@@ -217,7 +217,7 @@ def test_a_configuration_file_gives_what_the_command_line_leaves_open(
     config.write_text(json.dumps(content))
     emulator.schedule("Freeze", "web_0", duration_seconds=5)
     held = start("--config", str(config), "--once")
-    assert held.wait_for("decision")["standing"] == "refused-by-policy"
+    assert held.wait_for("decision")["eligibility"] == "refused-by-policy"
     assert held.end()[0] == 0
     would = start("--config", str(config), "--once", "--param", "tolerable_freeze=9")
     assert would.wait_for("would-approve")

@@ -173,6 +173,6 @@ def test_a_missing_hook_is_told_at_the_start_and_holds(start: Start, emulator: E
     assert "/nowhere/drain" in runner.wait_for("hook-missing")["reason"]
     emulator.schedule("Reboot", ["web_0"])
     assert runner.wait_for("hook-ended")["result"] == "not-started"
-    runner.wait_for("decision", standing="preparation-failed")
+    runner.wait_for("decision", eligibility="preparation-failed")
     assert approvals(emulator) == []
     assert os.path.exists(tmp_path / "state-web_0" / "journal.db")  # noqa: PTH110 - short

@@ -125,8 +125,8 @@ def test_the_leader_alone_approves_and_both_see_the_end_se_20_se_32(fleet: Calla
     assert made.posts() == [("web_0", [event_id])]
     made.run(700)
     assert made.posts() == [("web_0", [event_id])]
-    for vm, standings in zip(made.vms, (["approve", "started"], ["not-the-leader", "started"])):
-        assert [line["standing"] for line in vm.lines("decision")] == standings
+    for vm, eligibilities in zip(made.vms, (["approve", "started"], ["not-the-leader", "started"])):
+        assert [line["eligibility"] for line in vm.lines("decision")] == eligibilities
         assert [line["outcome"] for line in vm.lines("event-gone")] == ["finished"]
 
 
@@ -139,7 +139,7 @@ def test_the_second_vm_takes_over_from_a_silent_leader_se_25(fleet: Callable[...
     assert made.posts() == []
     made.run(2)
     assert made.posts() == [("web_1", [event_id])]
-    assert [line["standing"] for line in made.vms[1].lines("decision")] == ["not-the-leader", "approve"]
+    assert [line["eligibility"] for line in made.vms[1].lines("decision")] == ["not-the-leader", "approve"]
 
 
 def test_one_of_several_witnesses_approves_for_a_vm_that_hangs(fleet: Callable[..., Fleet], repository: Path) -> None:
@@ -159,7 +159,7 @@ def test_one_of_several_witnesses_approves_for_a_vm_that_hangs(fleet: Callable[.
     assert sender in names[1:]
     assert event_ids == [event_id]
     for name, vm in zip(names[1:], made.vms[1:]):
-        decided = [(line["rule"], line["standing"]) for line in vm.lines("decision")]
+        decided = [(line["rule"], line["eligibility"]) for line in vm.lines("decision")]
         assert decided[0] == ("user-elsewhere", "refused-by-policy")
         assert decided[-1] == ("started", "started")
         assert (("user-witness", "approve") in decided) == (name == sender)
@@ -172,7 +172,7 @@ def test_an_unknown_duration_is_held_until_not_before_se_19(fleet: Callable[...,
     made.run(920)
     assert made.posts() == []
     first, last = made.vms[0].lines("decision")
-    assert (first["standing"], last["standing"]) == ("refused-by-policy", "started")
+    assert (first["eligibility"], last["eligibility"]) == ("refused-by-policy", "started")
 
 
 def test_a_cancelled_event_is_told_from_a_finished_one_se_21(fleet: Callable[..., Fleet]) -> None:
@@ -193,7 +193,7 @@ def test_other_vms_events_are_not_ours_se_14(fleet: Callable[..., Fleet]) -> Non
     event_id = made.emulator.schedule("Reboot", ["web_1"], source="User")
     made.run(60)
     assert made.posts() == [("web_1", [event_id])]
-    assert made.vms[0].lines("decision")[0]["standing"] == "not-ours"
+    assert made.vms[0].lines("decision")[0]["eligibility"] == "not-ours"
 
 
 def test_a_spell_of_410_is_sat_out_and_the_event_approved_after_it(fleet: Callable[..., Fleet]) -> None:
@@ -230,7 +230,7 @@ def test_age_is_decided_again_as_time_passes(fleet: Callable[..., Fleet]) -> Non
     assert made.posts() == []
     made.run(6)
     assert made.posts() == [("web_0", [event_id])]
-    assert [line["standing"] for line in made.vms[0].lines("decision")][:2] == ["refused-by-policy", "approve"]
+    assert [line["eligibility"] for line in made.vms[0].lines("decision")][:2] == ["refused-by-policy", "approve"]
 
 
 def test_a_service_that_forgets_an_approval_is_reminded(fleet: Callable[..., Fleet]) -> None:

@@ -57,7 +57,7 @@ def play(directory: Path, when: str) -> dict[str, Any]:
             runner.wait_for("document")
             fill(state / "filler")
         seen["event"] = emulator.schedule("Reboot", ["web_0"])
-        runner.wait_for("decision", standing="journal-trouble")
+        runner.wait_for("decision", eligibility="journal-trouble")
         wait_until(lambda: seen["event"] in status(state)["out"])
         seen["full"] = status(state)
         (state / "filler").unlink()

@@ -82,8 +82,8 @@ def summary(world: TimedRunner, events: dict[str, str]) -> dict[str, Any]:
     for name, event_id in events.items():
         hooks = sorted(text.split()[0] for text in world.hooks().elements() if event_id in text)
         approved = any(event_id in line["event_ids"] for line in world.lines("approved"))
-        standing = world.lines("decision", event_id=event_id)[-1]["standing"]
-        found[name] = {"hooks": hooks, "approved": approved, "standing": standing}
+        eligibility = world.lines("decision", event_id=event_id)[-1]["eligibility"]
+        found[name] = {"hooks": hooks, "approved": approved, "eligibility": eligibility}
     return found
 
 

@@ -170,8 +170,8 @@ class Bench:
         read = [json.loads(line) for line in self.stream.getvalue().splitlines()]
         return [line for line in read if name in (None, line["line"])]
 
-    def standings(self) -> list[str]:
-        return [line["standing"] for line in self.lines("decision")]
+    def eligibilities(self) -> list[str]:
+        return [line["eligibility"] for line in self.lines("decision")]
 
 
 def listing(*events: Event, incarnation: int = 2) -> Document:

@@ -125,15 +125,15 @@ def planned(phase: str, hook: Mapping[str, Any], status: str = "waiting", **fiel
     }
 
 
-def decided(standing: str, reason: str = "a reboot waits for the drain", **fields: Any) -> dict[str, Any]:
+def decided(eligibility: str, reason: str = "a reboot waits for the drain", **fields: Any) -> dict[str, Any]:
     """Return what is decided for an event, as its record keeps it."""
     return {
-        "output": "hold" if standing == "refused-by-policy" else "approve",
+        "output": "hold" if eligibility == "refused-by-policy" else "approve",
         "policy": "web-tier",
         "rule": "drain",
         "reason": reason,
-        "standing": standing,
-        "standing_reason": reason,
+        "eligibility": eligibility,
+        "eligibility_reason": reason,
         **fields,
     }
 

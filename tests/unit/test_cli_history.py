@@ -39,13 +39,16 @@ def history(run_command: Run) -> History:
     return succeeds
 
 
-def decide(recorded: Recorded, record: EventRow, standing: str = "approve", **fields: Any) -> None:
+def decide(recorded: Recorded, record: EventRow, eligibility: str = "approve", **fields: Any) -> None:
     """Write what a decision writes."""
     event = record.data["event"]
     about = {"event_id": event["EventId"], "type": event["EventType"], "status": event["EventStatus"]}
     values = {'event.EventType in ["Reboot"]': "true"}
     recorded.note(
-        "decision", record, **about, **{"seconds_to_not_before": 889.0, "values": values, **decided(standing, **fields)}
+        "decision",
+        record,
+        **about,
+        **{"seconds_to_not_before": 889.0, "values": values, **decided(eligibility, **fields)},
     )
 
 
@@ -58,7 +61,7 @@ def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0", policy="sha256:" + "3f6a1c2b" * 8, dry_run=False)
     recorded.clocks.now += 60
     record = recorded.record("A1", event={"Resources": ["web_0", "web_1", "web_2", "web_3"]})
-    decide(recorded, record, "preparing", standing_reason=f"waits for {HOOK}")
+    decide(recorded, record, "preparing", eligibility_reason=f"waits for {HOOK}")
     move(recorded, record, "seen", "preparing", f"{HOOK} is started")
     recorded.note("hook-started", record, phase="prepare", hook=HOOK, attempt=1, timeout_seconds=300.0)
     recorded.clocks.now += 4.2
@@ -132,7 +135,7 @@ def test_one_event_is_told_in_full(recorded: Recorded, history: History) -> None
     recorded.clocks.now += 60
     recorded.record("B2")
     record = recorded.record("C7061BAC-1", event={"Resources": list("abcdef")})
-    decide(recorded, record, reason="r" * 700, standing_reason="r" * 700)
+    decide(recorded, record, reason="r" * 700, eligibility_reason="r" * 700)
     output = "".join(f"line {number}\n" for number in range(30))
     recorded.note("hook-ended", record, phase="prepare", hook=HOOK, result="failed", reason="it failed", output=output)
     recorded.note("runner-stopped", signal="SIGTERM")
@@ -411,7 +414,13 @@ def words(kind: str, /, **fields: Any) -> str | None:
         ),
         (
             "decision",
-            {"output": "hold", "reason": "a", "standing": "not-ours", "standing_reason": "b", "status": "Started"},
+            {
+                "output": "hold",
+                "reason": "a",
+                "eligibility": "not-ours",
+                "eligibility_reason": "b",
+                "status": "Started",
+            },
             "decided: hold: a [Started]. b",
         ),
         ("state", {"from": "seen", "to": "preparing", "why": "x"}, None),
@@ -528,7 +537,7 @@ def test_no_line_is_longer_than_the_terminal(recorded: Recorded, monkeypatch: py
     evil = "a\x1b[31m\nReboot  FORGED  finished " + "x" * 300 + "\u00a0Reboot\u202e " + "日本" * 60
     event = {"EventType": "T\n" * 40, "Resources": [evil], "EventSource": evil, "Description": evil}
     record = recorded.record("E\x07" * 60, event=event, drill=True)
-    decide(recorded, record, "not-ours", reason=evil, standing_reason=evil, error=evil)
+    decide(recorded, record, "not-ours", reason=evil, eligibility_reason=evil, error=evil)
     recorded.note("hook-ended", record, phase=evil, hook=evil, result="failed", reason=evil, output=f"{evil}\n{evil}")
     recorded.note("ev\x1bil\n", record, **{evil: evil})
     recorded.note("poll-failed", reason=evil)

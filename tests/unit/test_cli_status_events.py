@@ -32,22 +32,25 @@ WAITING: list[tuple[dict[str, Any], str]] = [
         {"state": "prepared", "decision": decided("refused-by-policy", "not at night")},
         "NotBefore: prepared, and held by web-tier, rule drain: not at night",
     ),
-    ({"decision": decided("not-ours", standing_reason="web_9 is not affected")}, "nothing here: web_9 is not affected"),
     (
-        {"decision": decided("group-not-ready", standing_reason="the other 1 have to prepare")},
+        {"decision": decided("not-ours", eligibility_reason="web_9 is not affected")},
+        "nothing here: web_9 is not affected",
+    ),
+    (
+        {"decision": decided("group-not-ready", eligibility_reason="the other 1 have to prepare")},
         "NotBefore: the other 1 have to prepare",
     ),
-    ({"decision": decided("no-time-left", standing_reason="it has passed")}, "NotBefore: it has passed"),
+    ({"decision": decided("no-time-left", eligibility_reason="it has passed")}, "NotBefore: it has passed"),
     (
-        {"decision": decided("not-the-leader", standing_reason="web_0 leads")},
+        {"decision": decided("not-the-leader", eligibility_reason="web_0 leads")},
         "the leader web_0; this VM takes over should it be silent",
     ),
     (
-        {"decision": decided("journal-trouble", standing_reason="the disk is full")},
+        {"decision": decided("journal-trouble", eligibility_reason="the disk is full")},
         "journal-trouble: the disk is full",
     ),
     (
-        {"decision": decided("preparing", standing_reason="waits for a hook"), "plan": [planned("prepare", DRAIN)]},
+        {"decision": decided("preparing", eligibility_reason="waits for a hook"), "plan": [planned("prepare", DRAIN)]},
         "prepare hook run /usr/local/bin/drain --wait to be started",
     ),
     (

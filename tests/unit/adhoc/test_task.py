@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 from forewarn.adhoc import task
-from forewarn.adhoc.decisions import decide_and_approve, read, stand, summary
+from forewarn.adhoc.decisions import assess, decide_and_approve, read, summary
 from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
 from forewarn.events import Document, Event, Vm, format_time, parse_document
 from forewarn.imds import azure
-from forewarn.policy.approval import SEND, Standing
+from forewarn.policy.approval import SEND, Eligibility
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
@@ -110,19 +110,19 @@ def test_prepare_hooks_are_left_to_the_runner() -> None:
     event = Event("a1", "Reboot", resources=("web_0",), event_status="Scheduled")
     plain = Decision(event, "approve", "web", "drain", "because")
     facts = Facts(now=_NOW, vm=Vm(name="web_0"))
-    assert stand(plain, facts).send
-    hooked = stand(plain._replace(prepare=({"run": ["/bin/true"]},)), facts)
+    assert assess(plain, facts).send
+    hooked = assess(plain._replace(prepare=({"run": ["/bin/true"]},)), facts)
     assert (hooked.send, hooked.code) == (False, "needs-runner")
     assert hooked.reason == "rule drain has hooks to run before the approval, which only the runner on the VM does"
     started = plain._replace(event=replace(event, event_status="Started"), prepare=({"run": ["/bin/true"]},))
-    assert stand(started, facts).code == "started"
+    assert assess(started, facts).code == "started"
 
 
 def test_the_summary_stays_one_short_line() -> None:
     events = [Event(f"id{number}", "Freeze", event_status="Scheduled") for number in range(5)]
     decisions = [Decision(event, "hold", "web", "calm", "not now") for event in events]
-    standings = [Standing("refused-by-policy", "not now")] * 5
-    assert summary(decisions, standings, [], False) == (
+    eligibilities = [Eligibility("refused-by-policy", "not now")] * 5
+    assert summary(decisions, eligibilities, [], False) == (
         "Freeze id0: hold by web, rule calm (not now); Freeze id1: hold by web, rule calm (not now); "
         "Freeze id2: hold by web, rule calm (not now); and 2 more"
     )
@@ -134,7 +134,7 @@ def test_the_summary_names_a_rule_once() -> None:
     event = Event(event_id="a", event_type="Freeze")
     reason = "rule brief applies: event.DurationInSeconds < 9"
     decision = Decision(event, "approve", "web", "brief", reason)
-    its = Standing(SEND, reason)
+    its = Eligibility(SEND, reason)
     text = summary([decision], [its], ["a"], False)
     assert text == f"Freeze a: approved by web ({reason})"
 

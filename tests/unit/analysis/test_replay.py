@@ -17,7 +17,7 @@ from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, R
 from forewarn.analysis.replay.statistics import Change, Spans, Statistics
 from forewarn.compiler.policyfile import load_policies
 from forewarn.events import Document, Event, Vm, parse_document
-from forewarn.policy.approval import standing
+from forewarn.policy.approval import eligibility
 from forewarn.policy.decision import APPROVE, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
@@ -291,7 +291,7 @@ def each_second(rules: PolicySet, records: Sequence[Record], vm: Vm, until: date
             decision = rules.decide(entry.document, facts)[0]
             approvable = (approvable or moment) if decision.output == APPROVE else None
             waited = 0.0 if approvable is None else (moment - approvable).total_seconds()
-            if standing(decision, vm.name, moment, waited).send:
+            if eligibility(decision, vm.name, moment, waited).send:
                 return moment
             moment += timedelta(seconds=1)
     return None

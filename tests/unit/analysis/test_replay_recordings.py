@@ -41,7 +41,13 @@ def journal(*entries: tuple[str, dict[str, Any]]) -> tuple[list[Record], list[tu
 
 
 def decision(**fields: Any) -> tuple[str, dict[str, Any]]:
-    told = {"event_id": "E1", "status": "Scheduled", "output": "hold", "reason": "so", "standing": "refused-by-policy"}
+    told = {
+        "event_id": "E1",
+        "status": "Scheduled",
+        "output": "hold",
+        "reason": "so",
+        "eligibility": "refused-by-policy",
+    }
     return "decision", {**told, **fields}
 
 

@@ -64,7 +64,7 @@ def test_all_that_is_stated_is_looked_at(tmp_path: Path) -> None:
           reason: "brief: 5"
           approver: leader
           group: hold
-          standing: approve
+          eligibility: approve
           values: {event.DurationInSeconds: 5, event.EventType: Freeze, params.limit: "9"}
         """
     assert only(tmp_path, right).passed
@@ -76,7 +76,7 @@ def test_all_that_is_stated_is_looked_at(tmp_path: Path) -> None:
           reason: long
           approver: any
           group: independent
-          standing: not-ours
+          eligibility: not-ours
           values: {event.DurationInSeconds: 6, event.EventSource: Platform}
         """
     assert told(only(tmp_path, wrong)) == [
@@ -87,7 +87,7 @@ def test_all_that_is_stated_is_looked_at(tmp_path: Path) -> None:
         (6, "reason", "… long …", "brief: 5"),
         (6, "event.DurationInSeconds", "6", "5"),
         (6, "event.EventSource", "Platform", "not read"),
-        (6, "standing", "not-ours", "approve"),
+        (6, "eligibility", "not-ours", "approve"),
     ]
 
 
@@ -144,8 +144,8 @@ def test_time_passes_between_steps(tmp_path: Path) -> None:
             event: {EventType: Freeze, DurationInSeconds: 5, Resources: [vm_9, VM_0]}
             notice: 5m
           steps:
-            - {at: 0s, output: approve, standing: not-the-leader}
-            - {at: 31s, output: approve, standing: approve}
+            - {at: 0s, output: approve, eligibility: not-the-leader}
+            - {at: 31s, output: approve, eligibility: approve}
             - {at: 3m, output: approve, rule: freeze}
             - {at: 3m1s, output: hold, rule: soon}
             - {at: 4m, input: {event: {EventStatus: Started}}, output: hold, rule: started}
@@ -171,12 +171,12 @@ def test_inputs_are_laid_over_those_of_the_file(tmp_path: Path) -> None:
             section:
               - name: s
                 tests:
-                  - {name: tags, output: approve, rule: tagged.old, standing: approve}
+                  - {name: tags, output: approve, rule: tagged.old, eligibility: approve}
                   - {name: params, input: {event: {value: {EventType: Freeze}}}, output: approve, rule: freeze}
                   - {name: own params, input: {event: {EventType: Freeze}, params: {limit: 5}}, output: abstain}
                   - {name: age, input: {notice: 1m}, output: hold, rule: soon}
                   - {name: removed, input: {event: {EventType: Freeze, DurationInSeconds: null}}, output: hold}
-                  - {name: unknown name, input: {vm: {name: null}}, output: approve, standing: not-ours}
+                  - {name: unknown name, input: {vm: {name: null}}, output: approve, eligibility: not-ours}
                   - {name: given time, input: {event: {NotBefore: "2026-05-01T00:01:00Z"}}, output: hold, rule: soon}
             """
         )

@@ -56,7 +56,7 @@ def test_a_document_of_the_service_is_decided(plugins: SimpleNamespace) -> None:
     for document in (DOCUMENT, json.dumps(DOCUMENT)):
         first, second = plugins.decide(document, plugins.policy, vm="web_0", now=NOW)
         assert (first["event_id"], first["output"], first["rule"]) == ("a", "approve", "freeze")
-        assert first["standing"]["code"] == "approve"
+        assert first["eligibility"]["code"] == "approve"
         assert (second["output"], second["rule"]) == ("hold", "rest")
         assert (plugins.approved(first), plugins.approved(second)) == (True, False)
     (first, _) = plugins.decide(DOCUMENT, [plugins.policy], vm={"name": "web_1"}, now=NOW)

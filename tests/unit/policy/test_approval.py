@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from forewarn.events import Event
 from forewarn.policy import approval
-from forewarn.policy.approval import TAKE_OVER_SECONDS, Standing, standing, witness_delay
+from forewarn.policy.approval import TAKE_OVER_SECONDS, Eligibility, eligibility, witness_delay
 from forewarn.policy.decision import APPROVE, HOLD, Decision
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,79 +26,79 @@ def decision(listed: Event | None = None, output: str = APPROVE, **values: Any) 
 
 
 def test_the_leader_approves_at_once_se_32() -> None:
-    assert standing(decision(), "web_0", NOW) == Standing(approval.SEND, "a brief freeze")
+    assert eligibility(decision(), "web_0", NOW) == Eligibility(approval.SEND, "a brief freeze")
 
 
 def test_names_are_compared_whole_and_in_any_case_se_14() -> None:
-    assert standing(decision(), "WEB_0", NOW).send
-    assert standing(decision(), "web_", NOW).code == approval.NOT_OURS
+    assert eligibility(decision(), "WEB_0", NOW).send
+    assert eligibility(decision(), "web_", NOW).code == approval.NOT_OURS
 
 
 def test_a_refusal_gives_the_policy_s_reason() -> None:
-    refused = standing(decision(output=HOLD), "web_0", NOW)
+    refused = eligibility(decision(output=HOLD), "web_0", NOW)
     assert (refused.code, refused.reason) == (approval.REFUSED, "a brief freeze")
 
 
 @pytest.mark.parametrize("output", [APPROVE, HOLD])
 def test_a_started_event_is_past_approval(output: str) -> None:
-    assert standing(decision(event(event_status="Started"), output), "web_0", NOW).code == approval.STARTED
+    assert eligibility(decision(event(event_status="Started"), output), "web_0", NOW).code == approval.STARTED
 
 
 @pytest.mark.parametrize("approver", ["leader", "any", "witness"])
 def test_an_event_in_doubt_is_never_approved(approver: str) -> None:
     doubtful = event(problems=("NotBefore 'soon' is not a time",))
-    result = standing(decision(doubtful, approver=approver), "web_0", NOW, 1e6)
+    result = eligibility(decision(doubtful, approver=approver), "web_0", NOW, 1e6)
     assert result.code == approval.REFUSED
     assert "'soon'" in result.reason
 
 
 def test_a_vm_that_is_not_affected_approves_only_as_a_witness() -> None:
-    assert standing(decision(), "db_0", NOW, 1e6).code == approval.NOT_OURS
-    assert standing(decision(approver="any"), "db_0", NOW, 1e6).code == approval.NOT_OURS
-    assert standing(decision(approver="witness"), "db_0", NOW, 60.0).send
+    assert eligibility(decision(), "db_0", NOW, 1e6).code == approval.NOT_OURS
+    assert eligibility(decision(approver="any"), "db_0", NOW, 1e6).code == approval.NOT_OURS
+    assert eligibility(decision(approver="witness"), "db_0", NOW, 60.0).send
 
 
 def test_a_vm_that_does_not_know_its_name_approves_only_as_a_witness() -> None:
-    unknown = standing(decision(approver="any"), None, NOW, 1e6)
+    unknown = eligibility(decision(approver="any"), None, NOW, 1e6)
     assert unknown.code == approval.NOT_OURS
     assert "not known" in unknown.reason
-    assert standing(decision(approver="witness"), None, NOW, 60.0).send
+    assert eligibility(decision(approver="witness"), None, NOW, 60.0).send
 
 
 def test_nothing_is_approved_once_not_before_has_passed_se_20() -> None:
-    assert standing(decision(event(not_before=NOW)), "web_0", NOW).code == approval.NO_TIME
-    assert standing(decision(event(not_before=NOW + timedelta(microseconds=1))), "web_0", NOW).send
+    assert eligibility(decision(event(not_before=NOW)), "web_0", NOW).code == approval.NO_TIME
+    assert eligibility(decision(event(not_before=NOW + timedelta(microseconds=1))), "web_0", NOW).send
 
 
 def test_an_event_without_not_before_can_be_approved() -> None:
-    assert standing(decision(event(not_before=None)), "web_0", NOW).send
+    assert eligibility(decision(event(not_before=None)), "web_0", NOW).send
 
 
 @pytest.mark.parametrize(("name", "place"), [("web_1", 1), ("web_2", 2)])
 def test_the_next_vms_take_over_in_turn_se_25(name: str, place: int) -> None:
-    waiting = standing(decision(), name, NOW, 10.0)
+    waiting = eligibility(decision(), name, NOW, 10.0)
     assert waiting.code == approval.NOT_LEADER
     assert waiting.wait_seconds == pytest.approx(place * TAKE_OVER_SECONDS - 10)
     assert "web_0" in waiting.reason
-    assert not standing(decision(), name, NOW, place * TAKE_OVER_SECONDS - 0.001).send
-    assert standing(decision(), name, NOW, place * TAKE_OVER_SECONDS).send
+    assert not eligibility(decision(), name, NOW, place * TAKE_OVER_SECONDS - 0.001).send
+    assert eligibility(decision(), name, NOW, place * TAKE_OVER_SECONDS).send
 
 
 def test_nobody_is_told_to_wait_for_zero_seconds() -> None:
-    assert "takes over in 1 s" in standing(decision(), "web_1", NOW, TAKE_OVER_SECONDS - 0.2).reason
+    assert "takes over in 1 s" in eligibility(decision(), "web_1", NOW, TAKE_OVER_SECONDS - 0.2).reason
 
 
 def test_with_approver_any_nobody_waits_for_the_leader() -> None:
-    assert standing(decision(approver="any"), "web_2", NOW).send
+    assert eligibility(decision(approver="any"), "web_2", NOW).send
 
 
 PREPARES = ({"run": ["/usr/local/bin/drain"]},)
 
 
 def test_where_a_match_prepares_a_group_is_held() -> None:
-    assert standing(decision(prepare=PREPARES), "web_0", NOW).code == approval.GROUP
-    assert standing(decision(prepare=PREPARES, group="independent"), "web_0", NOW).send
-    assert standing(decision(event(resources=("web_0",)), prepare=PREPARES), "web_0", NOW).send
+    assert eligibility(decision(prepare=PREPARES), "web_0", NOW).code == approval.GROUP
+    assert eligibility(decision(prepare=PREPARES, group="independent"), "web_0", NOW).send
+    assert eligibility(decision(event(resources=("web_0",)), prepare=PREPARES), "web_0", NOW).send
 
 
 _VM = st.sampled_from([None, "web_0", "web_1", "web_2", "db_0"])
@@ -117,7 +117,7 @@ def test_what_is_sent_was_approved_and_is_in_time(
     output: str, status: str, problems: tuple[str, ...], approver: str, left: float, vm: str | None, seen_for: float
 ) -> None:
     listed = event(event_status=status, problems=problems, not_before=NOW + timedelta(seconds=left))
-    result = standing(decision(listed, output, approver=approver), vm, NOW, seen_for)
+    result = eligibility(decision(listed, output, approver=approver), vm, NOW, seen_for)
     if result.send:
         assert output == APPROVE
         assert status == "Scheduled"
@@ -132,27 +132,27 @@ def test_what_is_sent_was_approved_and_is_in_time(
 
 @given(place=st.integers(1, 2), seen_for=st.floats(0, 100))
 def test_waiting_as_long_as_told_is_enough(place: int, seen_for: float) -> None:
-    told = standing(decision(), f"web_{place}", NOW, seen_for)
+    told = eligibility(decision(), f"web_{place}", NOW, seen_for)
     if told.wait_seconds is not None:
-        assert standing(decision(), f"web_{place}", NOW, seen_for + told.wait_seconds + 1e-9).send
+        assert eligibility(decision(), f"web_{place}", NOW, seen_for + told.wait_seconds + 1e-9).send
 
 
 def test_a_witness_waits_a_time_of_its_own() -> None:
     witnessed = decision(approver="witness")
     delay = witness_delay(witnessed.event.key, "db_0")
     assert 0 < delay < 60
-    waiting = standing(witnessed, "db_0", NOW)
+    waiting = eligibility(witnessed, "db_0", NOW)
     assert waiting.code == approval.NOT_LEADER
     assert waiting.wait_seconds == pytest.approx(delay)
     assert "witness" in waiting.reason
     assert f"in {int(delay) + 1} s" in waiting.reason
-    assert not standing(witnessed, "db_0", NOW, delay - 0.001).send
-    assert standing(witnessed, "db_0", NOW, delay).send
+    assert not eligibility(witnessed, "db_0", NOW, delay - 0.001).send
+    assert eligibility(witnessed, "db_0", NOW, delay).send
 
 
 def test_a_witness_among_the_resources_does_not_wait() -> None:
-    assert standing(decision(approver="witness"), "web_0", NOW).send
-    assert standing(decision(approver="witness"), "WEB_2", NOW).send
+    assert eligibility(decision(approver="witness"), "web_0", NOW).send
+    assert eligibility(decision(approver="witness"), "WEB_2", NOW).send
 
 
 @given(st.text(), st.one_of(st.none(), st.text()))
@@ -198,7 +198,7 @@ def senders(random: Random, witnesses: int, latency: float) -> int:
     for at, seen, name in sorted(polls):
         if started is not None and at >= started:
             break
-        if name not in sent and standing(witnessed, name, first + timedelta(seconds=at), at - seen).send:
+        if name not in sent and eligibility(witnessed, name, first + timedelta(seconds=at), at - seen).send:
             sent.add(name)
             started = at + latency if started is None else started
     return len(sent)

@@ -76,7 +76,7 @@ def test_identity_is_asked_again_until_it_is_known_while_polling_goes_on(bench: 
     bench.then(20, instance_answer=Vm(name="WEB_0", zone="2"))
     bench.run(40)
     assert len(bench.polls) > 35
-    assert bench.standings() == ["not-ours", "approve"]
+    assert bench.eligibilities() == ["not-ours", "approve"]
     assert len(bench.posts) == 1
     assert 20 <= bench.posts[0][0] <= 32
     assert len([asked for asked in bench.identity_requests if asked > 32]) == 0
@@ -139,7 +139,7 @@ def test_events_are_decided_together_and_approved_in_one_request_se_26(bench: Be
     bench.run(10)
     assert [ids for _, ids in bench.posts] == [["A", "C"]]
     assert len(bench.facts) == 1, "an unchanged document is not decided again"
-    assert bench.standings() == ["approve", "refused-by-policy", "approve"]
+    assert bench.eligibilities() == ["approve", "refused-by-policy", "approve"]
     (approved,) = bench.lines("approved")
     assert approved["event_ids"] == ["A", "C"]
 
@@ -158,14 +158,14 @@ def test_an_approved_event_is_approved_again_only_once_the_service_seems_to_have
     times = [sent for sent, _ in bench.posts]
     assert times == pytest.approx([0, REPEAT_SECONDS, 3 * REPEAT_SECONDS, 7 * REPEAT_SECONDS], abs=4)
     assert [line.get("times") for line in bench.lines("approved")] == [None, 2, 3, 4]
-    assert bench.standings() == ["approve"]
+    assert bench.eligibilities() == ["approve"]
 
 
 def test_nothing_is_sent_for_what_has_started_or_is_out_of_time(bench: Bench) -> None:
     bench.document = listing(event("A", event_status="Started", not_before=None), event("B", not_before=NOW))
     bench.run(5)
     assert not bench.posts
-    assert bench.standings() == ["started", "no-time-left"]
+    assert bench.eligibilities() == ["started", "no-time-left"]
 
 
 def test_an_event_in_doubt_is_never_approved_whatever_a_policy_says(bench: Bench) -> None:
@@ -192,7 +192,7 @@ def test_the_next_vm_takes_over_when_the_leader_is_silent_se_25(bench: Bench) ->
     bench.run(40)
     ((sent, _),) = bench.posts
     assert 30 <= sent <= 31.1
-    assert bench.standings() == ["not-the-leader", "approve"]
+    assert bench.eligibilities() == ["not-the-leader", "approve"]
 
 
 def test_a_take_over_waits_anew_after_the_policy_held(bench: Bench) -> None:
@@ -224,7 +224,7 @@ def test_a_time_dependent_policy_is_asked_at_every_tick_and_logged_when_it_chang
     bench.run(10)
     ((sent, _),) = bench.posts
     assert 5 <= sent <= 6.1
-    assert bench.standings() == ["refused-by-policy", "approve"]
+    assert bench.eligibilities() == ["refused-by-policy", "approve"]
 
 
 def test_first_seen_lasts_as_long_as_the_event_is_listed(bench: Bench) -> None:
@@ -272,7 +272,7 @@ def test_a_failed_approval_is_retried_while_there_is_time(bench: Bench) -> None:
     assert 4 <= len(times) <= 8
     assert times[-1] < 30
     assert len(bench.lines("approval-failed")) == 1
-    assert bench.standings() == ["approve", "no-time-left"]
+    assert bench.eligibilities() == ["approve", "no-time-left"]
 
 
 def test_a_retried_approval_is_sent_only_if_it_still_stands(bench: Bench) -> None:

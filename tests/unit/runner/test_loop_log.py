@@ -25,7 +25,7 @@ def test_a_decision_line_has_all_that_explains_it(bench: Bench) -> None:
     assert (document["level"], document["problems"]) == ("warning", ["Events[1] is 5, not an object"])
     (line,) = bench.lines("decision")
     expected = {
-        "standing": "not-the-leader",
+        "eligibility": "not-the-leader",
         "event_id": "A",
         "type": "Freeze",
         "status": "Scheduled",

@@ -122,7 +122,7 @@ def test_an_event_that_is_scheduled_again_after_it_has_started_is_not_approved(s
     story.world.model._refresh()
     story.go(30)
     assert len(story.posts()) == before
-    assert story.instance.log.named("decision")[-1]["standing"] == "started"
+    assert story.instance.log.named("decision")[-1]["eligibility"] == "started"
 
 
 def test_an_id_that_is_used_again_is_another_event(story: Story) -> None:

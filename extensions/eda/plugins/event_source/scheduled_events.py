@@ -198,7 +198,7 @@ def _lasting(item: Mapping[str, Any]) -> tuple[Any, ...]:
     decision = item.get("decision")
     if decision is None:
         return (event,)
-    return (event, decision["output"], decision["policy"], decision["rule"], decision["standing"]["code"])
+    return (event, decision["output"], decision["policy"], decision["rule"], decision["eligibility"]["code"])
 
 
 async def main(queue: asyncio.Queue[Any], args: dict[str, Any]) -> None:

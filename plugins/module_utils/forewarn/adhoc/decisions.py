@@ -13,14 +13,14 @@ from typing import Any
 
 from ..errors import InputError
 from ..events import Document, Event, Vm, parse_document, parse_time
-from ..policy.approval import SEND, Standing, standing
+from ..policy.approval import SEND, Eligibility, eligibility
 from ..policy.decision import Decision, Facts
 from ..policy.engine import PolicySet
 from .task import SHOWN_EVENTS, ahead, unread_text
 
 # A document changes rarely, but when one VM approves, those that decide at the same moment see it change.
 ATTEMPTS = 3
-NEEDS_RUNNER = "needs-runner"  # a standing's code, beside those of policy.approval
+NEEDS_RUNNER = "needs-runner"  # a eligibility's code, beside those of policy.approval
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ def decide_and_approve(
             return result
         reading = read(json.loads(json.dumps(result)))  # without Ansible's own subclasses of str and dict
         decisions = policy_set.decide(reading.document, reading.facts)
-        standings = [stand(decision, reading.facts) for decision in decisions]
-        wanted = [decision.event.event_id for decision, its in zip(decisions, standings, strict=True) if its.send]
+        eligibilities = [assess(decision, reading.facts) for decision in decisions]
+        wanted = [decision.event.event_id for decision, its in zip(decisions, eligibilities, strict=True) if its.send]
         if apply and wanted:
             # The incarnation is to change with the document, but there are services that send none.
             basis = {"events_digest": str(result["events_digest"])}
@@ -55,9 +55,9 @@ def decide_and_approve(
             result = ask({"approve": wanted, **basis})
             if result.get("superseded"):
                 continue
-        result["decisions"] = [describe(decision, its) for decision, its in zip(decisions, standings, strict=True)]
+        result["decisions"] = [describe(decision, its) for decision, its in zip(decisions, eligibilities, strict=True)]
         if not result.get("failed"):
-            done = (decisions, standings, result["approved"], check_mode)
+            done = (decisions, eligibilities, result["approved"], check_mode)
             result["msg"] = summary(*done, problems=reading.document.problems)
             result["ahead"] = ahead(result["events"], outcomes(*done), reading.document.problems)
         return result
@@ -136,18 +136,18 @@ def _event(item: Mapping[str, Any]) -> Event:
     )
 
 
-def stand(decision: Decision, facts: Facts) -> Standing:
+def assess(decision: Decision, facts: Facts) -> Eligibility:
     """Tell whether the VM sends an approval. Unlike the runner, an ad-hoc task runs no hooks and waits for nobody."""
-    its = standing(decision, facts.vm.name, facts.now)
+    its = eligibility(decision, facts.vm.name, facts.now)
     if its.send and decision.prepare:
-        return Standing(
+        return Eligibility(
             NEEDS_RUNNER,
             f"rule {decision.rule} has hooks to run before the approval, which only the runner on the VM does",
         )
     return its
 
 
-def describe(decision: Decision, its: Standing) -> dict[str, Any]:
+def describe(decision: Decision, its: Eligibility) -> dict[str, Any]:
     """Return a decision as the task's result has it."""
     return {
         "event_id": decision.event.event_id,
@@ -158,7 +158,7 @@ def describe(decision: Decision, its: Standing) -> dict[str, Any]:
         "reason": decision.reason,
         "evaluated": {value.expression: value.value for value in decision.values},
         "approver": decision.approver,
-        "standing": {"code": its.code, "reason": its.reason},
+        "eligibility": {"code": its.code, "reason": its.reason},
         "verdicts": [
             {
                 "policy": verdict.policy,
@@ -175,7 +175,7 @@ def describe(decision: Decision, its: Standing) -> dict[str, Any]:
 
 def summary(
     decisions: Sequence[Decision],
-    standings: Sequence[Standing],
+    eligibilities: Sequence[Eligibility],
     approved: Sequence[str],
     check_mode: bool,
     problems: Sequence[str] = (),
@@ -185,7 +185,7 @@ def summary(
     if not decisions:
         return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
     texts = []
-    for decision, its in list(zip(decisions, standings, strict=True))[:SHOWN_EVENTS]:
+    for decision, its in list(zip(decisions, eligibilities, strict=True))[:SHOWN_EVENTS]:
         event = decision.event
         output = decision.output
         if event.event_id in approved:
@@ -205,11 +205,11 @@ def summary(
 
 
 def outcomes(
-    decisions: Sequence[Decision], standings: Sequence[Standing], approved: Sequence[str], check_mode: bool
+    decisions: Sequence[Decision], eligibilities: Sequence[Eligibility], approved: Sequence[str], check_mode: bool
 ) -> list[str]:
     """Say of each event in a word or two what was decided and done: a glance has no room for the reason."""
     texts = []
-    for decision, its in zip(decisions, standings, strict=True):
+    for decision, its in zip(decisions, eligibilities, strict=True):
         if decision.event.event_id in approved:
             texts.append("would be approved" if check_mode else "approved")
         elif decision.output == "approve" and its.code != SEND:

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         for text in document.problems:
             warn(problems, text)
         listed = {event.key: event for event in document.events}
-        results = {key: _standing(listed.get(key)) for key in wanted}
+        results = {key: _eligibility(listed.get(key)) for key in wanted}
         missing = [wanted[key] for key, result in results.items() if result == NOT_LISTED]
         if missing:
             results = {key: NOT_SENT if result == APPROVED else result for key, result in results.items()}
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _standing(event: Event | None) -> str:
+def _eligibility(event: Event | None) -> str:
     if event is None:
         return NOT_LISTED
     return STARTED if event.event_status == "Started" else APPROVED

@@ -129,7 +129,7 @@ def _row(event: Event, vm_name: str | None, now: datetime) -> tuple[str, ...]:
         _not_before(event, now),
         announced_text(event.duration_in_seconds),
         event.event_source or "-",
-        _standing(event, vm_name),
+        _eligibility(event, vm_name),
         resources_text(event.resources),
         event.event_id,
     )
@@ -143,7 +143,7 @@ def _not_before(event: Event, now: datetime) -> str:
     return f"{format_time(event.not_before)} ({when})"
 
 
-def _standing(event: Event, vm_name: str | None) -> str:
+def _eligibility(event: Event, vm_name: str | None) -> str:
     if vm_name is None:
         return "?"
     place = event.place_of(vm_name)

@@ -17,7 +17,7 @@ from ..analysis.symbolic.domains import duration_text
 from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Document, DocumentError, parse_document, parse_time
-from ..policy.approval import Standing, standing
+from ..policy.approval import Eligibility, eligibility
 from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.timevalues import SECOND
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     for number, (decision, traces) in enumerate(chosen):
         if number:
             console.line()
-        _show(console, decision, traces, standing(decision, vm.name, now))
+        _show(console, decision, traces, eligibility(decision, vm.name, now))
     return 0
 
 
@@ -121,7 +121,7 @@ def _document(source: str, api_version: str) -> Document:
 # Output
 
 
-def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...], answer: Standing) -> None:
+def _show(console: Console, decision: Decision, traces: tuple[PolicyTrace, ...], answer: Eligibility) -> None:
     event = decision.event
     facts = (event.event_type, event.event_status, f"for {', '.join(event.resources)}" if event.resources else None)
     described = " ".join(fact for fact in facts if fact)
@@ -193,7 +193,7 @@ def _as_json(
                     "recover": [dict(hook) for hook in decision.recover],
                     "notify": [dict(hook) for hook in decision.notify],
                 },
-                "approval": standing(decision, facts.vm.name, facts.now)._asdict(),
+                "approval": eligibility(decision, facts.vm.name, facts.now)._asdict(),
             }
             for decision, traces in chosen
         ],

@@ -118,7 +118,7 @@ def _show_decisions(
         page.hanging(" " * 8, sent)
     elif label == "now" and told.outcome_now == NOT_SENT:
         last = [decided for decided in told.now if decided.status != "Started" and decided.output == "approve"][-1]
-        page.hanging(" " * 8, f"not sent by this VM: {last.standing_reason}")
+        page.hanging(" " * 8, f"not sent by this VM: {last.eligibility_reason}")
     if label == "now" and told.would_approve:
         hooks = max(decided.hooks for decided in told.now)
         if hooks:

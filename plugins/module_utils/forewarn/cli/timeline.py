@@ -71,10 +71,10 @@ def _state(fields: Mapping[str, Any]) -> Told | None:
 
 def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told | None:
     output, policy, rule, reason = (text_of(fields, name) for name in ("output", "policy", "rule", "reason"))
-    standing, why = text_of(fields, "standing"), text_of(fields, "standing_reason")
+    eligibility, why = text_of(fields, "eligibility"), text_of(fields, "eligibility_reason")
     error, left = text_of(fields, "error"), number_of(fields, "seconds_to_not_before")
     if all(fields.get(name) == before.get(name) for name in ("output", "policy", "rule", "reason")):
-        if standing == "preparation-failed":  # as the hook and the state say
+        if eligibility == "preparation-failed":  # as the hook and the state say
             return None
         text = f"decided as before: {output or '?'}"
     else:
@@ -87,7 +87,7 @@ def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told | No
         text += " [Started]"
     elif left is not None:
         text += f" [starts in {duration_text(left)}]" if left > 0 else " [NotBefore has passed]"
-    if why and why != reason and standing not in (approval.SEND, approval.STARTED):
+    if why and why != reason and eligibility not in (approval.SEND, approval.STARTED):
         text += f". Not approved now: {why}" if output == "approve" else f". {why}"
     if error:
         text += f". Error: {error}"

@@ -61,7 +61,7 @@ class Waiting:
         steps = self._journal.entries(record_id=record.id, kinds=("state",), limit=_ENTRIES, newest_first=True)
         latest = next((entry for entry in steps if text_of(entry.fields, "to") == "failed"), None)
         told = "" if latest is None else text_of(latest.fields, "why")
-        return told or text_of(object_of(record.data, "decision"), "standing_reason") or "its preparation failed"
+        return told or text_of(object_of(record.data, "decision"), "eligibility_reason") or "its preparation failed"
 
     def would(self, record: EventRow) -> list[str]:
         """Return what a dry run would have done for an event so far, in order."""
@@ -72,32 +72,34 @@ class Waiting:
 
     def _by_decision(self, record: EventRow) -> str:
         decision = object_of(record.data, "decision")
-        standing, why = text_of(decision, "standing"), text_of(decision, "standing_reason")
+        eligibility, why = text_of(decision, "eligibility"), text_of(decision, "eligibility_reason")
         if not decision:
             return "its decision"
-        if standing == approval.STARTED:
+        if eligibility == approval.STARTED:
             return "the event to end"
-        if standing == approval.REFUSED:
+        if eligibility == approval.REFUSED:
             prepared = "NotBefore: prepared, and" if record.state == "prepared" else "nothing:"
             reason = reason_of(decision)
             return f"{prepared} held{_rule(decision)}{': ' if reason else ''}{reason}"
-        if standing == approval.NOT_OURS:
+        if eligibility == approval.NOT_OURS:
             return f"nothing here: {why}"
-        if standing == approval.NOT_LEADER:
+        if eligibility == approval.NOT_LEADER:
             return self._leader(record, decision)
-        if standing in (approval.NO_TIME, approval.GROUP):
+        if eligibility in (approval.NO_TIME, approval.GROUP):
             return f"NotBefore: {why}"
-        if standing == approval.SEND:
+        if eligibility == approval.SEND:
             return self._approval(record)
-        if standing == "preparing":  # nothing is under way: too much else is, or what is undone is what this one does
+        if (
+            eligibility == "preparing"
+        ):  # nothing is under way: too much else is, or what is undone is what this one does
             following = "its approval, with the next document" if record.state == "prepared" else why
             return self._hooks(record, "prepare") or following
-        return f"{standing or 'the runner'}: {why}" if why else standing or "the runner"
+        return f"{eligibility or 'the runner'}: {why}" if why else eligibility or "the runner"
 
     def _leader(self, record: EventRow, decision: Mapping[str, Any]) -> str:
         """Say for whom this VM waits: the first in Resources, or, as a witness, other witnesses."""
         before = f"the leader {next(iter(list_of(object_of(record.data, 'event'), 'Resources')), 'another VM')}"
-        if "witness" in text_of(decision, "standing_reason"):
+        if "witness" in text_of(decision, "eligibility_reason"):
             before = "another witness"
         wait = number_of(decision, "wait_seconds")
         told = self._newest(record, "decision")

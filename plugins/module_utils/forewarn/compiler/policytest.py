@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION, Event
-from ..policy.approval import standing
+from ..policy.approval import eligibility
 from ..policy.artifact import Artifact, load
 from ..policy.decision import APPROVE, Decision, Facts
 from ..policy.engine import PolicySet
@@ -328,10 +328,10 @@ def _compare(case: Case, step: Step, expected: Expectation, decision: Decision, 
         got = read.get(expression, "not read")
         if got not in (wanted, json.dumps(wanted, ensure_ascii=False)):
             yield differs(expression, wanted, got, _why(decision))
-    if expected.standing is not None:
-        found = standing(decision, step.vm.name, step.now, waited)
-        if found.code != expected.standing:
-            yield differs("standing", expected.standing, found.code, found.reason)
+    if expected.eligibility is not None:
+        found = eligibility(decision, step.vm.name, step.now, waited)
+        if found.code != expected.eligibility:
+            yield differs("eligibility", expected.eligibility, found.code, found.reason)
 
 
 def _why(decision: Decision) -> str:

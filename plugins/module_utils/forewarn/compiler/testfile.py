@@ -29,7 +29,7 @@ _DEFAULT_NOW = "2026-01-01T00:00:00Z"
 _DEFAULT_NOTICE = "15m"
 _DEFAULT_VM = "vm_0"
 _MERGED = ("event", "vm", "params")  # inputs that are laid over each other key by key; the others replace
-_EXPECTATIONS = ("rule", "policy", "reason", "approver", "group", "standing")
+_EXPECTATIONS = ("rule", "policy", "reason", "approver", "group", "eligibility")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Expectation:
     reason: str | None = None
     approver: str | None = None
     group: str | None = None
-    standing: str | None = None
+    eligibility: str | None = None
     values: AnyMapping[str, str] = field(default_factory=dict, hash=False)
 
 

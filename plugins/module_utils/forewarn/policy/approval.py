@@ -15,7 +15,7 @@ from .decision import APPROVE, Decision
 TAKE_OVER_SECONDS = 30.0  # per place in Resources, after which the next VM stands in for a silent leader (SE-25)
 WITNESS_SPREAD_SECONDS = 60.0  # witnesses wait less than this, each a time of its own
 
-# Codes of Standing, for programs.
+# Codes of Eligibility, for programs.
 SEND = "approve"
 REFUSED = "refused-by-policy"
 NOT_OURS = "not-ours"
@@ -25,7 +25,7 @@ STARTED = "started"
 GROUP = "group-not-ready"
 
 
-class Standing(NamedTuple):
+class Eligibility(NamedTuple):
     """``code`` is one of this module's constants; ``reason`` is for people; ``wait_seconds`` is the time until the
     answer may change to ``approve`` by itself, None if it will not.
     """
@@ -40,7 +40,7 @@ class Standing(NamedTuple):
         return self.code == SEND
 
 
-def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_for: float = 0.0) -> Standing:
+def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvable_for: float = 0.0) -> Eligibility:
     """Tell whether the VM named ``vm_name`` approves the decided event at ``now``.
 
     ``approvable_for`` is for how many seconds this VM has seen the decision to be ``approve`` without a break: a VM
@@ -49,33 +49,33 @@ def standing(decision: Decision, vm_name: str | None, now: datetime, approvable_
     """
     event = decision.event
     if event.event_status == "Started":
-        return Standing(STARTED, "the event has started")
+        return Eligibility(STARTED, "the event has started")
     if event.problems:
-        return Standing(REFUSED, f"the event is in doubt: {'; '.join(event.problems)}")
+        return Eligibility(REFUSED, f"the event is in doubt: {'; '.join(event.problems)}")
     if decision.output != APPROVE:
-        return Standing(REFUSED, decision.reason)
+        return Eligibility(REFUSED, decision.reason)
     place = event.place_of(vm_name)
     if place is None and decision.approver != "witness":
         if vm_name is None:
-            return Standing(NOT_OURS, "the name of this VM is not known, so it cannot tell whether it is affected")
-        return Standing(NOT_OURS, f"{vm_name} is not among the event's resources")
+            return Eligibility(NOT_OURS, "the name of this VM is not known, so it cannot tell whether it is affected")
+        return Eligibility(NOT_OURS, f"{vm_name} is not among the event's resources")
     if event.not_before is not None and now >= event.not_before:
-        return Standing(NO_TIME, "NotBefore has passed, by the clock here: the event starts without an approval")
+        return Eligibility(NO_TIME, "NotBefore has passed, by the clock here: the event starts without an approval")
     if decision.prepare and decision.group == "hold" and len(event.resources) > 1:
-        return Standing(
+        return Eligibility(
             GROUP, f"one approval would end the time that the other {len(event.resources) - 1} have to prepare"
         )
     if place is None and (wait := witness_delay(event.key, vm_name) - approvable_for) > 0:
         left = math.ceil(wait)
-        return Standing(NOT_LEADER, f"a witness, this VM approves in {left} s unless another has by then", wait)
+        return Eligibility(NOT_LEADER, f"a witness, this VM approves in {left} s unless another has by then", wait)
     if decision.approver == "leader" and place:
         wait = place * TAKE_OVER_SECONDS - approvable_for
         if wait > 0:
             left = math.ceil(wait)
-            return Standing(
+            return Eligibility(
                 NOT_LEADER, f"{event.resources[0]} leads; this VM, at place {place}, takes over in {left} s", wait
             )
-    return Standing(SEND, decision.reason)
+    return Eligibility(SEND, decision.reason)
 
 
 def witness_delay(event_key: str, vm_name: str | None) -> float:

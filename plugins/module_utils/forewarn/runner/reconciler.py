@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Protocol
 
 from ..events import EVENT_STATUSES, Document, Event, Vm
-from ..policy.approval import GROUP, NOT_LEADER, STARTED, Standing, standing
+from ..policy.approval import GROUP, NOT_LEADER, STARTED, Eligibility, eligibility
 from ..policy.decision import ABSTAIN, RECOVER_WHEN, Decision, Facts, Verdict
 from . import event_record as states
 from .clocks import Clocks, Stamp
@@ -32,7 +32,7 @@ from .tracker import Tracked, Tracker
 if TYPE_CHECKING:
     from .shadow import Shadow
 
-# Codes of Standing beside those of policy.approval: of the runner alone.
+# Codes of Eligibility beside those of policy.approval: of the runner alone.
 PREPARING, NOT_PREPARED, NO_JOURNAL, NEEDS_RUNNER = "preparing", "preparation-failed", "journal-trouble", "needs-runner"
 IN_DOUBT = "in-doubt"  # what was done for it is not known: its record is damaged, or has gone missing
 
@@ -188,10 +188,10 @@ class Reconciler:
             self._hidden = hidden
             self._known = replace(document, events=document.events + hidden) if hidden else document
             self._decide(Facts(now, vm, self.tracker.first_seen(now)))
-        standings = self._stand_all(vm.name, now)
+        eligibilities = self._assess_all(vm.name, now)
         for record in begun:  # now that its notify hooks are known
             self._scheduler.notify(record, BEGAN)
-        return self.tracker.to_send(standings)
+        return self.tracker.to_send(eligibilities)
 
     def decide_again(self, vm: Vm) -> None:
         """Plan the hooks by the policies and the time as they are now, though the service has listed nothing since.
@@ -203,17 +203,17 @@ class Reconciler:
         if not self._known.events or self._facts is None or not self._outdated(vm):
             return
         self._decide(Facts(now, vm, self.tracker.first_seen(now)))
-        self._stand_all(vm.name, now)
+        self._assess_all(vm.name, now)
 
-    def _stand_all(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Standing]]:
+    def _assess_all(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Eligibility]]:
         """See to the preparation of all events; tell how those stand that the latest document shows."""
         shown = {event.key for event in self.document.events} if self.document else set()
-        standings = []
+        eligibilities = []
         for decision in self._decisions:
             self._plan(decision, vm_name)
             if decision.event.key in shown:
-                standings.append((decision, self._stand(decision, vm_name, now)))
-        return standings
+                eligibilities.append((decision, self._assess(decision, vm_name, now)))
+        return eligibilities
 
     def ask_late(self, vm: Vm, now: datetime | None = None) -> None:
         """Ask the policies about events that were over before this VM knew its name: what is recovered after them.
@@ -285,12 +285,12 @@ class Reconciler:
                 self._scheduler.plan(record, _acting(decision, vm_name))
             tracked.planned = decision
 
-    def _stand(self, decision: Decision, vm_name: str | None, now: datetime) -> Standing:
+    def _assess(self, decision: Decision, vm_name: str | None, now: datetime) -> Eligibility:
         """Tell how an event stands."""
         tracked = self.tracker[decision.event]
         record = tracked.record
         blocked = self._blocked(decision, record)
-        where = standing(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
+        where = eligibility(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
         if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
             where = blocked
         self._tell_decision(decision, where, tracked, now)
@@ -309,48 +309,48 @@ class Reconciler:
                 record.notify = kept
                 self._journal.save(record.as_row())
 
-    def _blocked(self, decision: Decision, record: EventRecord) -> Standing | None:
+    def _blocked(self, decision: Decision, record: EventRecord) -> Eligibility | None:
         """Return what keeps this VM from approving, whatever the policies say; None if nothing does."""
         if record.state == states.STARTED and decision.event.event_status != "Started":
-            return Standing(STARTED, "it had started before, and only another event could start again")
+            return Eligibility(STARTED, "it had started before, and only another event could start again")
         doubt = self._journal.doubt(record.event.key)
         if doubt is not None:
-            return Standing(IN_DOUBT, doubt)
+            return Eligibility(IN_DOUBT, doubt)
         if self._mode.dry_run:
             return self._early(decision)
         if not (decision.prepare or record.plan.runs):
             return None
         if self._mode.once:
-            return Standing(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
+            return Eligibility(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
         if self._journal.trouble is not None:
-            return Standing(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
+            return Eligibility(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
         if self._journal.late:
-            return Standing(NO_JOURNAL, "what an earlier runner has done is being taken up")
+            return Eligibility(NO_JOURNAL, "what an earlier runner has done is being taken up")
         if decision.prepare and not record.plan.wanted():
-            return Standing(PREPARING, "its hooks are not planned")
+            return Eligibility(PREPARING, "its hooks are not planned")
         late = self._scheduler.late(record)  # of the document as it is now: NotBefore may have been postponed
         state, run = record.plan.preparation(late)
         if state == plans.SUCCEEDED:
             return None
         text = "" if run is None else commands.describe(run.hook)
         if state == plans.FAILED:
-            return Standing(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
+            return Eligibility(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
         if late and state == plans.WAITING:
-            return Standing(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
+            return Eligibility(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
         pause = self._scheduler.begins_in(record)
         if pause and state == plans.WAITING and not record.plan.begun():
-            return Standing(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
+            return Eligibility(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
         if run is not None and run.failures:
-            return Standing(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")
-        return Standing(PREPARING, f"waits for {text}" + (f": {record.obstacle}" if record.obstacle else ""))
+            return Eligibility(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")
+        return Eligibility(PREPARING, f"waits for {text}" + (f": {record.obstacle}" if record.obstacle else ""))
 
-    def _early(self, decision: Decision) -> Standing | None:
+    def _early(self, decision: Decision) -> Eligibility | None:
         """Return what keeps a dry run from approving: a preparation whose time has not come. Else there is nothing."""
         notice = decision.event.notice_seconds(self._now())
         withins = [verdict.prepare_within_seconds for verdict in decision.verdicts if verdict.prepare]
         waits = [notice - within for within in withins if notice is not None and within is not None]
         wait = max(waits, default=0.0)
-        return Standing(PREPARING, f"its preparation would begin in {wait:.0f} s") if wait > 0.0 else None
+        return Eligibility(PREPARING, f"its preparation would begin in {wait:.0f} s") if wait > 0.0 else None
 
     def _gone(self, tracked: Tracked, outcome: str) -> None:
         record = tracked.record
@@ -389,7 +389,7 @@ class Reconciler:
         if not self.drill:
             self._metrics.count("forewarn_documents_total")
 
-    def _tell_decision(self, decision: Decision, where: Standing, tracked: Tracked, now: datetime) -> None:
+    def _tell_decision(self, decision: Decision, where: Eligibility, tracked: Tracked, now: datetime) -> None:
         """Log and keep what is decided for an event, if that has changed. Other numbers in the reason are no change."""
         event = decision.event
         record = tracked.record
@@ -417,11 +417,11 @@ class Reconciler:
         policy_reason = decision.reason if decision.reason != where.reason else None
         description = shortened(event.description)  # the last field: of any length, and for people
         shown = {**fields, "description": description}
-        write("decision", standing=where.code, reason=where.reason, policy_reason=policy_reason, **shown)
+        write("decision", eligibility=where.code, reason=where.reason, policy_reason=policy_reason, **shown)
         told = {
             "reason": decision.reason,
-            "standing": where.code,
-            "standing_reason": where.reason,
+            "eligibility": where.code,
+            "eligibility_reason": where.reason,
             "wait_seconds": where.wait_seconds,  # until it may change by itself
         }
         self._journal.note("decision", record.identifier, **fields, **told)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from ..events import Document, Event
 from ..imds.errors import Fault, LastingFault
 from ..imds.retry import RetryPolicy
-from ..policy.approval import Standing
+from ..policy.approval import Eligibility
 from ..policy.decision import APPROVE, Decision
 from .clocks import Clocks, Stamp
 from .event_record import CALLED_OFF, FINISHED, UNSEEN, EventRecord, as_known
@@ -205,11 +205,13 @@ class Tracker:
             tracked.approvable_since = self._clock()
         return self._clock() - tracked.approvable_since
 
-    def to_send(self, standings: Sequence[tuple[Decision, Standing]]) -> list[list[Event]]:
+    def to_send(self, eligibilities: Sequence[tuple[Decision, Eligibility]]) -> list[list[Event]]:
         """Return the events to approve now, grouped by request."""
         now = self._clock()
         due = [
-            decision.event for decision, standing in standings if standing.send and self[decision.event].to_send(now)
+            decision.event
+            for decision, eligibility in eligibilities
+            if eligibility.send and self[decision.event].to_send(now)
         ]
         together = [event for event in due if not self[event].alone]
         return ([together] if together else []) + [[event] for event in due if self[event].alone]

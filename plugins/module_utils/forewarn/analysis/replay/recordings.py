@@ -27,7 +27,7 @@ Report = Callable[[str, str], None]  # where, what is wrong there
 
 
 class Past(NamedTuple):
-    """A decision that a runner kept; ``event`` is the Event.key, ``standing`` a code of approvals."""
+    """A decision that a runner kept; ``event`` is the Event.key, ``eligibility`` a code of approvals."""
 
     at: datetime
     event: str
@@ -35,7 +35,7 @@ class Past(NamedTuple):
     output: str
     policy: str | None
     rule: str | None
-    standing: str
+    eligibility: str
     reason: str
 
 
@@ -153,7 +153,7 @@ def _past(at: datetime, fields: Mapping[str, Any]) -> Past:
         str(fields["output"]),
         None if policy is None else str(policy),
         None if rule is None else str(rule),
-        str(fields.get("standing", "")),
+        str(fields.get("eligibility", "")),
         str(fields.get("reason", "")),
     )
 

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 from ...events import Document, Event, Vm
-from ...policy.approval import Standing, standing
+from ...policy.approval import Eligibility, eligibility
 from ...policy.decision import APPROVE, Decision, Facts
 from ...policy.engine import PolicySet
 from .breakpoints import Answer, Clockwork, breakpoints, horizon
@@ -38,8 +38,8 @@ class Decided(NamedTuple):
     policy: str | None
     rule: str | None
     reason: str
-    standing: str
-    standing_reason: str
+    eligibility: str
+    eligibility_reason: str
     hooks: int  # that would have to succeed before
 
 
@@ -315,7 +315,7 @@ class _Stream:
         else:
             listed.approvable_since = None
         since = listed.approvable_since or now
-        where = standing(decision, self._vm.name, now, (now - since).total_seconds())
+        where = eligibility(decision, self._vm.name, now, (now - since).total_seconds())
         waits = where.wait_seconds is not None and at is not None
         listed.waits_until = now + timedelta(seconds=where.wait_seconds or 0) if waits else None
         told = listed.told
@@ -327,7 +327,7 @@ class _Stream:
             told.now.append(decided)
 
 
-def _decided(decision: Decision, where: Standing, at: datetime | None) -> Decided:
+def _decided(decision: Decision, where: Eligibility, at: datetime | None) -> Decided:
     return Decided(
         at,
         decision.event.event_status or "",
@@ -342,7 +342,7 @@ def _decided(decision: Decision, where: Standing, at: datetime | None) -> Decide
 
 
 def _news(decided: Decided) -> tuple[object, ...]:
-    return decided.status, decided.output, decided.policy, decided.rule, decided.standing
+    return decided.status, decided.output, decided.policy, decided.rule, decided.eligibility
 
 
 def _outcome(outputs: Sequence[str]) -> str:
