@@ -136,16 +136,16 @@ def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:
 
 
 def recover_nothing_after_a_restart(patch: pytest.MonkeyPatch) -> None:
-    take_up = HookScheduler.take_up
+    resume_records = HookScheduler.resume_records
 
     def hasty(self: HookScheduler, rows: Any) -> list[EventRecord]:
-        records = take_up(self, rows)
+        records = resume_records(self, rows)
         for record in records:
             for run in record.plan.of_phase(RECOVER):
                 run.end(SKIPPED, "the runner was restarted")
         return records
 
-    patch.setattr(HookScheduler, "take_up", hasty)
+    patch.setattr(HookScheduler, "resume_records", hasty)
 
 
 def forget_what_was_listed(patch: pytest.MonkeyPatch) -> None:
@@ -180,17 +180,17 @@ def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:
 
 
 def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
-    take_up = HookScheduler.take_up
+    resume_records = HookScheduler.resume_records
 
     def eager(self: HookScheduler, rows: Any) -> list[EventRecord]:
-        records = take_up(self, rows)
+        records = resume_records(self, rows)
         for record in records:
             if record.listed and record.plan.begun():
                 record.plan.stop_preparing("the runner was restarted")
                 record.step("leave")
         return records
 
-    patch.setattr(HookScheduler, "take_up", eager)
+    patch.setattr(HookScheduler, "resume_records", eager)
 
 
 def never_approve(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from forewarn.cli import main as cli
 from forewarn.cli.history import since_argument
-from forewarn.cli.timeline import generic, tell
+from forewarn.cli.timeline import describe, generic
 from forewarn.events import parse_time
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.journal.reader import JournalEntry
@@ -389,7 +389,7 @@ def entry(kind: str, /, **fields: Any) -> JournalEntry:
 
 
 def words(kind: str, /, **fields: Any) -> str | None:
-    told = tell(entry(kind, **fields))
+    told = describe(entry(kind, **fields))
     return None if told is None else told.text
 
 
@@ -498,14 +498,15 @@ def test_what_entries_say(kind: str, fields: dict[str, Any], text: str | None) -
 
 def test_a_failed_preparation_is_not_told_three_times() -> None:
     before = decided("preparing")
-    assert tell(entry("decision", **decided("preparation-failed")), before) is None
-    assert tell(entry("decision", **decided("preparation-failed", rule="other")), before) is not None
+    assert describe(entry("decision", **decided("preparation-failed")), before) is None
+    assert describe(entry("decision", **decided("preparation-failed", rule="other")), before) is not None
 
 
 def test_what_a_hook_said_is_not_told_twice() -> None:
-    told = tell(entry("hook-ended", result="failed", reason="it ended with exit code 1: no route", output="no route\n"))
-    assert told is not None
-    assert told.output == ""
+    reason = "it ended with exit code 1: no route"
+    line = describe(entry("hook-ended", result="failed", reason=reason, output="no route\n"))
+    assert line is not None
+    assert line.output == ""
 
 
 KINDS = (
@@ -525,7 +526,7 @@ KINDS = (
     ),
 )
 def test_fields_may_be_anything(kind: str, fields: dict[str, Any]) -> None:
-    tell(entry(kind, **fields))
+    describe(entry(kind, **fields))
     assert generic(entry(kind, **fields)).text.startswith(kind)
 
 

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     elif not missing:
         console = Console(sys.stdout)
         for key, result in results.items():
-            _tell(console, listed[key], result)
+            _report(console, listed[key], result)
     if missing:
         raise InputError(f"not listed by the service: {', '.join(missing)}. Nothing was approved.", _known(document))
     return 0
@@ -74,7 +74,7 @@ def _warn_of_doubt(problems: Console, event: Event) -> None:
         warn(problems, f"event {event.event_id}: {text}; approving it all the same")
 
 
-def _tell(console: Console, event: Event, result: str) -> None:
+def _report(console: Console, event: Event, result: str) -> None:
     what = f"{event.event_type or 'event'} of {', '.join(event.resources) or 'no named resource'}"
     if result == STARTED:
         console.line(one_line(f"already started, nothing sent: {event.event_id} ({what})"))

@@ -36,7 +36,7 @@ from .state import (
     state_directory,
     text_of,
 )
-from .timeline import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, tell
+from .timeline import DECISION, DOCUMENT, DRILL, OF_THE_RUNNER, OUTCOMES, describe
 from .waiting import failure
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
         page.line()
     story = _Story(page, records, others, before=before, whole=args.event is not None)
     for record in records:
-        story.tell(record, list(journal.entries(record_id=record.id)))
+        story.show(record, list(journal.entries(record_id=record.id)))
     story.end()
     if not records:
         story.page.line("No events." if since is None else f"No events since {iso(since)}.")
@@ -247,8 +247,8 @@ class _Story:
         self._told = 0  # so many of the others, or left to events
         self._last_id = 0  # of the entries of events so far
 
-    def tell(self, record: EventRow, entries: Sequence[JournalEntry]) -> None:
-        """Tell one event."""
+    def show(self, record: EventRow, entries: Sequence[JournalEntry]) -> None:
+        """Show one event."""
         if entries:
             self._aside(bisect_left(self._ids, entries[0].id))
             last = sys.maxsize if record.open else entries[-1].id
@@ -270,11 +270,11 @@ class _Story:
         self.page.line()
 
     def end(self) -> None:
-        """Tell what came after the last event."""
+        """Show what came after the last event."""
         self._aside(len(self._others))
 
     def _aside(self, until: int) -> None:
-        """Tell what was before an event and within no other."""
+        """Show what was before an event and within no other."""
         entries = [entry for entry in self._others[self._told : until] if entry.id > self._last_id]
         self._told = max(self._told, until)
         if self._whole or not entries:
@@ -310,23 +310,23 @@ class _Story:
             self.page.hanging("  ", f"the machine {' and '.join(cost)}", "yellow")
 
     def _entry(self, entry: JournalEntry, seconds: float | None, decision: Mapping[str, Any] | None = None) -> None:
-        told = tell(entry, decision)
-        if told is None:
+        shown = describe(entry, decision)
+        if shown is None:
             return
         if entry.id in self._after_crash:
-            told = told._replace(text=f"{told.text}; the one before had not been stopped")
+            shown = shown._replace(text=f"{shown.text}; the one before had not been stopped")
         relative = "" if seconds is None else f"{seconds:+.1f} s" if abs(seconds) < 1000 else f"{seconds:+.0f} s"
         lead = f"  {iso(entry.stamp.wall)}  {relative:>9}  "
-        self.page.hanging(lead, self._cut(told.text), *told.styles)
+        self.page.hanging(lead, self._cut(shown.text), *shown.styles)
         margin = " " * (len(lead) if self.page.width is None or self.page.width >= _ROOMY else 4)
         if self._whole:
-            for value in told.values:
+            for value in shown.values:
                 self.page.hanging(f"{margin}  ", value, "dim")
-        for line in self._bounded(told.output.splitlines()):
+        for line in self._bounded(shown.output.splitlines()):
             self.page.hanging(f"{margin}| ", self._cut(line))
 
     def _clocks(self, before: Stamp | None, after: Stamp) -> None:
-        """Tell of a reboot, or of a clock that was set: times are strange after it."""
+        """Show a reboot, or a clock that was set: times are strange after it."""
         if before is None:
             return
         if before.boot_id != after.boot_id:

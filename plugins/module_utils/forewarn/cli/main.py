@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except ForewarnError as error:
-        _tell(error.message, error.hint)
+        _report(error.message, error.hint)
         return error.exit_code
     except BrokenPipeError:  # the reader, `head` say, has seen enough; whether all is well it does not know
         return 141
@@ -88,9 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # Python would end with 1, which says that a policy has a finding
         if isinstance(error, OSError) and error.filename is None and error.errno in _NOT_WRITABLE:
             hint = "What was asked for may have been done all the same."
-            _tell(f"the output cannot be written: {error.strerror}.", hint)
+            _report(f"the output cannot be written: {error.strerror}.", hint)
             return 2
-        _tell_defect()
+        _report_defect()
         return 70
     finally:
         _flush_or_drop()
@@ -132,17 +132,17 @@ def _open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w", encoding="utf-8"))
 
 
-def _tell(message: str, hint: str) -> None:
+def _report(message: str, hint: str) -> None:
     with suppress(OSError):  # the exit code says it all the same
         Console(sys.stderr).error(message, hint)
 
 
-def _tell_defect() -> None:
+def _report_defect() -> None:
     import traceback  # here: hopefully nobody needs it
 
     with suppress(OSError):
         traceback.print_exc()
-    _tell("this is a defect of forewarn.", "Please report it, with the lines above and what you were doing.")
+    _report("this is a defect of forewarn.", "Please report it, with the lines above and what you were doing.")
 
 
 def _flush_or_drop() -> None:

@@ -32,7 +32,7 @@ def waiting(
     over = threading.Event()
     begun = time.monotonic()
 
-    def tell() -> None:
+    def report() -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         pause, why = first, f" {WHY}"
@@ -40,7 +40,7 @@ def waiting(
             _note(console, f"waiting for {client.endpoint.url}, for {time.monotonic() - begun:.0f} s now.{why}")
             pause, why = following, ""
 
-    thread = threading.Thread(target=tell, name="progress", daemon=True)
+    thread = threading.Thread(target=report, name="progress", daemon=True)
     thread.start()
     try:
         yield

@@ -25,11 +25,11 @@ OF_THE_RUNNER = (
 
 _FAILED, _WARNED, _GOOD = ("red",), ("yellow",), ("green",)
 # States that the entries beside tell of; what is left is worth a line of its own.
-_TOLD_STATES = ("seen", "held", "preparing", "approved", "recovering")
+_SHOWN_STATES = ("seen", "held", "preparing", "approved", "recovering")
 _STATE_STYLES = {"prepared": _GOOD, "failed": ("bold", "red"), "started": ("bold",), "done": (), "cancelled": ()}
 
 
-class Told(NamedTuple):
+class Line(NamedTuple):
     """A sentence, its styles, and, in lines of their own, what a hook printed and the values of a decision."""
 
     text: str
@@ -38,7 +38,7 @@ class Told(NamedTuple):
     values: tuple[str, ...] = ()
 
 
-def tell(entry: JournalEntry, decision: Mapping[str, Any] | None = None) -> Told | None:
+def describe(entry: JournalEntry, decision: Mapping[str, Any] | None = None) -> Line | None:
     """Return what an entry says, None if the entries beside it say the same.
 
     ``decision`` are the fields of the event's decision before, which is not told twice.
@@ -49,27 +49,27 @@ def tell(entry: JournalEntry, decision: Mapping[str, Any] | None = None) -> Told
     return generic(entry) if words is None else words(entry.fields)
 
 
-def generic(entry: JournalEntry) -> Told:
+def generic(entry: JournalEntry) -> Line:
     """Return an entry of any kind as it was written."""
     fields = " ".join(f"{name}={_plain(value)}" for name, value in entry.fields.items())
-    return Told(f"{entry.kind}: {fields}" if fields else entry.kind)
+    return Line(f"{entry.kind}: {fields}" if fields else entry.kind)
 
 
 def _plain(value: object) -> str:
     return value if isinstance(value, str) and value and " " not in value else json.dumps(value, ensure_ascii=False)
 
 
-def _state(fields: Mapping[str, Any]) -> Told | None:
+def _state(fields: Mapping[str, Any]) -> Line | None:
     state, why = text_of(fields, "to"), text_of(fields, "why")
-    if state in _TOLD_STATES or why.startswith("no longer listed"):
+    if state in _SHOWN_STATES or why.startswith("no longer listed"):
         return None
     known = _STATE_STYLES.get(state)
     if known is None:
-        return Told(f"{text_of(fields, 'from')} -> {state}: {why}")
-    return Told(f"{state}: {why}" if why else state, _FAILED if "failed" in why else known)
+        return Line(f"{text_of(fields, 'from')} -> {state}: {why}")
+    return Line(f"{state}: {why}" if why else state, _FAILED if "failed" in why else known)
 
 
-def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told | None:
+def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Line | None:
     output, policy, rule, reason = (text_of(fields, name) for name in ("output", "policy", "rule", "reason"))
     eligibility, why = text_of(fields, "eligibility"), text_of(fields, "eligibility_reason")
     error, left = text_of(fields, "error"), number_of(fields, "seconds_to_not_before")
@@ -92,7 +92,7 @@ def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Told | No
     if error:
         text += f". Error: {error}"
     values = tuple(f"{expression} = {value}" for expression, value in object_of(fields, "values").items())
-    return Told(text, _FAILED if error else _WARNED if output != "approve" else (), values=values)
+    return Line(text, _FAILED if error else _WARNED if output != "approve" else (), values=values)
 
 
 def _hook(fields: Mapping[str, Any]) -> str:
@@ -106,14 +106,14 @@ def _attempt(fields: Mapping[str, Any]) -> str:
     return f", attempt {attempt:g}" if attempt > 1 else ""
 
 
-def _hook_started(fields: Mapping[str, Any]) -> Told:
+def _hook_started(fields: Mapping[str, Any]) -> Line:
     most = number_of(fields, "timeout_seconds")
-    return Told(
+    return Line(
         f"{_hook(fields)}: started{_attempt(fields)}" + ("" if most is None else f", at most {duration_text(most)}")
     )
 
 
-def _hook_ended(fields: Mapping[str, Any]) -> Told:
+def _hook_ended(fields: Mapping[str, Any]) -> Line:
     result, reason = text_of(fields, "result"), text_of(fields, "reason")
     seconds, code = number_of(fields, "seconds"), number_of(fields, "exit_code")
     after = "" if seconds is None else f" after {exact_text(seconds)}"
@@ -121,27 +121,27 @@ def _hook_ended(fields: Mapping[str, Any]) -> Told:
     if output.strip() in reason:  # which quotes the last line
         output = ""
     if result == "succeeded":
-        return Told(f"{_hook(fields)}: succeeded{after}{_attempt(fields)}", _GOOD, output)
+        return Line(f"{_hook(fields)}: succeeded{after}{_attempt(fields)}", _GOOD, output)
     if not reason and code is not None:
         reason = f"exit code {code:g}"
     word = {"timed-out": "timed out", "not-started": "could not be started"}.get(result, result or "?")
     after = "" if result == "not-started" else after
-    return Told(
+    return Line(
         f"{_hook(fields)}: {word}{after}{_attempt(fields)}" + (f": {reason}" if reason else ""), _FAILED, output
     )
 
 
-def _notified(fields: Mapping[str, Any]) -> Told:
-    told = _hook_ended(fields)
+def _notified(fields: Mapping[str, Any]) -> Line:
+    line = _hook_ended(fields)
     dropped = number_of(fields, "dropped")
-    text = told.text + (f"; {dropped:g} others were dropped: too many waited" if dropped else "")
-    return told._replace(text=text, styles=("dim",) if text_of(fields, "result") == "succeeded" else _WARNED)
+    text = line.text + (f"; {dropped:g} others were dropped: too many waited" if dropped else "")
+    return line._replace(text=text, styles=("dim",) if text_of(fields, "result") == "succeeded" else _WARNED)
 
 
-def _approved(fields: Mapping[str, Any]) -> Told:
+def _approved(fields: Mapping[str, Any]) -> Line:
     times = number_of(fields, "times")
     again = f" for the {_ordinal(int(times))} time" if times else ""
-    return Told(f"approved: the service took it{again}", ("bold", "green"))
+    return Line(f"approved: the service took it{again}", ("bold", "green"))
 
 
 def _ordinal(number: int) -> str:
@@ -149,23 +149,23 @@ def _ordinal(number: int) -> str:
     return f"{number}{'th' if teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
-def _would_run(fields: Mapping[str, Any]) -> Told:
+def _would_run(fields: Mapping[str, Any]) -> Line:
     names = ", then ".join(str(hook) for hook in list_of(fields, "hooks"))
-    return Told(f"would now run {text_of(fields, 'phase')} hook {names}, but a dry run runs none", _GOOD)
+    return Line(f"would now run {text_of(fields, 'phase')} hook {names}, but a dry run runs none", _GOOD)
 
 
-def _approval_failed(fields: Mapping[str, Any]) -> Told:
+def _approval_failed(fields: Mapping[str, Any]) -> Line:
     status = number_of(fields, "status")
     about = f" (status {status:g})" if status is not None else ""
     again = "" if fields.get("lasting") is True else "; it is tried again"
     again += "; it had been sent before, and may have arrived then" if fields.get("unsure") is True else ""
-    return Told(f"approval failed{about}: {text_of(fields, 'reason') or text_of(fields, 'kind')}{again}", _FAILED)
+    return Line(f"approval failed{about}: {text_of(fields, 'reason') or text_of(fields, 'kind')}{again}", _FAILED)
 
 
-def _gone(fields: Mapping[str, Any]) -> Told:
+def _gone(fields: Mapping[str, Any]) -> Line:
     outcome, listed = text_of(fields, "outcome"), number_of(fields, "listed_seconds")
     after = "" if listed is None else f", after {exact_text(listed)}"
-    return Told(f"no longer listed{after}: {OUTCOMES.get(outcome, outcome)}", ("bold",))
+    return Line(f"no longer listed{after}: {OUTCOMES.get(outcome, outcome)}", ("bold",))
 
 
 OUTCOMES = {
@@ -175,23 +175,24 @@ OUTCOMES = {
 }
 
 
-def _impact(fields: Mapping[str, Any]) -> Told:
+def _impact(fields: Mapping[str, Any]) -> Line:
     seconds, announced = number_of(fields, "seconds") or 0.0, number_of(fields, "announced_seconds")
     what = "was down" if text_of(fields, "kind") == "reboot" else "stood still"
-    told = ""
+    announcement = ""
     if announced is not None:
-        told = f"; {'how long was not announced' if announced < 0 else f'{exact_text(announced)} were announced'}"
-    return Told(f"the machine {what} for {exact_text(seconds)}{told}", _WARNED)
+        known = "how long was not" if announced < 0 else f"{exact_text(announced)} were"
+        announcement = f"; {known} announced"
+    return Line(f"the machine {what} for {exact_text(seconds)}{announcement}", _WARNED)
 
 
-def _shadow(fields: Mapping[str, Any]) -> Told:
+def _shadow(fields: Mapping[str, Any]) -> Line:
     live, other, what = text_of(fields, "live"), text_of(fields, "other"), text_of(fields, "what")
-    return Told(f"the shadow policy says {other}, not {live}" + (f": {what}" if what else ""), _WARNED)
+    return Line(f"the shadow policy says {other}, not {live}" + (f": {what}" if what else ""), _WARNED)
 
 
-def _drill(fields: Mapping[str, Any]) -> Told:
+def _drill(fields: Mapping[str, Any]) -> Line:
     name, result, reason = (text_of(fields, key) for key in ("event_id", "result", "reason"))
-    return Told(f"{name or 'drill'} ended: {result}" + (f": {reason}" if reason else ""))
+    return Line(f"{name or 'drill'} ended: {result}" + (f": {reason}" if reason else ""))
 
 
 def _asked_by(fields: Mapping[str, Any]) -> str:
@@ -199,76 +200,76 @@ def _asked_by(fields: Mapping[str, Any]) -> str:
     return f" by {by}" if by else ""
 
 
-def _recovery_again(fields: Mapping[str, Any]) -> Told:
+def _recovery_again(fields: Mapping[str, Any]) -> Line:
     names = ", ".join(str(hook) for hook in list_of(fields, "hooks"))
-    return Told(f"recovery asked for again{_asked_by(fields)}{f': {names}' if names else ''}", ("cyan",))
+    return Line(f"recovery asked for again{_asked_by(fields)}{f': {names}' if names else ''}", ("cyan",))
 
 
-def _recovery_dealt_with(fields: Mapping[str, Any]) -> Told:
+def _recovery_dealt_with(fields: Mapping[str, Any]) -> Line:
     names = ", ".join(str(hook) for hook in list_of(fields, "hooks"))
     left = f". Not tried any more: {names}" if names else ""
-    return Told(f"recovery dealt with{_asked_by(fields)}: {text_of(fields, 'note')}{left}", ("cyan",))
+    return Line(f"recovery dealt with{_asked_by(fields)}: {text_of(fields, 'note')}{left}", ("cyan",))
 
 
-def _recovery_refused(fields: Mapping[str, Any]) -> Told:
+def _recovery_refused(fields: Mapping[str, Any]) -> Line:
     about = " ".join(text for text in (text_of(fields, "action"), text_of(fields, "event_id")) if text)
     about = about or text_of(fields, "request")
-    return Told(f"a request to recover was refused ({about}{_asked_by(fields)}): {text_of(fields, 'reason')}", _WARNED)
+    return Line(f"a request to recover was refused ({about}{_asked_by(fields)}): {text_of(fields, 'reason')}", _WARNED)
 
 
-def _runner_started(fields: Mapping[str, Any]) -> Told:
+def _runner_started(fields: Mapping[str, Any]) -> Line:
     version, policy = text_of(fields, "version"), text_of(fields, "policy")
     text = (
         f"the runner started{f', forewarn {version}' if version else ''}{f', policy {policy[:19]}' if policy else ''}"
     )
-    return Told(text + (", a dry run" if fields.get("dry_run") is True else ""), ("cyan",))
+    return Line(text + (", a dry run" if fields.get("dry_run") is True else ""), ("cyan",))
 
 
-def _runner_stopped(fields: Mapping[str, Any]) -> Told:
+def _runner_stopped(fields: Mapping[str, Any]) -> Line:
     signal = text_of(fields, "signal")
-    return Told(f"the runner was stopped{f' by {signal}' if signal else ''}", ("cyan",))
+    return Line(f"the runner was stopped{f' by {signal}' if signal else ''}", ("cyan",))
 
 
-def _reloaded(fields: Mapping[str, Any]) -> Told:
+def _reloaded(fields: Mapping[str, Any]) -> Line:
     policy, before = text_of(fields, "policy"), text_of(fields, "before")
     what = "the policy is the same" if policy == before else f"policy {policy[:19]}, before {before[:19]}"
-    return Told(f"the configuration was read again: {what}", ("cyan",))
+    return Line(f"the configuration was read again: {what}", ("cyan",))
 
 
-def _reload_failed(fields: Mapping[str, Any]) -> Told:
-    return Told(f"a new configuration was refused: {text_of(fields, 'reason')}", _FAILED)
+def _reload_failed(fields: Mapping[str, Any]) -> Line:
+    return Line(f"a new configuration was refused: {text_of(fields, 'reason')}", _FAILED)
 
 
-def _poll_failed(fields: Mapping[str, Any]) -> Told:
-    return Told(f"the service does not answer: {text_of(fields, 'reason') or text_of(fields, 'kind')}", _FAILED)
+def _poll_failed(fields: Mapping[str, Any]) -> Line:
+    return Line(f"the service does not answer: {text_of(fields, 'reason') or text_of(fields, 'kind')}", _FAILED)
 
 
-def _poll_recovered(fields: Mapping[str, Any]) -> Told:
+def _poll_recovered(fields: Mapping[str, Any]) -> Line:
     seconds = number_of(fields, "after_seconds")
-    return Told("the service answers again" + ("" if seconds is None else f", after {exact_text(seconds)}"), _GOOD)
+    return Line("the service answers again" + ("" if seconds is None else f", after {exact_text(seconds)}"), _GOOD)
 
 
-def _journal_trouble(fields: Mapping[str, Any]) -> Told:
-    return Told(f"nothing could be kept: {text_of(fields, 'reason')}", _FAILED)
+def _journal_trouble(fields: Mapping[str, Any]) -> Line:
+    return Line(f"nothing could be kept: {text_of(fields, 'reason')}", _FAILED)
 
 
-def _journal_recovered(fields: Mapping[str, Any]) -> Told:
+def _journal_recovered(fields: Mapping[str, Any]) -> Line:
     reason, seconds, lost = text_of(fields, "reason"), number_of(fields, "seconds"), number_of(fields, "lost")
     text = "the journal is kept again" + ("" if seconds is None else f", after {exact_text(seconds)}")
     text += f"; {lost:g} entries were lost" if lost else ""
-    return Told(text + (f". There was: {reason}" if reason else ""), _WARNED)
+    return Line(text + (f". There was: {reason}" if reason else ""), _WARNED)
 
 
-def _record_damaged(fields: Mapping[str, Any]) -> Told:
+def _record_damaged(fields: Mapping[str, Any]) -> Line:
     keys = ", ".join(str(key) for key in list_of(fields, "event_keys"))
-    return Told(f"the journal is damaged{f' (event {keys})' if keys else ''}: {text_of(fields, 'reason')}", _FAILED)
+    return Line(f"the journal is damaged{f' (event {keys})' if keys else ''}: {text_of(fields, 'reason')}", _FAILED)
 
 
-def _damage_cleared(fields: Mapping[str, Any]) -> Told:
-    return Told(f"somebody has seen to the damage and removed {text_of(fields, 'file')}", _GOOD)
+def _damage_cleared(fields: Mapping[str, Any]) -> Line:
+    return Line(f"somebody has seen to the damage and removed {text_of(fields, 'file')}", _GOOD)
 
 
-def _document(fields: Mapping[str, Any]) -> Told:
+def _document(fields: Mapping[str, Any]) -> Line:
     document = object_of(fields, "document")
     incarnation = document.get("DocumentIncarnation", fields.get("incarnation"))
     events = [
@@ -278,22 +279,21 @@ def _document(fields: Mapping[str, Any]) -> Told:
     text = f"document {'without a number' if incarnation is None else incarnation}"
     text += f"{', a drill' if fields.get('drill') is True else ''}: {'; '.join(events) or 'no events'}"
     problems = [str(problem) for problem in list_of(fields, "problems")]
-    return Told(
+    return Line(
         text + (f". Not understood: {'; '.join(problems)}" if problems else ""), _WARNED if problems else ("dim",)
     )
 
 
-_WORDS: Mapping[str, Callable[[Mapping[str, Any]], Told | None]] = {
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
     "state": _state,
     "hook-started": _hook_started,
     "hook-ended": _hook_ended,
-    "hook-left": lambda fields: Told(f"recover {_hook(fields)}: {text_of(fields, 'reason')}"),
-    "hook-waits": lambda fields: Told(f"recover {_hook(fields)} waits: {text_of(fields, 'reason')}", _WARNED),
-    "hook-left-over": lambda fields: Told(f"{_hook(fields)} of before: {text_of(fields, 'reason')}", _WARNED),
+    "hook-left": lambda fields: Line(f"recover {_hook(fields)}: {text_of(fields, 'reason')}"),
+    "hook-left-over": lambda fields: Line(f"{_hook(fields)} of before: {text_of(fields, 'reason')}", _WARNED),
     "notified": _notified,
-    "approval-sending": lambda _fields: Told("the approval is sent", ("dim",)),
+    "approval-sending": lambda _fields: Line("the approval is sent", ("dim",)),
     "approved": _approved,
-    "would-approve": lambda _fields: Told("would be approved, but nothing is sent: a dry run, or a drill", _GOOD),
+    "would-approve": lambda _fields: Line("would be approved, but nothing is sent: a dry run, or a drill", _GOOD),
     "would-run": _would_run,
     "approval-failed": _approval_failed,
     "event-gone": _gone,

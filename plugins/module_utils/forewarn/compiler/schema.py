@@ -53,7 +53,7 @@ def check(file: YamlFile, schema: str) -> None:
     if file.root is None:
         return
     errors: Iterable[Any] = _validator(schema).iter_errors(file.root.data())
-    _Teller(file).tell(
+    _Reporter(file).report(
         _Complaint(list(error.absolute_path), error.validator, error.validator_value, error.instance, error.schema)
         for error in errors
     )
@@ -85,12 +85,12 @@ class _Complaint:
     schema: Any
 
 
-class _Teller:
+class _Reporter:
     def __init__(self, file: YamlFile) -> None:
         self.file = file
         self.meant: set[tuple[Node, str]] = set()  # keys of a mapping that are only misspelt
 
-    def tell(self, errors: Iterable[_Complaint]) -> None:
+    def report(self, errors: Iterable[_Complaint]) -> None:
         """Report all complaints; unknown keys first, since they explain what is missing."""
         for error in sorted(errors, key=lambda error: error.keyword != "additionalProperties"):
             node, label = self._locate(error.path)

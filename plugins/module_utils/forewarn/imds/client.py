@@ -80,7 +80,7 @@ class Client:
         self._clock = clock
         self.sleep = sleep
         self.log = log
-        self._errors = _fault_log(self._tell, clock)
+        self._errors = _fault_log(self._report, clock)
         self._transport = transport or Transport(self.endpoint.host, self.endpoint.port, connect_timeout)
 
     def __enter__(self) -> Client:
@@ -95,7 +95,7 @@ class Client:
         """Close the kept connection. The client stays usable."""
         self._transport.close()
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         if self.log is not None:
             self.log(text)
 

@@ -65,7 +65,7 @@ class Answer(NamedTuple):
 
 
 _ABSTAINS = Answer(None)
-Tell = Callable[[Match, "bool | EvaluationError"], None]
+Observer = Callable[[Match, "bool | EvaluationError"], None]
 
 
 class Program:
@@ -115,12 +115,12 @@ class Program:
         """Return a fresh environment for one evaluation; ``roots`` in the order of ROOTS."""
         return [MAX_STEPS, trace, *roots, *self._fresh]
 
-    def answer(self, roots: tuple[Any, ...], tell: Tell | None = None) -> Answer:
+    def answer(self, roots: tuple[Any, ...], observe: Observer | None = None) -> Answer:
         """Return what the policy makes of an event; ``roots`` in the order of ROOTS.
 
-        ``tell`` is called with each match that is tried, in order, and with what came of its condition.
+        ``observe`` is called with each match that is tried, in order, and with what came of its condition.
         """
-        answer = _search(self.matches, self.environment(None, roots), tell) or _ABSTAINS
+        answer = _search(self.matches, self.environment(None, roots), observe) or _ABSTAINS
         match, error, _reason = answer
         if match is None or error is not None or match.explanation is None:
             return answer
@@ -130,7 +130,7 @@ class Program:
             return Answer(match, failure)
 
 
-def _search(matches: list[Match], env: Env, tell: Tell | None) -> Answer | None:
+def _search(matches: list[Match], env: Env, observe: Observer | None) -> Answer | None:
     """Return what a block of matches makes of an event, None where the search goes on behind it.
 
     This is the meaning of a policy, and nothing else in the engine has it: the first match whose condition holds
@@ -139,15 +139,15 @@ def _search(matches: list[Match], env: Env, tell: Tell | None) -> Answer | None:
     """
     for match in matches:
         met = match.try_condition(env)
-        if tell is not None:
-            tell(match, met)
+        if observe is not None:
+            observe(match, met)
         if met is False:
             continue
         if met is not True:
             return Answer(match, met)
         if match.matches is None:
             return Answer(match)
-        found = _search(match.matches, env, tell)
+        found = _search(match.matches, env, observe)
         if found is not None:
             return found
         if match.conditional:

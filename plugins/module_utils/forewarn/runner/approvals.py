@@ -83,7 +83,7 @@ class Approvals:
             events = requests.pop(0)
             if self._mode.dry_run:
                 reconciler.tracker.pretended(events)
-                self._tell("would-approve", reconciler, events)
+                self._report("would-approve", reconciler, events)
                 self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
             elif self._announce(reconciler, events):
                 return events
@@ -104,7 +104,7 @@ class Approvals:
             self.taken(reconciler, events)
             return []
         self._metrics.count("forewarn_approvals_total", float(len(events)), result="failed")
-        self._tell_failure(reconciler, events, fault)
+        self._report_failure(reconciler, events, fault)
         if isinstance(fault, LastingFault) and len(events) > 1:
             return reconciler.tracker.split(events, fault)
         reconciler.tracker.failed(events, fault)
@@ -117,7 +117,7 @@ class Approvals:
         events = [event for request in requests for event in request]
         if not events:
             return []
-        self._tell("would-approve", reconciler, events)
+        self._report("would-approve", reconciler, events)
         self._metrics.count("forewarn_approvals_total", float(len(events)), result="pretended")
         if self._mode.dry_run:
             reconciler.tracker.pretended(events)
@@ -131,7 +131,7 @@ class Approvals:
         records = [reconciler.tracker[event].record for event in events]
         if not reconciler.drill:
             times = max(record.approvals for record in records)
-            self._tell("approved", reconciler, events, times=times if times > 1 else None)
+            self._report("approved", reconciler, events, times=times if times > 1 else None)
         for record in records:
             if record.approvals == 1 and not reconciler.drill:
                 self._metrics.observe("forewarn_event_to_approval_seconds", self._clocks.since(record.first_seen))
@@ -153,7 +153,7 @@ class Approvals:
         reconciler.tracker.unsent(events)
         return False
 
-    def _tell(self, line: str, reconciler: Reconciler, events: Sequence[Event], **fields: Any) -> None:
+    def _report(self, line: str, reconciler: Reconciler, events: Sequence[Event], **fields: Any) -> None:
         records = [reconciler.tracker[event].record for event in events]
         ids = [event.event_id for event in events]
         self._log.info(line, event_ids=ids, drill=any(record.drill for record in records) or None, **fields)
@@ -161,7 +161,7 @@ class Approvals:
             own = [record.event.event_id]
             self._journal.note(line, record.identifier, event_ids=own, events_in_request=len(ids), **fields)
 
-    def _tell_failure(self, reconciler: Reconciler, events: Sequence[Event], fault: Fault) -> None:
+    def _report_failure(self, reconciler: Reconciler, events: Sequence[Event], fault: Fault) -> None:
         ids = [event.event_id for event in events]
         failure = (tuple(ids), fault.kind, fault.status)
         if self._failure == failure:

@@ -266,25 +266,25 @@ class Runner:
         parts = self._parts
         if parts.scheduler.collect():
             self._hurried = True  # what is prepared may be approved, and for that the document has to be fresh
-        self._take_up_late()  # before anything is started, and before requests that concern it
+        self._resume_late()  # before anything is started, and before requests that concern it
         if self._recoveries is not None:
             self._recoveries.settle()
         waited = parts.journal.trouble is not None
         parts.scheduler.advance()
         kept = parts.journal.commit()
         if waited and kept:  # what had to wait for the journal is due now
-            self._take_up_late()
+            self._resume_late()
             parts.scheduler.advance()
             kept = parts.journal.commit()
         if kept and self._recoveries is not None:
             self._recoveries.kept()
 
-    def _take_up_late(self) -> None:
+    def _resume_late(self) -> None:
         """Take up records that the journal could not read at the start, and can now."""
         rows, self._parts.journal.late = self._parts.journal.late, []
         if not rows:
             return
-        for record in self._parts.scheduler.take_up(rows):
+        for record in self._parts.scheduler.resume_records(rows):
             if record.listed:
                 (self._parts.drill_reconciler if record.drill else self._parts.reconciler).adopt(record)
         self._decide_again()  # they were planned by the policies of that time

@@ -68,9 +68,9 @@ class Observed:
                 self._log.warning("impact", kind=kind, seconds=round(seconds, 3), reason="no event explains it")
                 self._journal.note("impact", None, kind=kind, seconds=round(seconds, 3))
             for record in causes:
-                self._tell(record, kind, seconds)
+                self._report(record, kind, seconds)
 
-    def _tell(self, record: EventRecord, kind: str, seconds: float) -> None:
+    def _report(self, record: EventRecord, kind: str, seconds: float) -> None:
         if kind == PAUSE:
             record.paused_seconds += seconds
         else:

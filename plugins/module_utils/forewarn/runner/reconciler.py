@@ -160,7 +160,7 @@ class Reconciler:
         changed = document != self.document  # all of it: equal incarnations may hide a reset (SE-05, SE-10)
         if changed:
             self.document = document
-            self._tell_document(document)
+            self._report_document(document)
         # An answer without a body, or one that can be read in part, does not tell what is listed.
         if self._journal.damaged_unknown and not self.drill:
             listed = [event.key for event in document.events]
@@ -293,7 +293,7 @@ class Reconciler:
         where = eligibility(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
         if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
             where = blocked
-        self._tell_decision(decision, where, tracked, now)
+        self._report_decision(decision, where, tracked, now)
         if self._pretence is not None and not record.undecided:
             self._pretence.act(record, _acting(decision, vm_name), decision.event.notice_seconds(now))
         return where
@@ -377,7 +377,7 @@ class Reconciler:
             self._over[record.event.key] = record
         self._scheduler.gone(record, outcome)
 
-    def _tell_document(self, document: Document) -> None:
+    def _report_document(self, document: Document) -> None:
         problems = list(document.problems) or None
         write = self._log.warning if problems else self._log.info
         drill = self.drill or None
@@ -389,7 +389,7 @@ class Reconciler:
         if not self.drill:
             self._metrics.count("forewarn_documents_total")
 
-    def _tell_decision(self, decision: Decision, where: Eligibility, tracked: Tracked, now: datetime) -> None:
+    def _report_decision(self, decision: Decision, where: Eligibility, tracked: Tracked, now: datetime) -> None:
         """Log and keep what is decided for an event, if that has changed. Other numbers in the reason are no change."""
         event = decision.event
         record = tracked.record

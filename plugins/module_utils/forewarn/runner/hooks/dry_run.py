@@ -53,7 +53,7 @@ class Pretence:
                 continue
             told.append(asked)
             if prepares:
-                self._tell(record, "prepare", asked, asked.prepare)
+                self._report(record, "prepare", asked, asked.prepare)
         if (told, unseen) != (_noted(record, "told"), _noted(record, "unseen")):
             record.pretended = {"told": told, "unseen": unseen}
             self._journal.save(record.as_row())
@@ -63,10 +63,10 @@ class Pretence:
         found = _noted(record, "told") + (_noted(record, "unseen") if outcome != CALLED_OFF else [])
         for asked in dict.fromkeys(asked._replace(revision=0, prepare=()) for asked in found):
             if asked.recover:
-                self._tell(record, "recover", asked, asked.recover)
+                self._report(record, "recover", asked, asked.recover)
         record.pretended = {}
 
-    def _tell(self, record: EventRecord, phase: str, asked: _Asked, texts: Sequence[str]) -> None:
+    def _report(self, record: EventRecord, phase: str, asked: _Asked, texts: Sequence[str]) -> None:
         fields: dict[str, Any] = {"phase": phase, "hooks": list(texts), "policy": asked.policy, "rule": asked.rule}
         self._log.info("would-run", event_id=record.event.event_id, drill=record.drill or None, **fields)
         self._journal.note("would-run", record.identifier, **fields)

@@ -98,9 +98,9 @@ class HookScheduler:
 
     def resume(self) -> None:
         """Take up the open records of the journal, as the runner before left them."""
-        self.take_up(self._journal.open())
+        self.resume_records(self._journal.open())
 
-    def take_up(self, rows: Sequence[EventRow]) -> list[EventRecord]:
+    def resume_records(self, rows: Sequence[EventRow]) -> list[EventRecord]:
         """Take up records that an earlier runner left; return them."""
         taken = []
         found: list[tuple[EventRecord, list[Run]]] = []

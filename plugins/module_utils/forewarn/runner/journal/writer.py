@@ -327,7 +327,7 @@ class Journal:
         self._before |= {row.key for row in self.late}
         stored = {row.id: self._stored(row) for row in self.late}
         self._open.update(stored)
-        self._tell(found)
+        self._report(found)
         if stock.damaged:
             raise DamageError("; ".join(loss.reason for loss in found.losses) or "a record is not what was written")
         kept = {row.id for row in found.records}
@@ -335,7 +335,7 @@ class Journal:
             if row.id not in kept:
                 self._unsaved[row.id] = self._stored(row._replace(open=False))
 
-    def _tell(self, found: Found) -> None:
+    def _report(self, found: Found) -> None:
         if found.behind:
             text = f"{self._path} is older than it was: {found.behind} commits have gone missing"
             self._interrupt(text)

@@ -105,7 +105,7 @@ class HealthReporter:
 
     def keep(self) -> None:
         """Do what is due at a tick."""
-        self._tell_journal()
+        self._report_journal()
         records = self._scheduler.records
         self._beat(records)
         if self._notifier.heard:
@@ -225,7 +225,7 @@ class HealthReporter:
         ]
         return {"unkept": len(events), "unkept_events": ", ".join(named)}
 
-    def _tell_journal(self) -> None:
+    def _report_journal(self) -> None:
         trouble = self._journal.trouble
         if self._journal.moved_aside is not None:
             reason = f"the journal was corrupt; it is now {self._journal.moved_aside}"
