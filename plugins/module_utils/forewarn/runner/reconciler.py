@@ -188,7 +188,7 @@ class Reconciler:
             self._hidden = hidden
             self._known = replace(document, events=document.events + hidden) if hidden else document
             self._decide(Facts(now, vm, self.tracker.first_seen(now)))
-        eligibilities = self._assess_all(vm.name, now)
+        eligibilities = self._follow_decisions(vm.name, now)
         for record in begun:  # now that its notify hooks are known
             self._scheduler.notify(record, BEGAN)
         return self.tracker.to_send(eligibilities)
@@ -203,17 +203,25 @@ class Reconciler:
         if not self._known.events or self._facts is None or not self._outdated(vm):
             return
         self._decide(Facts(now, vm, self.tracker.first_seen(now)))
-        self._assess_all(vm.name, now)
+        self._follow_decisions(vm.name, now)
 
-    def _assess_all(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Eligibility]]:
-        """See to the preparation of all events; tell how those stand that the latest document shows."""
+    def _follow_decisions(self, vm_name: str | None, now: datetime) -> list[tuple[Decision, Eligibility]]:
+        """Plan the hooks of all events; report, and return, the eligibility of those that the latest document shows."""
         shown = {event.key for event in self.document.events} if self.document else set()
-        eligibilities = []
+        found = []
         for decision in self._decisions:
             self._plan(decision, vm_name)
-            if decision.event.key in shown:
-                eligibilities.append((decision, self._assess(decision, vm_name, now)))
-        return eligibilities
+            if decision.event.key not in shown:
+                continue
+            tracked = self.tracker[decision.event]
+            blocked = self._blocked(decision, tracked.record)
+            self.tracker.note_approvable(decision, ready=blocked is None)
+            answer = self._eligibility(decision, blocked, vm_name, now)
+            self._report_decision(decision, answer, tracked, now)
+            if self._pretence is not None and not tracked.record.undecided:
+                self._pretence.act(tracked.record, _acting(decision, vm_name), decision.event.notice_seconds(now))
+            found.append((decision, answer))
+        return found
 
     def ask_late(self, vm: Vm, now: datetime | None = None) -> None:
         """Ask the policies about events that were over before this VM knew its name: what is recovered after them.
@@ -285,18 +293,11 @@ class Reconciler:
                 self._scheduler.plan(record, _acting(decision, vm_name))
             tracked.planned = decision
 
-    def _assess(self, decision: Decision, vm_name: str | None, now: datetime) -> Eligibility:
-        """Tell how an event stands."""
-        tracked = self.tracker[decision.event]
-        record = tracked.record
-        blocked = self._blocked(decision, record)
-        where = eligibility(decision, vm_name, now, self.tracker.approvable_for(decision, blocked is None))
-        if blocked is not None and (where.send or where.code in (NOT_LEADER, GROUP)):
-            where = blocked
-        self._report_decision(decision, where, tracked, now)
-        if self._pretence is not None and not record.undecided:
-            self._pretence.act(record, _acting(decision, vm_name), decision.event.notice_seconds(now))
-        return where
+    def _eligibility(
+        self, decision: Decision, blocked: Eligibility | None, vm_name: str | None, now: datetime
+    ) -> Eligibility:
+        found = eligibility(decision, vm_name, now, self.tracker.approvable_seconds(decision.event))
+        return blocked if blocked is not None and (found.send or found.code in (NOT_LEADER, GROUP)) else found
 
     def _drop_notify_hooks(self) -> None:
         """Let nobody hear of an event any more whom the policies, if they are others than before, do not name."""

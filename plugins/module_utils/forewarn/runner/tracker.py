@@ -192,18 +192,18 @@ class Tracker:
         now = self._clock()
         return {key: wall - timedelta(seconds=now - tracked.first_seen) for key, tracked in self._tracked.items()}
 
-    def approvable_for(self, decision: Decision, ready: bool) -> float:
-        """Note what is decided, and whether this VM is ready for it.
-
-        Return for how many seconds it has been ``approve`` and ready without a break.
-        """
+    def note_approvable(self, decision: Decision, *, ready: bool) -> None:
+        """Note what is decided, and whether this VM is ready for it."""
         tracked = self[decision.event]
         if decision.output != APPROVE or not ready:
             tracked.approvable_since = None
-            return 0.0
-        if tracked.approvable_since is None:
+        elif tracked.approvable_since is None:
             tracked.approvable_since = self._clock()
-        return self._clock() - tracked.approvable_since
+
+    def approvable_seconds(self, event: Event) -> float:
+        """Return for how many seconds the event has been ``approve`` and ready without a break."""
+        since = self[event].approvable_since
+        return 0.0 if since is None else self._clock() - since
 
     def to_send(self, eligibilities: Sequence[tuple[Decision, Eligibility]]) -> list[list[Event]]:
         """Return the events to approve now, grouped by request."""
