@@ -223,6 +223,28 @@ def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path
     assert told.count("start", name="start-again") == 1
 
 
+@pytest.mark.parametrize("found", [True, False])
+def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path: Path, found: bool) -> None:
+    rule = match("a", "hold", prepare=["stop"], recover=["start-again"], recover_when="started")
+    told = Story(tmp_path, [("web", [rule])])
+    one = told.schedule(start_on="all_approvals")
+    two = told.schedule()
+    told.go(5)
+    heal = restarted(told)
+    told.world.model.start(one)
+    told.go(3)
+    told.world.model.finish(one)
+    told.go(5)
+    assert told.count("start", name="start-again") == 0
+    if found:
+        heal()
+        told.go(15)
+        assert told.count("start", name="start-again") == 0, "left to the other"
+    told.world.model.cancel(two)
+    told.go(20)
+    assert told.count("start", name="start-again") == 1
+
+
 def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp_path: Path) -> None:
     told = Story(tmp_path, AFTER)
     one = told.schedule(start_on="all_approvals")
@@ -260,6 +282,22 @@ def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_p
     told.go(10)
     assert told.count("start", name="undrain") == 1
     assert told.count("start", name="unlate") == 1
+
+
+def test_a_start_that_was_seen_meanwhile_is_kept_though_the_service_is_silent(tmp_path: Path) -> None:
+    told = Story(tmp_path, DRAINED)
+    told.world.post_fault = "failed"
+    event = told.schedule()
+    told.go(4)
+    heal = restarted(told)
+    told.world.model.start(event)
+    told.go(3)
+    told.world.read_fault = 503
+    heal()
+    told.go(15)
+    told.stop()
+    told.start()
+    assert [record.state for record in told.instance.parts.scheduler.records] == ["started"]
 
 
 def test_a_real_event_that_is_found_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ class Reconciler:
             self._scheduler.content_changed(stays)
         stays.take_over(other)
         if stays.started_at is not None:
-            self._conductor.started(stays, stays.started_at)
+            self._scheduler.started(stays, stays.started_at)
         stays.last_seen = shown.last_seen
         self._scheduler.supersede(other)
 

@@ -25,7 +25,7 @@ from ...errors import InputError
 from ...events import Event
 from ...policy.decision import HOOK_TIMEOUT_SECONDS, Verdict
 from .. import event_record as states
-from ..clocks import Clocks
+from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
 from ..journal.writer import EventRow, Journal
 from ..telemetry.log import Logger
@@ -199,11 +199,11 @@ class HookScheduler:
         self.step(record, states.RESET, why)
         self._journal.save(record.as_row())
 
-    def started(self, record: EventRecord) -> bool:
-        """Note that the service lists the event as Started; return whether that is news."""
+    def started(self, record: EventRecord, at: Stamp | None = None) -> bool:
+        """Note that the service lists the event as Started, or did ``at`` a time; return whether that is news."""
         if record.state == states.STARTED:
             return False
-        record.started_at = self._clocks.stamp()
+        record.started_at = at or self._clocks.stamp()
         record.plan.stop_preparing("the event had started")
         self.step(record, states.START, "the service lists it as Started")
         return True
@@ -455,8 +455,9 @@ class HookScheduler:
         while self._leave_what_others_need(record):
             pass  # what comes after it is due now
         for run in record.plan.due_to_recover(self._clocks.monotonic()):
-            # What a drill runs may do less than what a real event needs: that waits for the drill's end.
-            needed = self._still_needed_by(record, run) is not None
+            # What a drill runs may do less than what a real event needs: that waits for the drill's end. And what
+            # the journal may have of other events has to be known.
+            needed = self._still_needed_by(record, run, unread=self._journal.unread) is not None
             if run.once_only and self._journal.trouble is not None:
                 continue  # nobody could remember that it ran
             if not needed and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
@@ -484,13 +485,16 @@ class HookScheduler:
         run.end(plans.LEFT, reason)
         self._record("hook-left", record, {"hook": commands.describe(run.hook), "reason": run.reason})
 
-    def _still_needed_by(self, record: EventRecord, run: Run) -> EventRecord | None:
-        """Return a listed event whose preparation the recover hook would undo, None if there is none."""
+    def _still_needed_by(self, record: EventRecord, run: Run, *, unread: bool = False) -> EventRecord | None:
+        """Return a listed event whose preparation the recover hook would undo, None if there is none.
+
+        With ``unread``, an event counts also when an earlier runner, whose journal cannot be read, may have prepared it.
+        """
         for other in self.records:
             if other is record or not other.listed:
                 continue
             for stage in other.plan.stages:
-                if stage.begun and any(theirs.words == run.words for theirs in stage.recover):
+                if (stage.begun or unread) and any(theirs.words == run.words for theirs in stage.recover):
                     return other
         return None
 
