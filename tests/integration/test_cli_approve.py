@@ -38,7 +38,7 @@ def test_no_id_of_the_service_can_pass_for_a_line_of_ours() -> None:
     with ScriptedServer(document(event("b2\n  hint: approve it"))) as server:
         result = ask(server, "a1")
     assert result.returncode == 2
-    assert result.stderr.splitlines()[1:] == ["  hint: Listed are: b2\\n  hint: approve it."]
+    assert result.stderr.splitlines()[1:] == ["  hint: Listed: b2\\n  hint: approve it."]
 
 
 def test_an_empty_id_is_told_before_anything_is_asked() -> None:
@@ -59,7 +59,7 @@ def test_an_id_that_is_not_listed_stops_everything() -> None:
         result = ask(server, "b2", "D4", "e5")
     assert (result.returncode, result.stdout, approved(server)) == (2, "", [])
     assert "not listed by the service: D4, e5" in result.stderr
-    assert "Listed are: b2, c3" in result.stderr
+    assert "Listed: b2, c3" in result.stderr
 
 
 def test_an_id_is_never_a_part_of_another() -> None:
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_may_be_what_is_meant() -> None:
             result = ask(server, "b2")
         assert result.returncode == 2
         assert "warning: Events[0] has no usable EventId: skipped" in result.stderr
-        assert f"it may be among what cannot be read. Listed are: {listed}." in result.stderr
+        assert f"the event may be in the unreadable part. Listed: {listed}." in result.stderr
     with ScriptedServer(document(nameless, event("c3")), status(200)) as server:
         result = ask(server, "c3", "--json")
     assert (result.returncode, approved(server)) == (0, [["c3"]])

@@ -128,7 +128,7 @@ def test_an_error_s_text_is_quoted_in_whole_sentences(body: str, said: str) -> N
     result = ask(document(event()), status(404, body.encode()), arguments=("--patience", "0"))
     assert result.returncode == 0
     (line,) = result.stderr.splitlines()
-    assert line.startswith("warning: which events affect this VM is not known: http://127.0.0.1:")
+    assert line.startswith("warning: it is not known which events affect this VM: http://127.0.0.1:")
     assert said in line
     assert line.endswith(" Name it with --vm-name.")
 

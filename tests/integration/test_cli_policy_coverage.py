@@ -99,7 +99,7 @@ def test_a_new_file_of_another_name_says_what_it_tests(policy: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("web.yml", None, "not called like a file of tests"),
+        ("web.yml", None, "not the name of a test file"),
         ("other.test.yml", TESTS, "not clear which tests"),
         ("none/web.test.yml", None, "No such file"),
         ("web.test.yml", TESTS + "name: last\n", "cannot be added at its end"),
@@ -126,4 +126,4 @@ def test_too_many_classes_are_told_and_not_enough(policy: Path, monkeypatch: pyt
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_SLICES", 1)
     result = run(policy, "--coverage", "--require-coverage")
     assert result.returncode == 1
-    assert "the classes of events cannot be told" in result.stdout
+    assert "the classes of events cannot be found" in result.stdout

@@ -115,7 +115,7 @@ def test_another_parameter_is_a_change_that_ci_can_see(journal: Path, policy: Pa
     assert "then  approve by web-tier/brief-freeze" in result.stdout
     assert "now   hold" in result.stdout
     assert "Reboot" not in result.stdout
-    assert "1 of 2 decided otherwise than then" in result.stdout
+    assert "1 of 2 decided differently than then" in result.stdout
     assert "approve by web-tier/brief-freeze -> hold" in result.stdout
 
 

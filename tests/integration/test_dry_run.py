@@ -91,7 +91,7 @@ def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
     would = [f"run prepare hook run {hook}", f"run prepare hook run {hook} again", "approve it"]
     assert sorted(pending["would"]) == sorted(would)
     shown = forewarn("status", "--dry-run").stdout
-    assert "a dry run: it approves nothing and runs no hook" in shown
+    assert "a dry run: it approves nothing and runs no hooks" in shown
     assert f"would      run prepare hook run {hook}" in shown
 
     emulator.start(event)
@@ -108,7 +108,7 @@ def test_it_keeps_a_journal_and_says_what_it_would_do_and_does_nothing(
     assert [entry["kind"] for entry in past["entries"] if entry["kind"].startswith("would")].count("would-run") == 2
     text = forewarn("history").stdout
     assert text.startswith("A dry run: nothing was approved, and no hook ran.\n")
-    assert f"would now run prepare hook run {hook}, then run {hook} again, but a dry run runs none" in text
+    assert f"would now run prepare hook run {hook}, then run {hook} again, but a dry run runs no hooks" in text
     assert approvals(emulator) == []
     assert not (tmp_path / "calls").exists()
 

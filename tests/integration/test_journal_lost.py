@@ -218,7 +218,7 @@ def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebo
     (damaged,) = data["damaged"]
     assert damaged["event_keys"] == [event_id.lower()]
     assert any(event_id.lower() in problem for problem in data["problems"])
-    assert "Lost, and held until somebody has seen to it:" in text
+    assert "Lost, and held until somebody has dealt with it:" in text
     assert "waits for  in-doubt: " in text
 
     runner.stop(signal.SIGKILL)  # what is in doubt stays so

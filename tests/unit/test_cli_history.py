@@ -203,11 +203,11 @@ def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, h
             outline.append(words[:40])
     assert outline == [
         "- the runner started, forewarn 0.1.0",
-        "Reboot  A1  what became of it was not se",
+        "Reboot  A1  its outcome was not seen",
         "- decided: approve, by web-tier, rule dr",
         "- the service does not answer: the servi",
         "- the service answers again, after 2 min",
-        "- no longer listed, after 2 min 20 s: wh",
+        "- no longer listed, after 2 min 20 s: it",
         "Reboot  B2  cancelled, it never started",
         "- decided: approve, by web-tier, rule dr",
         "- the service does not answer: the servi",
@@ -441,7 +441,7 @@ def words(kind: str, /, **fields: Any) -> str | None:
         (
             "notified",
             {"hook": "run x", "occasion": "decided", "result": "failed", "seconds": 1.0, "reason": "r", "dropped": 3},
-            "notify hook (decided) run x: failed after 1 s: r; 3 others were dropped: too many waited",
+            "notify hook (decided) run x: failed after 1 s: r; 3 others were dropped: too many were waiting",
         ),
         (
             "approval-failed",

@@ -183,9 +183,8 @@ def test_a_command_that_is_not_installed_is_told(
     monkeypatch.setitem(entry.COMMANDS, "probe", ("no_such_file", "do what a test says"))
     assert entry.main(["probe"]) == 2
     text = capsys.readouterr().err
-    assert (
-        "error: the command probe is not part of this installation: it has no module forewarn.cli.no_such_file." in text
-    )
+    missing = "the module forewarn.cli.no_such_file is missing."
+    assert f"error: the command probe is not part of this installation: {missing}" in text
     assert "pip install forewarn" in text
 
 

@@ -114,7 +114,7 @@ def test_when_it_is_tried_next(
 def test_without_a_runner_it_is_tried_when_one_works(recorded: Recorded, recover: Run) -> None:
     failing(recorded)
     recorded.beat(pid=2**22 + 1)  # above what Linux gives
-    assert "  next attempt  as soon as a runner works" in recover().lines
+    assert "  next attempt  as soon as a runner is at work" in recover().lines
 
 
 @pytest.mark.parametrize("event_id", ["X; reboot", "$(reboot)", "it's", "-rf", "--json"])
@@ -257,8 +257,8 @@ def test_it_waits_until_the_runner_has_taken_it(
         (["A1B2"], "--again or --dealt-with is needed"),
         (["X", "--again"], "no event's id begins with 'X'"),
         ([" ", "--again"], "no event's id begins with ''"),
-        (["A", "--again"], "several events whose recovery fails begin with 'A': A1B2, A1B3"),
-        (["B", "--again"], "event B1 is being recovered, and nothing of that has failed"),
+        (["A", "--again"], "the recovery of several events fails whose ids begin with 'A': A1B2, A1B3"),
+        (["B", "--again"], "event B1 is being recovered, and no hook has failed"),
         (["C", "--again"], "event C1 is not being recovered: it is done"),
         (["D", "--dealt-with", "x"], "event D1 is not being recovered: it is started"),
         (["A1B2", "--dealt-with", " "], "the note is not one line"),

@@ -49,7 +49,7 @@ def test_a_dry_run_says_so(recorded: Recorded, status: Run) -> None:
     recorded.record(decision=decided("approve"))
     shown = status()
     assert shown.code == 0
-    assert "         a dry run: it approves nothing and runs no hook" in shown.lines
+    assert "         a dry run: it approves nothing and runs no hooks" in shown.lines
     assert "waits for  NotBefore: a dry run approves nothing" in shown.out
 
 
@@ -167,7 +167,8 @@ def test_a_refused_reload_is_told(recorded: Recorded, status: Run) -> None:
     shown = status()
     assert shown.code == 1
     assert (
-        "reload   the last reload was refused, and it goes on with what it had: config.json:1: bad JSON" in shown.lines
+        "reload   the last reload was refused, and the runner keeps its configuration: config.json:1: bad JSON"
+        in shown.lines
     )
     assert "the last reload was refused: config.json:1: bad JSON" in json.loads(status("--json").out)["problems"]
 

@@ -19,7 +19,7 @@ from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Run, decided, planned
 WAITING: list[tuple[dict[str, Any], str]] = [
     ({}, "its decision"),
     ({"decision": decided("approve")}, "its approval to be sent"),
-    ({"decision": decided("approve"), "drill": True}, "its approval, which is only pretended"),
+    ({"decision": decided("approve"), "drill": True}, "its approval, which is only simulated"),
     (
         {"state": "held", "decision": decided("refused-by-policy", "not at night")},
         "nothing: held by web-tier, rule drain: not at night",
@@ -85,7 +85,7 @@ WAITING: list[tuple[dict[str, Any], str]] = [
         {"state": "recovering", "plan": [planned("recover", UNDRAIN, attempts=1, reason="it ended with exit code 1")]},
         "recover hook run /usr/local/bin/undrain to be tried again; attempt 1 failed: it ended with exit code 1",
     ),
-    ({"state": "haunted"}, "what state 'haunted' waits for, which this version does not know"),
+    ({"state": "haunted"}, "something unknown: this version does not know the state 'haunted'"),
 ]
 
 

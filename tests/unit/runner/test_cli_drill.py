@@ -174,7 +174,7 @@ def test_a_type_that_is_not_known_is_accepted_with_a_warning(
     assert drill(runner.directory, "--type", "SpotRebalanceRecommendation") == 0
     assert runner.event().event_type == "SpotRebalanceRecommendation"
     assert capsys.readouterr().err == (
-        "warning: type SpotRebalanceRecommendation is not one that Forewarn knows: it is held, unless the policies "
+        "warning: Forewarn does not know the type SpotRebalanceRecommendation: the event is held, unless the policies "
         "declare it in extra_values\n"
     )
 
@@ -259,7 +259,9 @@ def test_while_a_real_event_is_listed_nothing_is_handed_over(runner: FakeRunner)
 
 def test_while_a_real_event_is_recovered_nothing_is_handed_over(runner: FakeRunner) -> None:
     runner.lists(REAL, "recovering")
-    with pytest.raises(InputError, match=r"prepared for a real Freeze is being recovered.*: C7061BAC\. Wait until"):
+    with pytest.raises(
+        InputError, match=r"the preparation for a real Freeze is being recovered.*: C7061BAC\. Wait until"
+    ):
         drill(runner.directory, "--type", "Reboot")
     assert runner.poll() is None
 
@@ -295,7 +297,7 @@ def test_a_drill_can_be_cancelled(runner: FakeRunner, capsys: pytest.CaptureFixt
     event_id = runner.event().event_id
     capsys.readouterr()
     assert drill(runner.directory, "--cancel", f" {event_id.upper()}") == 0
-    assert capsys.readouterr().out == f"cancelled: {event_id}; what has begun to prepare is recovered\n"
+    assert capsys.readouterr().out == f"cancelled: {event_id}; any preparation that has begun is recovered\n"
     document = runner.poll()
     assert document is not None
     assert document.events == ()

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Approve what is listed and has not started; nothing at all if an id is not listed."""
+    """Approve the events that have not started; approve nothing at all if an id is not listed."""
     problems = Console(sys.stderr)
     wanted = {event_id.strip().lower(): event_id.strip() for event_id in args.event_ids}
     if "" in wanted:
@@ -66,7 +66,7 @@ def _eligibility(event: Event | None) -> str:
 
 
 def _warn_of_doubt(problems: Console, event: Event) -> None:
-    """Say what no policy would have approved; who names an event by hand has the last word."""
+    """Warn about what would have kept any policy from approving; a person who names an event has the last word."""
     doubts = list(event.problems)
     if event.event_status is not None and event.event_status not in EVENT_STATUSES:
         doubts.append(f"EventStatus {event.event_status!r} is not known")
@@ -98,7 +98,7 @@ def _write_json(endpoint: str, document: Document, results: list[tuple[str, str]
 def _known(document: Document) -> str:
     if document.problems:
         known = ", ".join(one_line(event.event_id) for event in document.events) or "none"
-        return f"The document cannot be read in full, so it may be among what cannot be read. Listed are: {known}."
+        return f"The document cannot be read in full: the event may be in the unreadable part. Listed: {known}."
     if not document.events:
         return "No event is scheduled now: it may have ended or been cancelled."
-    return "Listed are: " + ", ".join(one_line(event.event_id) for event in document.events) + "."
+    return "Listed: " + ", ".join(one_line(event.event_id) for event in document.events) + "."

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the file, and tell its size and digest."""
+    """Write the file, and report its size and digest."""
     bundle = build(PACKAGE, args.output)
     Console(sys.stdout).line(f"{bundle.path}: {bundle.size} bytes, sha256:{bundle.sha256}")
     return 0

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-# Texts from the service or from files are shown, never obeyed. Written out are: what terminals act on, what makes text
-# read in another order than it is written (bidirectional controls), further ends of lines, and half characters, which
-# no encoding can write.
+# Texts from the service or from files are shown, never obeyed. These characters are escaped: terminal controls,
+# bidirectional controls (which show text in another order than it is written), further line ends, and lone surrogates,
+# which no encoding can write.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -45,7 +45,7 @@ class Console:
         self.stream.write(text + "\n")
 
     def error(self, message: str, hint: str = "") -> None:
-        """Write an error, and below it what to do. The message may have several lines."""
+        """Write an error, and the hint below it. The message may have several lines."""
         self.line(self.style("error:", "bold", "red") + " " + clean(message))
         if hint:
             self.line(self.style("  hint:", "cyan") + " " + clean(hint))
@@ -57,7 +57,7 @@ class Console:
         styles: Mapping[str, str] | None = None,
         below: Sequence[Sequence[str]] = (),
     ) -> None:
-        """Write an aligned table, a line a row, and after the n-th row the lines ``below[n]``, if there are any.
+        """Write an aligned table, one line per row; the lines ``below[n]``, if any, follow the n-th row.
 
         ``styles`` maps a cell's whole text to a style.
         """
@@ -78,10 +78,10 @@ class Console:
 
 
 def clean(text: str) -> str:
-    """Return the text with control characters written out, but for line ends and tabs."""
+    """Return the text with control characters escaped, except line ends and tabs."""
     return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:
-    """Return the text with every control character written out, so that it cannot pass for a line of ours."""
+    """Return the text with every control character escaped, so that it cannot pass for a line of ours."""
     return clean(text).replace("\n", "\\n").replace("\t", "\\t")

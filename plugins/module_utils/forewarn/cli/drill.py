@@ -20,7 +20,7 @@ from ..runner.event_record import LISTED, RECOVERING
 from .console import Console, one_line
 from .state import State, add_state_argument, command_text, duration_text, list_of, object_of, open_state, text_of
 
-# What the service announces at least. Of a Terminate it is 5 to 15 minutes, as configured.
+# The shortest notice that the service gives, in seconds. For a Terminate, 5 to 15 minutes can be configured.
 _NOTICES = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
 _OTHER_NOTICE = 900.0
 _DURATION = 30.0
@@ -44,14 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=_DURATION,
         metavar="TIME",
-        help="for how long it is Started before it is gone; announced as DurationInSeconds (default: 30s)",
+        help="how long it stays Started before it is gone; announced as DurationInSeconds (default: 30s)",
     )
     parser.add_argument(
-        "--source", choices=EVENT_SOURCES, help=f"EventSource (default: {_PLATFORM}, as of most events)"
+        "--source", choices=EVENT_SOURCES, help=f"EventSource (default: {_PLATFORM}, as for most events)"
     )
     parser.add_argument("--resources", nargs="+", metavar="NAME", help="affected VMs (default: this VM alone)")
     parser.add_argument("--description", metavar="TEXT", help="Description of the event")
-    parser.add_argument("--cancel", metavar="ID", help="end the drill of this id, instead of beginning one")
+    parser.add_argument("--cancel", metavar="ID", help="end the drill with this id, instead of beginning one")
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = "Real hooks run, unless the runner is a dry run; nothing is ever sent to the service."
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cancel is not None:
         return _cancel(args, clocks)
     if args.type is None:
-        raise InputError("--type is needed.", f"Name what to rehearse: {', '.join(EVENT_TYPE_SINCE)}.")
+        raise InputError("--type is needed.", f"Name the event to rehearse: {', '.join(EVENT_TYPE_SINCE)}.")
     request = check(
         Request(
             args.type,
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         )
     )
     state = open_state(args.state, args.dry_run)
-    drill.find_runner(state.directory, clocks)  # what the journal of one that has ended lists may be over by now
+    drill.find_runner(state.directory, clocks)  # the events in a stopped runner's journal may be over by now
     _refuse_if_overtaken(state)
     event_id = drill.hand_over(state.directory, request, clocks)
     for text in _doubts(request, state):
@@ -100,19 +100,19 @@ def run(args: argparse.Namespace) -> int:
 
 def _cancel(args: argparse.Namespace, clocks: Clocks) -> int:
     if any(value is not None for value in (args.type, args.notice, args.source, args.resources, args.description)):
-        raise InputError("--cancel ends a drill; --type and what belongs to it begins one.", "Use one of them.")
+        raise InputError("--cancel ends a drill; --type and its options begin one.", "Use one of them.")
     event_id = args.cancel.strip().lower()
     state = open_state(args.state, args.dry_run)
     drill.cancel(state.directory, event_id, clocks)
     if args.json:
         _write({"cancelled": event_id, "state": state.directory})
     else:
-        Console(sys.stdout).line(one_line(f"cancelled: {event_id}; what has begun to prepare is recovered"))
+        Console(sys.stdout).line(one_line(f"cancelled: {event_id}; any preparation that has begun is recovered"))
     return 0
 
 
 def _refuse_if_overtaken(state: State) -> None:
-    """Raise InputError while a real event affects this VM, or is recovered from: it would end the drill at once."""
+    """Raise InputError while a real event affects this VM or is being recovered: it would end the drill at once."""
     vm = text_of(state.beat and state.beat.fields, "vm").lower()
     for record in state.journal.records(open_only=True) if state.journal is not None else ():
         event = object_of(record.data, "event")
@@ -122,7 +122,7 @@ def _refuse_if_overtaken(state: State) -> None:
         about = f"a real {text_of(event, 'EventType') or 'event'}"
         if record.state == RECOVERING:
             raise InputError(
-                f"what was prepared for {about} is being recovered, and that would end the drill at once: "
+                f"the preparation for {about} is being recovered, and that would end the drill at once: "
                 f"{text_of(event, 'EventId')}.",
                 "Wait until 'forewarn status' no longer shows it, or end a recovery that fails: forewarn recover.",
             )
@@ -139,15 +139,15 @@ def _doubts(request: Request, state: State) -> list[str]:
     doubts = []
     if request.event_type not in EVENT_TYPE_SINCE:
         doubts.append(
-            f"type {request.event_type} is not one that Forewarn knows: it is held, unless the policies declare it in "
-            "extra_values"
+            f"Forewarn does not know the type {request.event_type}: the event is held, unless the policies declare "
+            "it in extra_values"
         )
     if request.resources is None and not vm:
         doubts.append("the runner does not know the name of this VM yet: the drill begins when it does")
     elif request.resources is not None and vm and vm.lower() not in (name.lower() for name in request.resources):
-        doubts.append(f"{vm}, this VM, is not among the resources: for it this rehearses an event of others")
+        doubts.append(f"{vm}, this VM, is not among the resources: here this rehearses an event of other VMs")
     if fields.get("dry_run") is True:
-        doubts.append("the runner works with --dry-run: no hook will run, and it will say which would")
+        doubts.append("the runner works with --dry-run: no hook will run; the log names those that would")
     return doubts
 
 
@@ -167,5 +167,5 @@ def _seconds(text: str) -> float:
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is less than nothing")
+        raise argparse.ArgumentTypeError(f"{text!r} is negative")
     return value / SECOND

@@ -33,7 +33,7 @@ from ..runner.telemetry.log_writer import Forms, LogWriter, write_all
 from .console import Console
 from .emulate_common import DEFAULT_ADDRESS
 
-# For what the log still has to write at the end; a reader that stalls gets no more.
+# How long the end waits for the rest of the log; a reader that stalls gets no more.
 _LOG_PATIENCE_SECONDS = 2.0
 _STATUS_STYLES = {2: "green", 3: "cyan", 4: "yellow", 5: "red"}
 
@@ -49,11 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=HOST:PORT",
-        help="a further port at which everybody who asks is that VM; may be repeated",
+        help="a further port; requests to it count as that VM's; may be repeated",
     )
-    parser.add_argument("--scenario", type=Path, metavar="FILE", help="VMs, settings and a timeline, in YAML")
+    parser.add_argument("--scenario", type=Path, metavar="FILE", help="YAML file with VMs, settings and a timeline")
     parser.add_argument(
-        "--vm", action="append", metavar="NAME", help="a VM, the first one being the default; replaces the scenario's"
+        "--vm",
+        action="append",
+        metavar="NAME",
+        help="a VM; the first one is the default; may be repeated, and replaces the scenario's",
     )
     parser.add_argument(
         "--time-scale",
@@ -69,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="requests per second and VM before 429 (default: unlimited; Azure allows 5)",
     )
     parser.add_argument("--ready-file", type=Path, metavar="FILE", help="write the base URL there once it listens")
-    parser.add_argument("--allow-remote", action="store_true", help="allow to listen on other than loopback addresses")
+    parser.add_argument("--allow-remote", action="store_true", help="allow addresses other than loopback")
     parser.add_argument(
         "--allow-host",
         action="append",
@@ -78,20 +81,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="name or address by which the control API may be addressed, beside loopback's and those it listens on; "
         "may be repeated",
     )
-    parser.add_argument("--json", action="store_true", help="write a JSON object a line")
+    parser.add_argument("--json", action="store_true", help="write one JSON object per line")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal comes."""
+    """Serve until a signal arrives."""
     if args.command is not None:
         raise InputError(
-            f"{args.command} drives an emulator that runs, and what stands before it is for starting one.",
+            f"{args.command} drives a running emulator; the options before it are for starting one.",
             f"Write it like: forewarn emulate {args.command}",
         )
     scenario = load_scenario(args.scenario) if args.scenario else Scenario()
     if args.vm:
         if args.scenario:
-            raise InputError("--vm and --scenario both say which VMs there are.", "Give one of them.")
+            raise InputError("--vm and --scenario both name the VMs.", "Give one of them.")
         scenario = replace(scenario, vms=tuple(VmSpec(name) for name in args.vm))
     if args.rate_limit is not None:
         if args.rate_limit < 0:
@@ -126,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(server: EmulatorServer, signals: _Signals) -> None:
-    """Play what falls due when it does, so that the log shows it then, until there is a signal."""
+    """Play each transition when it falls due, so that the log shows it then, until a signal arrives."""
     emulation = server.emulation
     wait = 0.0
     while not signals.came(wait):
@@ -162,13 +165,13 @@ class _Signals:
         self._writer.close()
 
     def pipe_broke(self) -> None:
-        """Say that nobody reads the output any more."""
+        """Note that nobody reads the output any more."""
         self.broken_pipe = True
         with contextlib.suppress(OSError):  # it has ended by then
             self._writer.send(b"\0")
 
     def came(self, timeout: float) -> bool:
-        """Wait that many seconds; tell whether it is time to stop. Raises BrokenPipeError if nobody listens."""
+        """Wait up to ``timeout`` seconds; return whether a signal came. Raises BrokenPipeError if nobody reads."""
         ready, _writable, _failed = select.select([self._reader], [], [], timeout)
         if self.broken_pipe:
             raise BrokenPipeError
@@ -180,7 +183,7 @@ def _ignore(_number: int, _frame: object) -> None:
 
 
 class _Log:
-    """One line a request and a transition, for people or as JSON.
+    """Writes one line per request and transition, for people or as JSON.
 
     A thread writes them: a reader that stalls holds up neither requests nor the end.
     """
@@ -194,11 +197,11 @@ class _Log:
         self._writer = LogWriter(self._deliver, self._about_lost)
 
     def close(self, seconds: float) -> None:
-        """Let lines that wait be written, for so long at most."""
+        """Write the lines that still wait, for at most so many seconds."""
         self._writer.close(seconds)
 
     def listening(self, server: EmulatorServer) -> None:
-        """Say where, and what to try."""
+        """Log the addresses, and commands to try."""
         with server.emulation.lock:
             names = [vm.name for vm in server.emulation.model.vms()]
         endpoints = {name: server.vm_endpoint(name) for name in names}
@@ -252,7 +255,7 @@ class _Log:
         self._write(f"{_clock_time(transition.at.wall)} {text} {self._console.style(transition.detail)}".rstrip())
 
     def stopped(self) -> None:
-        """Say goodbye."""
+        """Log that the emulator has stopped."""
         if self._json:
             self._write_json("stopped", {})
         else:
@@ -265,19 +268,19 @@ class _Log:
         return json.dumps({"forewarn": {"schema": "emulate", "version": 1}, "event": kind, **values})
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the threads that serve must not fail by it; the main one ends
+        with contextlib.suppress(BrokenPipeError):  # the serving threads must not fail; the main thread ends
             self._writer.put(self._forms(text))
 
     def _forms(self, text: str) -> Forms:
         return ((text + "\n").encode(self._encoding, "backslashreplace"),)
 
     def _about_lost(self, count: int) -> Forms:
-        told = (
+        line = (
             self._line("lost", {"lines": count})
             if self._json
             else f"({count} lines before this one could not be written.)"
         )
-        return self._forms(told)
+        return self._forms(line)
 
     def _deliver(self, forms: Forms) -> None:
         try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the commands that drive a running emulator share: where it is, values of options, what they write."""
+"""Shared by the commands that drive a running emulator: its address, option values, and output."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def add_control_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow-remote", action="store_true", help="allow --control to name another machine")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
-        "Exit codes: 0 if the emulator did it; 2 for bad usage, an unknown event, or one whose state forbids it; "
-        "3 if no emulator answers. Times are emulated: a number of seconds, or like 90s, 15m, 1h30m, 7d."
+        "Exit codes: 0 if the emulator did it; 2 for bad usage, an unknown event, or an event whose state forbids it; "
+        "3 if no emulator answers. Times are emulated: a number of seconds, or 90s, 15m, 1h30m, 7d and the like."
     )
 
 
 def client_of(args: argparse.Namespace) -> EmulatorClient:
-    """Return a client for parsed arguments. Raises InputError for an address that is not to be asked."""
+    """Return a client for parsed arguments. Raises InputError for an address that must not be asked."""
     try:
         url = urlsplit(args.control)
         host, _port = url.hostname, url.port
@@ -71,24 +71,24 @@ def count(text: str) -> int:
 
 
 def report(args: argparse.Namespace, done: str, event: Mapping[str, Any], more: str = "") -> None:
-    """Write what was done to an event, as the control API describes it: for people, or in JSON the event itself."""
+    """Report what was done to an event of the control API: a line for people, or the event itself as JSON."""
     if args.json:
         write_json("event", {"event": event})
         return
     console = Console(sys.stdout)
     name = f"{event['name']}, " if event["name"] else ""
-    told = f" {event['event_id']} ({name}{event['type']} of {', '.join(event['resources'])}){more}"
-    console.line(console.style(f"{done}:", "green") + one_line(told))
+    text = f" {event['event_id']} ({name}{event['type']} of {', '.join(event['resources'])}){more}"
+    console.line(console.style(f"{done}:", "green") + one_line(text))
 
 
 def write_json(what: str, content: Mapping[str, Any]) -> None:
-    """Write one JSON object to standard output, with what it is in front."""
+    """Write one JSON object to standard output, its schema first."""
     json.dump({"forewarn": {"schema": f"emulate-{what}", "version": 1}, **content}, sys.stdout, indent=2)
     sys.stdout.write("\n")
 
 
 def _check_host(host: str, allow_remote: bool) -> None:
-    """Raise InputError for another machine unless that is meant, and always for the service of a VM in Azure."""
+    """Raise InputError for another machine unless that is allowed, and always for Azure's own service."""
     if host == "localhost":
         return
     try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn emulate cancel``, ``start`` and ``finish``: move one event on, whatever was approved."""
+"""``forewarn emulate cancel``, ``start`` and ``finish``: move one event on, approved or not."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DONE = {"cancel": "cancelled", "start": "started", "finish": "finished"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("event", metavar="EVENT", help="EventId, or the name that the event was given")
+    parser.add_argument("event", metavar="EVENT", help="EventId or name of the event")
     add_control_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Have the emulator do it, and say to which event."""
+    """Change the event, and report it."""
     with client_of(args) as client:
         {"cancel": client.cancel, "start": client.start, "finish": client.finish}[args.command](args.event)
         event = client.event(args.event)

@@ -24,27 +24,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--times", type=count, metavar="N", help="for N requests (default: until --clear)")
     parser.add_argument("--for", type=seconds, metavar="TIME", help="for so long (default: until --clear)")
-    parser.add_argument("--latency", type=seconds, metavar="TIME", help="answer so much later")
-    parser.add_argument("--retry-after", type=seconds, metavar="TIME", help="say so in the header Retry-After")
+    parser.add_argument("--latency", type=seconds, metavar="TIME", help="delay answers by so much")
+    parser.add_argument("--retry-after", type=seconds, metavar="TIME", help="value of the header Retry-After")
     parser.add_argument("--vm", action="append", metavar="NAME", help="requests of this VM only; may be repeated")
-    parser.add_argument("--request", action="append", choices=REQUESTS, help="such requests only; may be repeated")
     parser.add_argument(
-        "--processed", action="store_true", default=None, help="the request has its effect, and only its answer is lost"
+        "--request", action="append", choices=REQUESTS, help="requests of this kind only; may be repeated"
+    )
+    parser.add_argument(
+        "--processed", action="store_true", default=None, help="the request takes effect; only its answer is lost"
     )
     parser.add_argument("--clear", action="store_true", help="end all faults")
     add_control_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Let a fault begin, or end all; show those that there are then."""
+    """Begin a fault or end them all, and show the faults that are left."""
     values = {option: getattr(args, option) for option in _OPTIONS}
     given = [option for option, value in values.items() if value is not None]
     if args.clear and (given or args.kind is not None):
-        raise InputError("--clear ends all faults; KIND and what belongs to it begin one.", "Use one of them.")
+        raise InputError("--clear ends all faults; KIND and its options begin one.", "Use one of them.")
     if args.kind is None and not args.clear:
         raise InputError("KIND is needed.", "Name the fault, such as 503 or drop; --clear ends all faults.")
     if args.kind == "latency" and not args.latency:
-        raise InputError("--latency is needed.", "Say by how much answers are late, such as --latency 3s.")
+        raise InputError("--latency is needed.", "Give the delay of the answers, such as --latency 3s.")
     with client_of(args) as client:
         if args.clear:
             client.clear_faults()

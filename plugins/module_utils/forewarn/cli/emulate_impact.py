@@ -13,13 +13,13 @@ from .state import exact_text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("event", metavar="EVENT", help="EventId, or the name that the event was given")
-    parser.add_argument("--duration", type=seconds, required=True, metavar="TIME", help="for how long")
+    parser.add_argument("event", metavar="EVENT", help="EventId or name of the event")
+    parser.add_argument("--duration", type=seconds, required=True, metavar="TIME", help="how long it lasts")
     add_control_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Have the emulator do it, and say to which event."""
+    """Let the event affect its VMs again, and report it."""
     with client_of(args) as client:
         client.secondary_impact(args.event, args.duration)
         event = client.event(args.event)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn emulate publish``: lets the emulated service announce an event."""
+"""``forewarn emulate publish``: makes the emulated service announce an event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..events import EVENT_TYPE_SINCE, UNKNOWN_DURATION
 from .emulate_common import add_control_arguments, client_of, report, seconds
 from .state import duration_text, iso
 
-# Options that are keys of an event in the scenario's schema, and those of them that failed hardware does not have.
+# Options that are keys of an event in the scenario's schema, and those that do not go with --hardware-failure.
 _KEYS = (
     *("type", "resources", "notice", "duration", "source", "description", "name", "impact", "gone_after"),
     *("start_on", "start_delay", "seen_by", "event_id", "fields"),
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="NAME",
-        help="affected VMs, also with commas between them (default: the emulator's first VM)",
+        help="affected VMs, separated by spaces or commas (default: the emulator's first VM)",
     )
     notices = ", ".join(f"{name} {duration_text(notice)}" for name, notice in NOTICE.items())
     parser.add_argument(
@@ -42,45 +42,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--duration",
         type=_announced,
         metavar="TIME",
-        help="DurationInSeconds, -1 for unknown (default: 5 of a Freeze, else unknown)",
+        help="DurationInSeconds, -1 for unknown (default: 5 for a Freeze, else unknown)",
     )
     parser.add_argument("--source", metavar="SOURCE", help="EventSource (default: Platform)")
     parser.add_argument("--description", metavar="TEXT", help="Description (default: one for type and source)")
-    parser.add_argument("--name", help="another word for the EventId, for the commands that take an EVENT")
+    parser.add_argument("--name", help="a name for the event, for the commands that take an EVENT")
     parser.add_argument(
-        "--impact", type=seconds, metavar="TIME", help="for how long the VMs are in fact affected (default: --duration)"
+        "--impact", type=seconds, metavar="TIME", help="how long the VMs are in fact affected (default: --duration)"
     )
     parser.add_argument(
-        "--gone-after", type=seconds, metavar="TIME", help="for how long it is listed as Started (default: 10m)"
+        "--gone-after", type=seconds, metavar="TIME", help="how long it is listed as Started (default: 10m)"
     )
     parser.add_argument(
         "--start-on", choices=START_ON, help="what starts it before NotBefore (default: one approval of any VM)"
     )
     parser.add_argument(
-        "--start-delay", type=seconds, metavar="TIME", help="between the approval and the start (default: 2s)"
+        "--start-delay", type=seconds, metavar="TIME", help="time between the approval and the start (default: 2s)"
     )
     parser.add_argument("--seen-by", choices=SEEN_BY, help="who is shown it (default: the group; a Terminate: its VM)")
     parser.add_argument("--event-id", metavar="GUID", help="its EventId (default: a new one)")
     parser.add_argument(
-        "--fields", type=_fields, metavar="JSON", help="fields of the event to list otherwise; null leaves one out"
+        "--fields", type=_fields, metavar="JSON", help="fields to list with other values; null leaves a field out"
     )
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
         "--hardware-failure",
         action="store_true",
-        help="list it as Started at once; of type Reboot if not said otherwise",
+        help="list it as Started at once; a Reboot unless --type is given",
     )
     kind.add_argument(
         "--fault-domains", action="store_true", help="an event for each fault domain of the VMs, one after another"
     )
     parser.add_argument(
-        "--pause", type=seconds, metavar="TIME", help="with --fault-domains: between one and the next (default: 0s)"
+        "--pause",
+        type=seconds,
+        metavar="TIME",
+        help="with --fault-domains: time between one and the next (default: 0s)",
     )
     add_control_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Publish the event and say what came of it."""
+    """Publish the event, and report it."""
     event: dict[str, Any] = {key: getattr(args, key) for key in _KEYS if getattr(args, key) is not None}
     _check(args, event)
     if args.resources is not None:
@@ -108,7 +111,7 @@ def _check(args: argparse.Namespace, event: dict[str, Any]) -> None:
                     f"--{key.replace('_', '-')} does not go with --hardware-failure: the event is Started at once."
                 )
     elif args.type is None:
-        raise InputError("--type is needed.", f"Name what to publish: {', '.join(EVENT_TYPE_SINCE)}.")
+        raise InputError("--type is needed.", f"Name the event to publish: {', '.join(EVENT_TYPE_SINCE)}.")
 
 
 def _start(event: dict[str, Any]) -> str:

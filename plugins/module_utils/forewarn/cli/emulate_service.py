@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn emulate switch-off`` and ``reset``: the emulated service off, or the emulation from its start."""
+"""``forewarn emulate switch-off`` and ``reset``: switch the emulated service off, or start over."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Have the emulator do it."""
+    """Switch the service off, or reset the emulation."""
     with client_of(args) as client:
         {"switch-off": client.switch_off, "reset": client.reset}[args.command]()
         state = client.state()

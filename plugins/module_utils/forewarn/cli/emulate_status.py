@@ -21,9 +21,7 @@ _STYLES = {"Scheduled": "yellow", "Started": "red"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument(
-        "event", nargs="?", metavar="EVENT", help="one event, by its EventId or name, with what happened to it"
-    )
+    parser.add_argument("event", nargs="?", metavar="EVENT", help="one event and its history, by EventId or name")
     add_control_arguments(parser)
 
 
@@ -38,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def time_text(state: Mapping[str, Any]) -> str:
-    """Return in words how emulated time is."""
+    """Describe the emulated time in a sentence."""
     scale = state["time_scale"]
     pace = "runs as real time does" if scale == 1 else f"runs {scale:g} times as fast as real time"
     pace = pace if scale else "stands still until it is advanced"
@@ -107,7 +105,7 @@ def _show_events(console: Console, events: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _show_event(args: argparse.Namespace, event: Mapping[str, Any]) -> None:
-    """Write an event, and below it what happened to it, in its order."""
+    """Write an event, and below it its history, oldest first."""
     if args.json:
         write_json("event", {"event": event})
         return

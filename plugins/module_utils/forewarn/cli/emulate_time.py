@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Change the time, and say how it is then."""
+    """Change the time, and report it."""
     if args.advance is None and args.scale is None:
-        raise InputError("--advance or --scale is needed.", "How the time is: forewarn emulate status.")
+        raise InputError("--advance or --scale is needed.", "See the time with: forewarn emulate status.")
     with client_of(args) as client:
         if args.scale is not None:
             client.set_time_scale(args.scale)

@@ -22,7 +22,7 @@ from .state import Page, announced_text, duration_text, fitted, resources_text, 
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
 _DESCRIPTION = "DESCRIPTION"
-_NARROWEST = 24  # columns of a terminal; where fewer are left beside the others, a description has lines of its own
+_NARROWEST = 24  # columns; if the table leaves fewer, descriptions get lines of their own
 _STYLES = {"Started": "red", "leads": "bold", "affected": "bold"}
 
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add_service_arguments(parser)
     parser.add_argument(
-        "--vm-name", metavar="NAME", help="resource name of this VM (default: asked of the instance metadata)"
+        "--vm-name", metavar="NAME", help="resource name of this VM (default: from the instance metadata)"
     )
     parser.add_argument("--json", action="store_true", help="write one JSON object")
 
@@ -66,7 +66,7 @@ def _own_name(client: Client, problems: Console) -> str | None:
     try:
         name = client.instance().name
     except ServiceError as error:
-        why = ServiceError(f"which events affect this VM is not known: {error.message}", "Name it with --vm-name.")
+        why = ServiceError(f"it is not known which events affect this VM: {error.message}", "Name it with --vm-name.")
         warn(problems, str(why))
         return None
     if name is None:
@@ -109,7 +109,7 @@ def _show(console: Console, document: Document, vm_name: str | None, now: dateti
 
 
 def _show_table(console: Console, events: Sequence[Event], vm_name: str | None, now: datetime) -> None:
-    """Write a row for each event. In a pipe descriptions are whole; on a terminal they are cut to it, or wrapped."""
+    """Write a row for each event. Descriptions are whole in a pipe; on a terminal they are cut or wrapped to fit."""
     rows = [_row(event, vm_name, now) for event in events]
     texts = [one_line(event.description or "") for event in events]
     width = Page(console).width

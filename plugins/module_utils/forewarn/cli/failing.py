@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Recoveries that fail: which there are, why, when they are tried again, and what to type about them."""
+"""Failing recoveries: their hooks, the reasons, the next attempts, and the commands to act on them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
     from ..runner.journal.schema import EventRow
 
-_ENTRIES = 100  # the newest: what ended last is among them
+_ENTRIES = 100  # the newest: the latest end of a hook is among them
 
 
 class Recoveries:
-    """Reads them from a journal. ``works``: whether a runner does. ``which`` ends commands: it names the state."""
+    """Reads them from a journal. ``works``: a runner is at work. ``which``: the options that name the state."""
 
     def __init__(self, journal: JournalReader, clocks: Clocks, *, works: bool, which: str = "") -> None:
         self._journal = journal
@@ -42,13 +42,13 @@ class Recoveries:
         return [self._as_json(record, run) for run in tried(record)]
 
     def next_attempt(self, record: EventRow, run: Run) -> tuple[str, float | None]:
-        """Return in words when a recover hook is tried next, and in how many seconds, None if that is not known."""
+        """Return when a recover hook is tried next, in words and in seconds (None if that is not known)."""
         if run.status == plans.RUNNING:
             return "it runs now", None
         if run.exhausted:
             return "none: it is not tried again by itself", None
         if not self._works:
-            return "as soon as a runner works", None
+            return "as soon as a runner is at work", None
         left = self._seconds_left(record, run)
         if left is None:
             return "within an hour", None
@@ -58,15 +58,15 @@ class Recoveries:
         if not run.failures:  # asked for by a person, or interrupted
             return 0.0
         hook = hook_text({"hook": run.hook})
-        failed = self._failed(record.id, hook) or self._failed(None, hook)  # another event's run counts for both
+        failed = self._failed(record.id, hook) or self._failed(None, hook)  # the run may have been another event's
         if failed is None:
             return None
         for kind, record_id in (("runner-started", None), (ANSWERS["again"], record.id)):
             since = next(self._journal.entries(kinds=(kind,), record_id=record_id, limit=1, newest_first=True), None)
             if since is not None and since.id > failed.id:
                 return 0.0
-        told = number_of(failed.fields, "retry_seconds") if failed.record_id == record.id else None
-        return max(0.0, (run.pause() if told is None else told) - self._clocks.since(failed.stamp))
+        pause = number_of(failed.fields, "retry_seconds") if failed.record_id == record.id else None
+        return max(0.0, (run.pause() if pause is None else pause) - self._clocks.since(failed.stamp))
 
     def _failed(self, record_id: int | None, hook: str) -> JournalEntry | None:
         """Return the latest failure of a recover hook, of one event or of any."""
@@ -100,7 +100,7 @@ class Recoveries:
 
 
 def tried(record: EventRow) -> list[Run]:
-    """Return the recover hooks of an event that were tried, and are left to run. Of what cannot be read: none."""
+    """Return the recover hooks of an event that were tried and are still to run; none if its plan is unreadable."""
     if record.state != RECOVERING:
         return []
     try:
@@ -110,7 +110,7 @@ def tried(record: EventRow) -> list[Run]:
 
 
 def sentence(recovery: dict[str, Any]) -> str:
-    """Say in a sentence what fails."""
+    """Describe a failing recovery in a sentence."""
     failures = recovery["failures"]
     times = "" if failures < 2 else " twice" if failures == 2 else f" {failures} times"
     why = recovery["reason"] or "no reason given"
@@ -123,7 +123,7 @@ def name(recovery: dict[str, Any]) -> str:
 
 
 def show(page: Page, recoveries: list[dict[str, Any]]) -> None:
-    """Write each recovery with what to type: once for an event."""
+    """Write each recovery, and once per event the commands to type."""
     for number, recovery in enumerate(recoveries):
         following = recoveries[number + 1] if number + 1 < len(recoveries) else None
         failures = recovery["failures"]

@@ -49,10 +49,10 @@ RUNS = ("runner-started", "runner-stopped")
 _SPAN = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
-# Unless one event is asked for: of a text its beginning, of what a hook printed the first and the last lines.
+# Unless one event is asked for, texts are cut, and only the first and last lines of a hook's output are shown.
 _MOST_CHARACTERS = 600
 _FIRST_LINES, _LAST_LINES = 3, 7
-_ROOMY = 100  # columns, from which on hooks' output has its place below the sentences
+_ROOMY = 100  # columns; from here on hooks' output is indented as far as the sentences
 _CLOCK_SET_SECONDS = 2.0
 _SENT = ("approved", "approval-failed")
 
@@ -75,20 +75,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--since",
         type=since_argument,
         metavar="TIME",
-        help="how far back: 90m, 2h, 3d, or a time in UTC, 2026-11-01 or 2026-11-01T10:00Z (default: 7d)",
+        help="how far back: 90m, 2h, 3d, or a UTC time, 2026-11-01 or 2026-11-01T10:00Z (default: 7d)",
     )
-    parser.add_argument(
-        "--event", metavar="ID", help="one event, by the beginning of its id; nothing is shortened then"
-    )
+    parser.add_argument("--event", metavar="ID", help="one event, by the beginning of its id; shown in full")
     parser.add_argument("--limit", type=_limit, metavar="N", help="the newest N events only")
-    parser.add_argument("--documents", action="store_true", help="also each document that the service returned")
+    parser.add_argument("--documents", action="store_true", help="show each document that the service returned, too")
     parser.add_argument(
         "--compare",
         nargs="?",
         const="",
         metavar="DIR",
-        help="what another runner decided and did for the same events; its state directory (default: of the dry run "
-        "that belongs to this runner). Exit code 1 if they differ",
+        help="compare with another runner, given its state directory: what both decided and did for the same events "
+        "(default: the dry run that belongs to this runner). Exit code 1 if they differ",
     )
     parser.add_argument("--json", action="store_true", help="write one JSON object")
 
@@ -106,9 +104,10 @@ def run(args: argparse.Namespace) -> int:
     records = journal.records(since_wall=since, event=args.event, limit=args.limit)
     if args.event is not None and not records:
         raise InputError(
-            f"no event's id begins with {args.event!r}.", "What there is: forewarn history, with --since if need be."
+            f"no event's id begins with {args.event!r}.",
+            "List the events with: forewarn history, and --since if need be.",
         )
-    if args.event is not None or args.limit is not None:  # what was before concerns none of them
+    if args.event is not None or args.limit is not None:  # earlier entries concern none of these events
         opened = [
             stamp.wall for stamp in (stamp_of(record.data, "first_seen") for record in records[:1]) if stamp is not None
         ]
@@ -136,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _compare(args: argparse.Namespace, directory: str, since: float | None) -> int:
     if args.documents:
-        raise InputError("--compare tells of two runners, --documents of one.", "Use one of them.")
+        raise InputError("--compare shows two runners, --documents only one.", "Use one of them.")
     rows = history_compare.run(directory, args.compare, since, args.event, args.limit)
     if args.json:
         history_compare.write_json(rows)
@@ -208,7 +207,7 @@ def _entry_as_json(entry: JournalEntry, seen: Stamp | None) -> dict[str, Any]:
 
 
 def _between(first: Stamp, second: Stamp) -> float:
-    """Return the seconds from one moment to another, by the clock that nobody sets, unless there was a reboot."""
+    """Return the seconds between two moments, by the boot clock or, across a reboot, by the wall clock."""
     if first.boot_id and first.boot_id == second.boot_id:
         return second.boot - first.boot
     return second.wall - first.wall
@@ -218,9 +217,9 @@ def _between(first: Stamp, second: Stamp) -> float:
 
 
 class _Story:
-    """Tells events one after another, and between and within them what concerned the runner as a whole.
+    """Shows events one after another, with the entries about the runner as a whole in their places.
 
-    ``others`` are the entries of no event; how a drill ended is told with its event, if that is one of ``records``.
+    ``others`` are the entries of no event; the end of a drill is shown with its event, if that is in ``records``.
     ``before`` has the last start or end of a runner before all of them. ``whole``: nothing is shortened.
     """
 
@@ -244,7 +243,7 @@ class _Story:
         runs = [entry for entry in others if entry.kind in RUNS]
         runs = [*before, *runs]
         self._after_crash = {new.id for old, new in zip(runs, runs[1:]) if old.kind == new.kind == "runner-started"}
-        self._told = 0  # so many of the others, or left to events
+        self._shown = 0  # how many of the others are dealt with
         self._last_id = 0  # of the entries of events so far
 
     def show(self, record: EventRow, entries: Sequence[JournalEntry]) -> None:
@@ -263,7 +262,7 @@ class _Story:
             self._clocks(before, entry.stamp)
             before = entry.stamp
             if entry.kind == "approval-sending" and following is not None and following.kind in _SENT:
-                continue  # it is only news if what became of it is not known
+                continue  # it matters only if its outcome is not known
             self._entry(entry, None if seen is None else _between(seen, entry.stamp), decision)
             if entry.kind == DECISION:
                 decision = entry.fields
@@ -274,9 +273,9 @@ class _Story:
         self._aside(len(self._others))
 
     def _aside(self, until: int) -> None:
-        """Show what was before an event and within no other."""
-        entries = [entry for entry in self._others[self._told : until] if entry.id > self._last_id]
-        self._told = max(self._told, until)
+        """Show the other entries before an event that belong to no event shown so far."""
+        entries = [entry for entry in self._others[self._shown : until] if entry.id > self._last_id]
+        self._shown = max(self._shown, until)
         if self._whole or not entries:
             return
         for entry in entries:
@@ -326,7 +325,7 @@ class _Story:
             self.page.hanging(f"{margin}| ", self._cut(line))
 
     def _clocks(self, before: Stamp | None, after: Stamp) -> None:
-        """Show a reboot, or a clock that was set: times are strange after it."""
+        """Show a reboot or a clock that was set: both make the times around them look strange."""
         if before is None:
             return
         if before.boot_id != after.boot_id:
@@ -352,7 +351,7 @@ def _event_id(record: EventRow) -> str:
 
 
 def _ending(record: EventRow) -> tuple[str, tuple[str, ...]]:
-    """Return in a word how an event stands or ended."""
+    """Return an event's state or outcome, with its styles."""
     if record.open:
         return record.state, ("bold", "cyan")
     outcome = text_of(record.data, "outcome")

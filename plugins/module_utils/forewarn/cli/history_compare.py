@@ -1,11 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn history --compare``: what two runners decided and did for the same events, a dry run and the live one say.
+"""``forewarn history --compare``: what two runners, such as a dry run and the live one, did for the same events.
 
-Two events are the same if their ids are. The verdict is on the last decision before the start, and on the hooks that it
-asked to prepare, and that ran or would have. Who saw an event only when it had started had nothing to decide: the live
-one's approval may have been quicker than the other's poll.
+Two events are the same if they have the same id. The verdict compares the last decision before the start, and the
+prepare hooks that ran or would have run. A runner that first saw an event as started had nothing to decide: the live
+runner's approval may have been quicker than the other's poll.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Side(NamedTuple):
 
 
 def run(directory: str, other: str, since: float | None, event: str | None, limit: int | None) -> list[dict[str, Any]]:
-    """Return an object for each event that either runner saw, in the order in which they were seen first.
+    """Return an object for each event that either runner saw, ordered by when it was first seen.
 
-    ``other`` is the other's state directory, "" for that of the dry run within the live one's, or the other way round.
+    ``other`` is the other runner's state directory; "" is the dry run's for a live runner, and the other way round.
     ``since`` is in seconds since 1970. Raises InputError if one of them cannot be read.
     """
     sides = _sides(directory, state_directory(other or _counterpart(directory)))
@@ -83,8 +83,8 @@ def show(page: Page, rows: list[dict[str, Any]]) -> None:
             page.hanging(f"  {side['name']:<{width}}  ", _words(side))
     if rows:
         page.line()
-    told = f"{numbers[SAME]} the same, {numbers[DIFFERENT]} different, {numbers[ONE_ALONE]} decided by one alone"
-    page.line(f"{len(rows)} {'event' if len(rows) == 1 else 'events'}: {told}.")
+    counts = f"{numbers[SAME]} the same, {numbers[DIFFERENT]} different, {numbers[ONE_ALONE]} decided by one alone"
+    page.line(f"{len(rows)} {'event' if len(rows) == 1 else 'events'}: {counts}.")
 
 
 def _counterpart(directory: str) -> str:
@@ -133,7 +133,7 @@ def _compared(theirs: list[tuple[EventRow, Side, dict[str, Any]] | None], sides:
     firsts = [
         stamp for stamp in (stamp_of(record.data, "first_seen") for record, _side, _did in seen) if stamp is not None
     ]
-    told = [
+    both = [
         {
             "name": side.name,
             "state_directory": side.directory,
@@ -151,7 +151,7 @@ def _compared(theirs: list[tuple[EventRow, Side, dict[str, Any]] | None], sides:
         "event_id": text_of(event, "EventId") or seen[0][0].key,
         "verdict": verdict,
         "event": event,
-        "sides": told,
+        "sides": both,
     }
 
 

@@ -4,8 +4,7 @@
 """Entry point of ``forewarn``: finds the command's file, and turns errors into a message and an exit code.
 
 Exit codes: 0 fine, 1 a finding or a failed test, 2 bad usage or bad input, 3 the service or the network, 70 a defect of
-forewarn. And those by which a shell knows a command that a signal ended: 130 interrupted, 141 nobody read the output to
-its end.
+forewarn. As a shell reports a command that a signal ended: 130 interrupted, 141 nobody read the output to its end.
 """
 
 from __future__ import annotations
@@ -46,27 +45,27 @@ POLICY_COMMANDS = {
     "verify": ("policy_verify", "prove what policies do with every event there can be"),
     "diff": ("policy_diff", "show what a change of policies changes, for every event"),
     "explain": ("policy_explain", "show every rule tried on one event, with values"),
-    "replay": ("policy_replay", "show what a policy would have decided of events that have been"),
+    "replay": ("policy_replay", "show what a policy would have decided about past events"),
     "compile": ("policy_compile", "write the artifact that a runner loads"),
 }
 EMULATE_COMMANDS = {
-    "publish": ("emulate_publish", "let a running emulator announce an event"),
-    "cancel": ("emulate_event", "let an event vanish that has not started"),
+    "publish": ("emulate_publish", "make a running emulator announce an event"),
+    "cancel": ("emulate_event", "remove an event that has not started"),
     "start": ("emulate_event", "start an event now, approved or not"),
-    "finish": ("emulate_event", "let a started event leave the list now"),
+    "finish": ("emulate_event", "remove a started event from the list now"),
     "impact": ("emulate_impact", "let a started event affect its VMs once more"),
     "fail": ("emulate_fail", "let requests to the service fail, or be slow"),
     "time": ("emulate_time", "jump ahead in emulated time, or change its pace"),
     "status": ("emulate_status", "show VMs, events and faults, or one event"),
     "log": ("emulate_log", "show the requests to the service"),
-    "switch-off": ("emulate_service", "switch the service off, as a day of silence does"),
+    "switch-off": ("emulate_service", "switch the service off, as a day without requests does"),
     "reset": ("emulate_service", "begin the scenario again"),
 }
 _SUBCOMMANDS = {"policy": POLICY_COMMANDS, "emulate": EMULATE_COMMANDS}
 
 
 _UNSET = "Is a variable of the shell not set?"
-# What writing to a full disk, or to a terminal that is gone, ends with.
+# The errors of writing to a full disk, or to a terminal that is gone.
 _NOT_WRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
@@ -81,13 +80,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ForewarnError as error:
         _report(error.message, error.hint)
         return error.exit_code
-    except BrokenPipeError:  # the reader, `head` say, has seen enough; whether all is well it does not know
+    except BrokenPipeError:  # the reader (`head`, say) has seen enough, but cannot know whether all is well
         return 141
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # Python would end with 1, which says that a policy has a finding
         if isinstance(error, OSError) and error.filename is None and error.errno in _NOT_WRITABLE:
-            hint = "What was asked for may have been done all the same."
+            hint = "The command may have done its work all the same."
             _report(f"the output cannot be written: {error.strerror}.", hint)
             return 2
         _report_defect()
@@ -109,8 +108,9 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
-    """Raise InputError for an argument without a text. As a path it would be the current directory, as a name nobody's;
-    what was meant stood in a variable that is not set.
+    """Raise InputError for an empty argument: it probably comes from a variable that is not set.
+
+    As a path it would mean the current directory, as a name nobody.
     """
     before, options = "", True  # "--" ends the options
     for argument in arguments:
@@ -125,7 +125,7 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 
 
 def _open_standard_streams() -> None:
-    """Open what was closed before the start, or the next file to be opened gets its number, and its output."""
+    """Open the streams that were closed before the start, lest the next file get their number and their output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)
@@ -146,7 +146,7 @@ def _report_defect() -> None:
 
 
 def _flush_or_drop() -> None:
-    """Leave nothing unwritten that would fail again when Python ends, and change the exit code."""
+    """Leave no output that Python would fail to write when it ends, which would change the exit code."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -154,7 +154,7 @@ def _flush_or_drop() -> None:
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Knows its width: argparse, which makes a formatter for each argument, would import shutil to find it."""
+    """Finds the width itself: argparse would import shutil for it, each time it makes a formatter."""
 
     def __init__(self, prog: str) -> None:
         try:
@@ -173,7 +173,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(prog="forewarn", description="Decides, by policy, what happens to Azure Scheduled Events.")
     parser.add_argument("--version", action="version", version=f"forewarn {__version__}")
     commands = COMMANDS
-    if commands.keys().isdisjoint(arguments):  # they will be listed: those that are here
+    if commands.keys().isdisjoint(arguments):  # the help lists the installed ones only
         commands = {name: command for name, command in COMMANDS.items() if _is_installed(command[0])}
     _add_commands(parser, commands, arguments, 0)
     return parser
@@ -228,7 +228,7 @@ def _module(command: str, name: str) -> types.ModuleType:
         return importlib.import_module(f".{name}", __package__)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"the command {command} is not part of this installation: it has no module {error.name}.",
+            f"the command {command} is not part of this installation: the module {error.name} is missing.",
             "A VM has only what the runner needs; install the whole package where policies are written: "
             "pip install forewarn",
         ) from error

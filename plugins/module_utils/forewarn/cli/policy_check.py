@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy check``: every mistake of policy files at once, each with its place and what to do."""
+"""``forewarn policy check``: every mistake in policy files at once, each with its place and a hint."""
 
 from __future__ import annotations
 

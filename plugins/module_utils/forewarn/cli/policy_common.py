@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the commands about policies share: their arguments, and how findings are shown."""
+"""Shared by the commands about policies: their arguments, and how they show findings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_api_version(parser: argparse.ArgumentParser) -> None:
 
 
 def add_facts(parser: argparse.ArgumentParser) -> None:
-    """Add ``--vm-name``, ``--vm`` and ``--param``: what policies see beside an event."""
+    """Add ``--vm-name``, ``--vm`` and ``--param``: what policies see besides an event."""
     parser.add_argument(
         "--vm-name", metavar="NAME", help="the VM that decides (resource name); short for --vm name=NAME"
     )
@@ -53,7 +53,7 @@ def add_facts(parser: argparse.ArgumentParser) -> None:
 
 
 def given_params(given: Sequence[str], artifact: Artifact) -> dict[str, Any]:
-    """Return the values of ``--param``, of the types that the policies declare. Raises InputError."""
+    """Return the values of ``--param``, each of the type that the policies declare. Raises InputError."""
     declared = {entry["name"]: entry["type"] for policy in artifact.data["policies"] for entry in policy["params"]}
     result: dict[str, Any] = {}
     for item in given:
@@ -97,7 +97,7 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
 
 
 def count_of(findings: Sequence[Finding]) -> str:
-    """Return how many findings there are, in words."""
+    """Return the numbers of errors and warnings, as text."""
     errors = sum(1 for finding in findings if blocks(finding))
     warnings = len(findings) - errors
     return ", ".join(plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count)
@@ -105,12 +105,12 @@ def count_of(findings: Sequence[Finding]) -> str:
 
 def add_html(parser: argparse.ArgumentParser) -> None:
     """Add ``--html``."""
-    text = "also write it as one HTML page, with a map of all decisions; - is standard output, and nothing else then"
+    text = "also write it as one HTML page, with a map of all decisions; '-': standard output, and nothing else"
     parser.add_argument("--html", metavar="FILE", help=text)
 
 
 def write_html(file: str, page: str) -> None:
-    """Write a page to ``--html``'s file. Raises InputError if that cannot be."""
+    """Write a page to the file of ``--html``. Raises InputError if it cannot be written."""
     if file == "-":
         sys.stdout.write(page)
         return
@@ -130,6 +130,6 @@ def plural(count: int, word: str) -> str:
 
 
 def write_json(schema: str, content: dict[str, Any], version: int = 1) -> None:
-    """Write one JSON object to standard output, with what it is in front."""
+    """Write one JSON object to standard output, its schema first."""
     json.dump({"forewarn": {"schema": schema, "version": version}, **content}, sys.stdout, indent=2)
     sys.stdout.write("\n")

@@ -27,10 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile the policies; 1, and nothing written, if they have mistakes."""
+    """Compile the policies; return 1 and write nothing if they have mistakes."""
     compilation = compile_policies(args.paths, args.api_version)
     if any(_is_same(Path(args.output), Path(file)) for file in compilation.files):
-        raise InputError(f"{args.output} is a policy: it would be overwritten", "Name another file, policy.json say.")
+        raise InputError(
+            f"{args.output} is a policy: it would be overwritten", "Name another file, such as policy.json."
+        )
     problems = Console(sys.stderr)
     if compilation.findings:
         show_findings(compilation.findings, problems)
@@ -79,8 +81,9 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def _mode_of(path: Path) -> int:
-    """Return the permissions that a file has, or that the umask gives a new one: a runner believes none that others may
-    write to.
+    """Return a file's permissions, or those that the umask gives a new file.
+
+    A runner trusts no file that others may write to.
     """
     if path.exists():
         return path.stat().st_mode & 0o777

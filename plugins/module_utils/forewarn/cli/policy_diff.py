@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy diff``: for which events a change of policies changes decisions, and whether it allows more."""
+"""``forewarn policy diff``: the events whose decisions a change of policies changes, and whether it allows more."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .policy_common import add_api_version, add_html, write_html, write_json
 from .policy_verify import analysed, parameters
 
 _WORDS = {
-    MORE: "more permissive: events start, that waited before",
-    LESS: "less permissive: events wait, that started before",
+    MORE: "more permissive: events start that waited before",
+    LESS: "less permissive: events wait that started before",
     INCOMPARABLE: "incomparable: more permissive for some events, less for others",
     ALIKE: "neither more nor less permissive",
     NO_CHANGE: "no change",
@@ -50,12 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         choices=("more-permissive", "any", "none"),
         default="more-permissive",
-        help="end with 1 if something is approved that was not, if anything changes, or never (default: %(default)s)",
+        help="exit with 1 if more is approved than before, if anything changes, or never (default: %(default)s)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the difference; 1 if it is of the kind of --fail-on."""
+    """Show the difference; return 1 if it is of the kind that --fail-on names."""
     old, new = load(args.old, args.api_version), load(args.new, args.api_version)
     declared = {
         entry["name"]: entry["type"]
@@ -142,9 +142,11 @@ def _show(difference: Difference, console: Console) -> None:
 
 
 def _notes(usual: bool, certain: bool) -> list[str]:
-    notes = [] if usual else ["the service does not send such events by its documentation"]
+    notes = [] if usual else ["by its documentation the service does not send such events"]
     return (
-        notes if certain else [*notes, "perhaps: an expression is not understood, and no event was found that shows it"]
+        notes
+        if certain
+        else [*notes, "perhaps: an expression is not understood, and no event was found that shows this"]
     )
 
 
@@ -209,7 +211,7 @@ def _results(change: Change, new: str) -> list[dict[str, Any]]:
 
 
 def _uri(new: str, source: str) -> str:
-    """Return where a policy of NEW is, relative to the working directory if it is below it: annotations need that."""
+    """Return the path of a policy of NEW, relative to the working directory if below it, as annotations need it."""
     place = Path(new.split(":", 2)[2] if new.startswith("git:") else new)
     path = place if place.name == source and place.suffix in (".yml", ".yaml") else place / source
     try:

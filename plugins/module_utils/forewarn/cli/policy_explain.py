@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy explain``: every rule tried on one event, with the values it read, and what comes of it."""
+"""``forewarn policy explain``: every rule tried on one event, with the values it read and its result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="an event or a document, as the service writes it or 'forewarn events --json'; '-': stdin",
     )
-    parser.add_argument("--event-id", metavar="ID", help="of a document, explain this event alone")
+    parser.add_argument("--event-id", metavar="ID", help="explain only this event of the document")
     add_facts(parser)
     parser.add_argument("--now", metavar="TIME", help="the time to decide at, as 2026-01-31T15:04:05Z (default: now)")
     parser.add_argument("--first-seen", metavar="TIME", help="when the event was first seen (default: at --now)")
@@ -86,7 +86,7 @@ def _time(option: str, text: str) -> datetime:
     try:
         return parse_time(text)
     except ValueError as error:
-        raise InputError(f"{option} {text}: no time: {error}") from error
+        raise InputError(f"{option} {text}: not a time: {error}") from error
 
 
 def _document(source: str, api_version: str) -> Document:
@@ -99,7 +99,7 @@ def _document(source: str, api_version: str) -> Document:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{source}: not JSON: {error}", "Save what 'forewarn events --json' or the service says."
+            f"{source}: not JSON: {error}", "Save the output of 'forewarn events --json', or the answer of the service."
         ) from error
     if isinstance(data, dict) and "forewarn" in data:  # what 'forewarn events --json' wrote
         items = data.get("events")
@@ -113,9 +113,7 @@ def _document(source: str, api_version: str) -> Document:
     try:
         return parse_document(json.dumps(data), api_version)
     except DocumentError as error:
-        raise InputError(
-            f"{source}: {error.message}", "It takes an event, or a document with an array Events."
-        ) from error
+        raise InputError(f"{source}: {error.message}", "Give an event, or a document with an array Events.") from error
 
 
 # Output

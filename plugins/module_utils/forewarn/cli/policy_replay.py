@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy replay``: events that have been, through a policy. docs/replay.md shows it."""
+"""``forewarn policy replay``: runs past events through a policy. docs/replay.md shows it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _PROGRESS_COLUMNS = 70  # a line that a terminal breaks cannot be taken back
 
 
 class Source(NamedTuple):
-    """An opened recording: its records, who asked, when it ends if that is known, and how much of it was read."""
+    """An opened recording: its records, the VM that asked, its end (if known), and the share that was read."""
 
     name: str
     records: Iterator[Record]
@@ -67,12 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--since",
         type=since_argument,
         metavar="TIME",
-        help="events listed since then: 90m, 2h, 3d, or a time in UTC, 2026-11-01 or 2026-11-01T10:00Z",
+        help="only events listed since then: 90m, 2h, 3d, or a UTC time, 2026-11-01 or 2026-11-01T10:00Z",
     )
     parser.add_argument(
-        "--changed", action="store_true", help="events decided otherwise than then; exit code 1 if there are any"
+        "--changed", action="store_true", help="only events decided differently than then; exit code 1 if there are any"
     )
-    parser.add_argument("--summary", action="store_true", help="no events, the numbers alone")
+    parser.add_argument("--summary", action="store_true", help="only the numbers, no events")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
 
 
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     numbers = {"documents": 0, "backwards": 0}
     spans: list[datetime] = []
 
-    def told() -> Iterator[tuple[str, Replayed]]:
+    def replayed() -> Iterator[tuple[str, Replayed]]:
         for name in args.sources:
             with _opened(name, args.api_version, problems.bad_line, policies.time_dependent) as source:
                 replay = Replay(policies, params, vm if vm.name else _named(vm, source.vm_name))
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
             **statistics.as_dict(),
         }
 
-    shown = (pair for pair in told() if not args.summary)
+    shown = (pair for pair in replayed() if not args.summary)
     try:
         if args.json:
             write_json(shown, summary)
@@ -123,16 +123,16 @@ def run(args: argparse.Namespace) -> int:
         problems.end()
     if statistics.nameless:
         problems.warn(
-            f"{plural(statistics.nameless, 'event')} would be approved by the VM that is concerned, but the recording "
+            f"{plural(statistics.nameless, 'event')} would be approved by the VM concerned, but the recording "
             "does not say which VM asked: name it with --vm-name"
         )
     if numbers["backwards"]:
         problems.warn(f"{plural(numbers['backwards'], 'document')} older than the one before: the order was kept")
     if args.changed and statistics.events and not statistics.compared:
         raise InputError(
-            "the recording has no decisions to compare with.", "A runner's journal has: --from its state directory."
+            "the recording has no decisions to compare with.", "A runner's journal has them: --from STATE_DIRECTORY."
         )
-    # A check that has not seen everything has not passed.
+    # A check that did not see everything has not passed.
     return 1 if args.changed and (statistics.changed or problems.bad) else 0
 
 
@@ -143,8 +143,11 @@ def _named(vm: Vm, name: str | None) -> Vm:
 
 def _nothing(name: str, bad: int) -> tuple[str, str]:
     if bad:
-        return f"{name}: no line could be read.", "docs/replay.md has the form: one JSON object a line."
-    return f"{name}: there are no documents in it.", "A runner, or whoever records, writes one whenever it changes."
+        return f"{name}: no line could be read.", "docs/replay.md describes the format: one JSON object per line."
+    return (
+        f"{name}: there are no documents in it.",
+        "A runner, or another recorder, writes a document whenever it changes.",
+    )
 
 
 # Input
@@ -192,12 +195,12 @@ class _Lines(AbstractContextManager[Source]):
                 raw = self._raw = Path(self._name).open("rb")
                 size = os.fstat(raw.fileno()).st_size
             except OSError as error:
-                raise InputError(f"{self._name}: {error.strerror}.", "--from wants a recording.") from error
+                raise InputError(f"{self._name}: {error.strerror}.", "--from needs a recording.") from error
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
         start = buffered.peek(len(_SQLITE))
         if start.startswith(_SQLITE):
             raise InputError(
-                f"{self._name} is a database.", f"Of a runner's journal, {FILE_NAME}, name the directory that it is in."
+                f"{self._name} is a database.", f"For a runner's journal, {FILE_NAME}, name its directory."
             )
         stream = cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if start.startswith(_GZIP) else buffered)
         label = "stdin" if self._name == "-" else self._name
@@ -216,7 +219,7 @@ class _Lines(AbstractContextManager[Source]):
 
 
 class _Problems:
-    """What goes to standard error: lines that cannot be read, warnings, and on a terminal how far it is."""
+    """Writes to standard error: unreadable lines, warnings, and on a terminal the progress."""
 
     def __init__(self) -> None:
         self.bad = 0
@@ -236,7 +239,7 @@ class _Problems:
         self._console.line(self._console.style("warning:", "bold", "yellow") + " " + self._console.style(text))
 
     def progress(self, replay: Replay, source: Source) -> Iterator[Replayed]:
-        """Yield the events of a source, and show how far it is."""
+        """Yield the events of a source, and show the progress."""
         following = time.monotonic() + _PROGRESS_SECONDS
         for record in source.records:
             for event in replay.feed(record):
@@ -253,7 +256,7 @@ class _Problems:
         yield from replay.end(source.until)
 
     def end(self) -> None:
-        """Say how many lines were not named."""
+        """Report how many more lines could not be read."""
         self._clear()
         if self.bad > _SHOWN_BAD:
             self.warn(f"{plural(self.bad - _SHOWN_BAD, 'more line')} could not be read")

@@ -24,79 +24,79 @@ _WORDS = {APPROVED: "approved", NOT_SENT: "not sent", "held": "held", STARTED: "
 _COLOURS = {"approve": "green", "hold": "yellow"}
 
 
-def write_json(told: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]]) -> None:
-    """Write one object, event by event: they need not fit into memory."""
+def write_json(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]]) -> None:
+    """Write one object, event by event: the events need not fit into memory."""
     write = sys.stdout.write
     head = {"schema": "policy-replay", "version": 1}
     write(f'{{"forewarn": {json.dumps(head)}, "events": [')
-    for number, (source, event) in enumerate(told):
+    for number, (source, event) in enumerate(pairs):
         write(("," if number else "") + "\n" + json.dumps({"source": source, **_as_dict(event)}))
     write(f'\n], "summary": {json.dumps(summary())}}}\n')
 
 
-def _as_dict(told: Replayed) -> dict[str, Any]:
+def _as_dict(replayed: Replayed) -> dict[str, Any]:
     then = None
-    if told.outcome_then is not None:
+    if replayed.outcome_then is not None:
         then = {
-            "outcome": told.outcome_then,
-            "approved_at": time_text(told.approved_then),
-            "latency_seconds": told.latency_then_seconds,
-            "ahead_seconds": told.ahead_then_seconds,
-            "decisions": [{**past._asdict(), "at": time_text(past.at)} for past in told.then],
+            "outcome": replayed.outcome_then,
+            "approved_at": time_text(replayed.approved_then),
+            "latency_seconds": replayed.latency_then_seconds,
+            "ahead_seconds": replayed.ahead_then_seconds,
+            "decisions": [{**past._asdict(), "at": time_text(past.at)} for past in replayed.then],
         }
     now = {
-        "outcome": told.outcome_now,
-        "approved_at": time_text(told.approved_now),
-        "latency_seconds": told.latency_seconds,
-        "ahead_seconds": told.ahead_seconds,
-        "decisions": [{**decided._asdict(), "at": time_text(decided.at)} for decided in told.now],
+        "outcome": replayed.outcome_now,
+        "approved_at": time_text(replayed.approved_now),
+        "latency_seconds": replayed.latency_seconds,
+        "ahead_seconds": replayed.ahead_seconds,
+        "decisions": [{**decided._asdict(), "at": time_text(decided.at)} for decided in replayed.now],
     }
     return {
-        "event": told.event.as_dict(),
-        "vm": told.vm,
-        "first_seen": time_text(told.first_seen),
-        "last_seen": time_text(told.last_seen),
-        "not_before": time_text(told.not_before),
-        "changed": told.changed,
+        "event": replayed.event.as_dict(),
+        "vm": replayed.vm,
+        "first_seen": time_text(replayed.first_seen),
+        "last_seen": time_text(replayed.last_seen),
+        "not_before": time_text(replayed.not_before),
+        "changed": replayed.changed,
         "then": then,
         "now": now,
     }
 
 
 def time_text(moment: datetime | None) -> str | None:
-    """Return a time as documents have it."""
+    """Return a time as documents write it."""
     return None if moment is None else format_time(moment)
 
 
-def show(told: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]], statistics: Statistics) -> None:
-    """Write a page, event by event."""
+def show(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]], statistics: Statistics) -> None:
+    """Write the report, event by event."""
     console = Console(sys.stdout)
     page = Page(console)
-    for _source, event in told:
+    for _source, event in pairs:
         _show_event(page, event)
     _show_summary(console, page, summary(), statistics)
 
 
-def _show_event(page: Page, told: Replayed) -> None:
-    event = told.event
-    seen = "" if told.first_seen is None else f"{_second(told.first_seen)}  "
+def _show_event(page: Page, replayed: Replayed) -> None:
+    event = replayed.event
+    seen = "" if replayed.first_seen is None else f"{_second(replayed.first_seen)}  "
     page.segments(
         (f"{seen}{event.event_type or 'event'}", ("bold",)),
         (event.event_id, ("bold",)),
         (f"affects {resources_text(event.resources)}", ()),
-        *([("CHANGED", ("bold", "yellow"))] if told.changed else []),
+        *([("CHANGED", ("bold", "yellow"))] if replayed.changed else []),
     )
-    then = _sent(told.approved_then, told.latency_then_seconds, told.ahead_then_seconds)
-    now = _sent(told.approved_now, told.latency_seconds, told.ahead_seconds)
-    _show_decisions(page, "then", told, told.then, then if told.outcome_then == APPROVED else "")
-    _show_decisions(page, "now", told, told.now, now if told.would_approve else "")
+    then = _sent(replayed.approved_then, replayed.latency_then_seconds, replayed.ahead_then_seconds)
+    now = _sent(replayed.approved_now, replayed.latency_seconds, replayed.ahead_seconds)
+    _show_decisions(page, "then", replayed, replayed.then, then if replayed.outcome_then == APPROVED else "")
+    _show_decisions(page, "now", replayed, replayed.now, now if replayed.would_approve else "")
     page.line()
 
 
 def _show_decisions(
-    page: Page, label: str, told: Replayed, decisions: Sequence[Past] | Sequence[Decided], sent: str
+    page: Page, label: str, replayed: Replayed, decisions: Sequence[Past] | Sequence[Decided], sent: str
 ) -> None:
-    """Write each output by another rule, with the time since first sight; then whether an approval was sent."""
+    """Write each new decision, with the time since the event was first seen, and whether an approval was sent."""
     before: tuple[object, ...] = ()
     for decision in decisions:
         if decision.status == "Started":
@@ -104,8 +104,8 @@ def _show_decisions(
         news = (decision.output, decision.policy, decision.rule)
         if news != before:
             since = ""
-            if told.first_seen is not None and decision.at is not None and before:
-                since = f"after {exact_text((decision.at - told.first_seen).total_seconds())}: "
+            if replayed.first_seen is not None and decision.at is not None and before:
+                since = f"after {exact_text((decision.at - replayed.first_seen).total_seconds())}: "
             reason = f": {decision.reason}" if decision.reason else ""
             lead = f"  {'' if before else label:<5} "
             page.hanging(lead, f"{since}{_by(decision)}{reason}", _COLOURS.get(decision.output, "bold"))
@@ -116,11 +116,11 @@ def _show_decisions(
         return
     if sent:
         page.hanging(" " * 8, sent)
-    elif label == "now" and told.outcome_now == NOT_SENT:
-        last = [decided for decided in told.now if decided.status != "Started" and decided.output == "approve"][-1]
+    elif label == "now" and replayed.outcome_now == NOT_SENT:
+        last = [decided for decided in replayed.now if decided.status != "Started" and decided.output == "approve"][-1]
         page.hanging(" " * 8, f"not sent by this VM: {last.eligibility_reason}")
-    if label == "now" and told.would_approve:
-        hooks = max(decided.hooks for decided in told.now)
+    if label == "now" and replayed.would_approve:
+        hooks = max(decided.hooks for decided in replayed.now)
         if hooks:
             page.hanging(" " * 8, f"and after {plural(hooks, 'prepare hook')}, which took no time here")
 
@@ -163,7 +163,7 @@ def _show_summary(console: Console, page: Page, numbers: dict[str, Any], statist
     if not statistics.compared:
         return
     page.line(
-        f"{statistics.changed:,} of {statistics.compared:,} decided otherwise than then", *_alarm(statistics.changed)
+        f"{statistics.changed:,} of {statistics.compared:,} decided differently than then", *_alarm(statistics.changed)
     )
     for change, count in statistics.changes.most_common(_SHOWN_CHANGES):
         then = change.then_output + (f" by {change.then_by}" if change.then_by else "")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy test``: runs the tests beside the policies, and tells what of the policies they have not seen."""
+"""``forewarn policy test``: runs the tests beside the policies, and reports what they leave untested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..errors import InputError
 from .console import Console, one_line
 from .policy_common import plural, show_findings, write_json
 
-if TYPE_CHECKING:  # the analysis is imported where it is asked for: a plain run of tests needs none
+if TYPE_CHECKING:  # a plain run of tests does not import the analysis
     from ..analysis.coverage.coverage import Gap, Gaps
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="+", type=Path, metavar="PATH", help="test files, policies with tests beside them, directories"
     )
     parser.add_argument(
-        "--coverage", action="store_true", help="tell which branches of rules and classes of events no test has stated"
+        "--coverage", action="store_true", help="report the branches of rules and classes of events that no test states"
     )
     parser.add_argument(
         "--suggest",
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require-coverage",
         action="store_true",
-        help="fail if some rule decides in no test; with --coverage, if anything is left out",
+        help="fail if a rule decides in no test; with --coverage, if anything is left out",
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML as well")
     parser.add_argument("-v", "--verbose", action="store_true", help="name the tests that pass, too")
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the tests; 1 if one fails or a file has mistakes."""
+    """Run the tests; return 1 if one fails or a file has mistakes."""
     outcome = _run(args)
     if args.junit:
         _write_junit(outcome, args.junit)
@@ -99,19 +99,19 @@ def _gaps(outcome: Run, suggest: str | None) -> list[Gaps]:
     path = Path(str(suggest))
     if not is_test(path):
         raise InputError(
-            f"--suggest {path}: this is not called like a file of tests.", "Tests are NAME.test.yml, or tests.yml."
+            f"--suggest {path}: this is not the name of a test file.", "Tests are NAME.test.yml, or tests.yml."
         )
     beside = [tested for tested in outcome.tested if path.exists() and path.samefile(tested.tests.file.source.path)]
     if not beside and (path.exists() or len(outcome.tested) != 1):
         raise InputError(
-            f"--suggest {path}: it is not clear which tests these would add to.",
-            "Name one of the files of tests that are run, or, with one of them, a new file.",
+            f"--suggest {path}: it is not clear which tests these belong to.",
+            "Name one of the test files that are run; a new file only if one is run.",
         )
     return find_gaps(beside or outcome.tested, alone=not beside)
 
 
 def _write_suggestions(gaps: Sequence[Gaps]) -> None:
-    """Write them as YAML, for each file of tests what is to be put at the end of it."""
+    """Write the suggestions as YAML: for each test file the text to append."""
     from ..analysis.coverage.suggestions import as_yaml
 
     for found in gaps:
@@ -149,7 +149,7 @@ def _show_gaps(gaps: Sequence[Gaps], console: Console, *, tip: bool) -> None:
         console.line()
         if found.trouble:
             console.line(
-                console.style(f"{found.path}: the classes of events cannot be told: {found.trouble}", "yellow")
+                console.style(f"{found.path}: the classes of events cannot be found: {found.trouble}", "yellow")
             )
             continue
         console.line(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy verify``: what policies do with every event there can be, and what is wrong with that."""
+"""``forewarn policy verify``: what policies do with every possible event, and what is wrong with that."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a parameter's value; without one, all that its limits allow, or its default; repeatable",
+        help="a parameter's value (default: every value that its limits allow, or its default); repeatable",
     )
     parser.add_argument("--strict", action="store_true", help="fail on warnings, too")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Verify the policies together; 1 if an error was found, with --strict also for a warning."""
+    """Verify the policies together; return 1 for an error, with --strict also for a warning."""
     compilation = compile_policies(args.paths, args.api_version)
     if compilation.artifact is None:
         raise PolicyError([finding for finding in compilation.findings if finding.severity == "error"])
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def analysed(work: Any) -> Any:
-    """Return what ``work`` returns; a defect of the analysis becomes an error for people, never a finding."""
+    """Return the result of ``work``; a defect of the analysis becomes an error for people, never a finding."""
     try:
         return work()
     except AnalysisError as error:
@@ -96,7 +96,7 @@ def parameters(given: Sequence[str], declared: dict[str, str]) -> dict[str, Any]
 
 
 def _placed(report: Report, compilation: Compilation) -> Report:
-    """Return the report with files named as they were given."""
+    """Return the report, with files named as on the command line."""
     names = {}
     if compilation.artifact is not None:
         names = {data["source"]: file for data, file in zip(compilation.artifact["policies"], compilation.files)}
@@ -140,8 +140,8 @@ def _show(report: Report, compilation: Compilation, paths: Sequence[Path], conso
         for severity in _COLOURS
         if (count := sum(one.severity == severity and one.suppressed is None for one in report.findings))
     ]
-    told = f"{plural(len(compilation.files), 'policy')} verified over {report.classes:,} classes of events"
-    console.line(console.style(f"{told}: {', '.join(counts) or 'nothing found'}", "bold"))
+    verified = f"{plural(len(compilation.files), 'policy')} verified over {report.classes:,} classes of events"
+    console.line(console.style(f"{verified}: {', '.join(counts) or 'nothing found'}", "bold"))
 
 
 def _head(finding: Finding, console: Console) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a command waits for, told while it waits: the first answer of the service may take two minutes (SE-05)."""
+"""Notes on what a command is waiting for: the first answer of the service may take two minutes (SE-05)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ WHY = (
 def waiting(
     client: Client, console: Console, first: float = FIRST_NOTE_SECONDS, following: float = NEXT_NOTE_SECONDS
 ) -> Iterator[None]:
-    """Until the client has had an answer to a read, note after ``first`` seconds, and every ``following`` ones, what is
-    waited for. ``console`` is that of standard error.
+    """Note what the command waits for until the client has an answer to a read.
+
+    The first note comes after ``first`` seconds, then one every ``following`` seconds. ``console`` is standard error.
     """
     over = threading.Event()
     begun = time.monotonic()
@@ -50,8 +51,9 @@ def waiting(
 
 
 def slow_start(console: Console, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
-    """Return what to call once the service has answered that nothing is scheduled: where the answer was slow in coming,
-    it notes that there may be events all the same.
+    """Return a function to call once the service has answered that nothing is scheduled.
+
+    If the answer was slow, it notes that there may be events all the same.
     """
     begun = clock()
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn recover``: what becomes of a recovery that fails. docs/operations.md, "When a recovery fails"."""
+"""``forewarn recover``: acts on a failing recovery. See docs/operations.md, "When a recovery fails"."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
     from ..runner.journal.schema import EventRow
 
-# For how long a runner that works is waited for. It looks once an interval, which is a second as a rule.
+# How long to wait for a running runner. It looks once per interval, normally a second.
 PATIENCE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 
@@ -53,25 +53,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="event whose recovery fails, by the beginning of its id (default: list them all)",
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--again", action="store_true", help="run now what failed: its cause has been removed")
+    what.add_argument("--again", action="store_true", help="run the failed hooks now: the cause has been removed")
     what.add_argument(
         "--dealt-with",
         metavar="NOTE",
-        help="count it as done, and try it no more; the note says in the history what was done",
+        help="count it as done and stop trying; the history keeps this note of what was done",
     )
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
-        "Exit codes: 0 if the runner did it, or will; 1 if it refused; 2 for bad usage, an unknown event, or one of "
-        "which no recovery has failed. Until then a recovery is retried, hourly at the least."
+        "Exit codes: 0 if the runner did it, or will; 1 if it refused; 2 for bad usage, an unknown event, or an event "
+        "whose recovery has not failed. Without this command a recovery is retried at least hourly."
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the recoveries that fail, or ask the runner for what is to become of one."""
+    """List the failing recoveries, or ask the runner to run one again or end it."""
     wanted = args.again or args.dealt_with is not None
     if args.event_id is None and wanted:
-        raise InputError("EVENT_ID is needed.", "Which there are: forewarn recover.")
+        raise InputError("EVENT_ID is needed.", "List them with: forewarn recover.")
     if args.event_id is not None and not wanted:
         raise InputError(
             "--again or --dealt-with is needed.", "Run it again now, or say what was done by hand: --dealt-with NOTE."
@@ -114,26 +114,28 @@ def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -
 
 
 def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
-    """Return the event whose recovery is meant: several times if it had left the list and came back.
+    """Return the records of the event whose recovery is meant: several if it left the list and came back.
 
     Raises InputError.
     """
     records = journal.records(event=prefix) if prefix else []
     if not records:
-        raise InputError(f"no event's id begins with {prefix!r}.", "Whose recovery fails: forewarn recover.")
+        raise InputError(f"no event's id begins with {prefix!r}.", "List failing recoveries with: forewarn recover.")
     found = [record for record in records if failing.tried(record)]
     found = [record for record in found if record.key == prefix.lower()] or found
     if len({record.key for record in found}) > 1:
         ids = ", ".join(text_of(object_of(record.data, "event"), "EventId") or record.key for record in found)
-        raise InputError(f"several events whose recovery fails begin with {prefix!r}: {ids}.", "Write more of the id.")
+        raise InputError(
+            f"the recovery of several events fails whose ids begin with {prefix!r}: {ids}.", "Write more of the id."
+        )
     if found:
         return found
     record = records[-1]
     event_id = text_of(object_of(record.data, "event"), "EventId") or record.key
     if record.state == "recovering":
         raise InputError(
-            f"event {event_id} is being recovered, and nothing of that has failed.",
-            "What it waits for: forewarn status.",
+            f"event {event_id} is being recovered, and no hook has failed.",
+            "See what it waits for with: forewarn status.",
         )
     raise InputError(
         f"event {event_id} is not being recovered: it is {record.state}.",
@@ -148,7 +150,7 @@ def _wait(directory: str, request_id: str, clocks: Clocks) -> None:
 
 
 def _answer(journal: JournalReader, record: EventRow, request_id: str) -> JournalEntry | None:
-    """Return what the runner wrote down about a request, None if nothing yet."""
+    """Return the runner's answer to a request, None if there is none yet."""
     for record_id, kinds in ((record.id, tuple(ANSWERS.values())), (None, (REFUSED,))):
         for entry in journal.entries(record_id=record_id, kinds=kinds, limit=100, newest_first=True):
             if entry.fields.get("request") == request_id:
@@ -165,7 +167,7 @@ def _report(
     answer: JournalEntry | None,
     silence: str | None,
 ) -> int:
-    """Say what came of a request; return the exit code."""
+    """Report the result of a request; return the exit code."""
     event = object_of(record.data, "event")
     event_id = text_of(event, "EventId") or record.key
     names = [hook for hook in list_of(answer.fields, "hooks") if isinstance(hook, str)] if answer is not None else []
@@ -195,14 +197,14 @@ def _report(
         what = f"{', '.join(names)} runs again now" if names else "nothing has to run again"
         console.line(console.style("again:", "green") + one_line(f"{about}: {what}"))
     else:
-        console.line(console.style("dealt with:", "green") + one_line(f"{about}: nothing of it is tried any more"))
+        console.line(console.style("dealt with:", "green") + one_line(f"{about}: none of its hooks is tried again"))
     watch = command_text(history_of(event_id), args)
     console.line(one_line(f"Watch it:  {watch}"))
     return 0
 
 
 def _now(state: State, record: EventRow) -> EventRow:
-    """Return the event as it is kept now."""
+    """Return the event as the journal has it now."""
     records = state.journal.records(event=record.key) if state.journal is not None else []
     return next((found for found in records if found.id == record.id), record)
 

@@ -32,16 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="policy files, or directories of them: compiled on the spot",
     )
-    source.add_argument("--artifact", metavar="FILE", help="what 'forewarn policy compile' wrote: needs Python alone")
+    source.add_argument("--artifact", metavar="FILE", help="output of 'forewarn policy compile'; needs only Python")
     add_endpoint_argument(parser)
     parser.add_argument(
         "--api-version",
         metavar="VERSION",
-        help=f"api-version that policies are compiled for, and asked for (default: the artifact's, else "
+        help=f"api-version to compile policies for, and to ask for (default: the artifact's, else "
         f"{LATEST_API_VERSION})",
     )
     parser.add_argument(
-        "--vm-name", metavar="NAME", help="resource name of this VM (default: asked of the instance metadata)"
+        "--vm-name", metavar="NAME", help="resource name of this VM (default: from the instance metadata)"
     )
     parser.add_argument(
         "--param", action="append", default=[], metavar="NAME=VALUE", help="value of a policy's parameter; repeatable"
@@ -56,19 +56,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run",
         action="store_true",
         default=None,
-        help="approve nothing and run no hook; log and keep what would be done, in a state directory of its own",
+        help="approve nothing and run no hook; log and keep what would be done, in a separate state directory",
     )
     parser.add_argument("--once", action="store_true", help="poll once, decide, approve, and end")
     parser.add_argument(
-        "--log-format", choices=LOG_FORMATS, help="form of the log (default: auto, journald under systemd)"
+        "--log-format", choices=LOG_FORMATS, help="format of the log (default: auto, journald under systemd)"
     )
     parser.add_argument(
         "--state",
         metavar="DIR",
-        help="what must survive a restart (default: $STATE_DIRECTORY, /var/lib/forewarn for root; with --dry-run the "
-        "directory dry-run in it; none with --once)",
+        help="directory for what must survive a restart (default: $STATE_DIRECTORY, /var/lib/forewarn for root; with "
+        "--dry-run its subdirectory dry-run; none with --once)",
     )
-    parser.add_argument("--shadow", metavar="FILE", help="second artifact: it decides beside, and differences are told")
+    parser.add_argument("--shadow", metavar="FILE", help="second artifact, which decides too; differences are logged")
     parser.add_argument("--metrics-file", metavar="FILE", help="write Prometheus metrics there, for node_exporter")
     parser.add_argument(
         "--metrics-listen", metavar="ADDRESS:PORT", help="serve /metrics and /healthz, on loopback only"
@@ -88,15 +88,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-endpoint",
         action="store_true",
         default=None,
-        help="believe an endpoint that is neither link-local nor loopback",
+        help="trust an endpoint that is neither link-local nor loopback",
     )
     parser.add_argument("--hook-proxy", metavar="URL", help="proxy of http hooks (default: none)")
     parser.add_argument(
         "--hook-ca-file", metavar="FILE", help="certificates that http hooks trust (default: the system's)"
     )
-    parser.add_argument(
-        "--config", metavar="FILE", help="JSON object of these options; what the command line says outweighs it"
-    )
+    parser.add_argument("--config", metavar="FILE", help="JSON object of these options; the command line overrides it")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     setup = read(given)
     args = setup.args
     endpoint = resolve(args.endpoint, os.environ)
-    if args.endpoint != "auto":  # what the lease of this very machine names is believed
+    if args.endpoint != "auto":  # the address in this machine's own lease is trusted
         trust.check_endpoint(endpoint, bool(args.allow_endpoint))
     if args.once:
         refuse_elsewhere(args.endpoint, endpoint)
@@ -139,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _told_of_waiting(client: Client) -> AbstractContextManager[None]:
-    from .console import Console  # here: a service tells by its log, and has to start fast
+    from .console import Console  # here: a service writes to its log, and has to start fast
     from .progress import waiting
 
     return waiting(client, Console(sys.stderr))
@@ -149,7 +147,7 @@ def _state(args: argparse.Namespace) -> str | None:
     if args.state is not None:
         named: str = args.state
         return os.path.abspath(named)
-    if args.once:  # it does nothing that would have to be undone
+    if args.once:  # it leaves nothing to undo
         return None
     live = directories.default(os.environ, os.getuid())
     return dry_runs.directory_beside(live) if args.dry_run else live

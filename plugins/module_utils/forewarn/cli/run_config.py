@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The configuration file of ``forewarn run``: a JSON object of its options, which the command line outweighs."""
+"""The configuration file of ``forewarn run``: a JSON object of its options, which the command line overrides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InputError
 
-# Option -> the types its value may have, and what to call them. ``params`` is checked by the policies themselves.
+# Option -> the types that its value may have, and their name in messages. The policies themselves check ``params``.
 _OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {
     "artifact": ((str,), "a path"),
     "policy": ((list,), "a list of paths"),
@@ -42,7 +42,7 @@ def read_config(path: str) -> dict[str, Any]:
         with Path(path).open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}.", "--config wants a JSON file.") from error
+        raise InputError(f"{path}: {error.strerror}.", "--config needs a JSON file.") from error
     try:
         config = json.loads(content[:_MAX_BYTES].decode("utf-8-sig"))
     except json.JSONDecodeError as error:
@@ -50,7 +50,7 @@ def read_config(path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}.") from error
     if not isinstance(config, dict):
-        raise InputError(f"{path}: not a JSON object.", 'Write {"artifact": "policy.json"}, say.')
+        raise InputError(f"{path}: not a JSON object.", 'Write it like {"artifact": "policy.json"}.')
     for name, value in config.items():
         if name not in _OPTIONS:
             raise InputError(f"{path}: there is no option {name!r}.", f"There are: {', '.join(_OPTIONS)}.")
@@ -71,7 +71,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def merge(args: argparse.Namespace, config: dict[str, Any]) -> None:
-    """Fill in what the command line leaves open. Parameters are merged name by name, later by the caller."""
+    """Fill in the options that the command line leaves open. The caller merges parameters later, name by name."""
     if args.policy or args.artifact:
         config.pop("policy", None)
         config.pop("artifact", None)

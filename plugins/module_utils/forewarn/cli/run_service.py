@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The running service of ``forewarn run``: put together, told of, kept until a signal ends it."""
+"""The service of ``forewarn run``: puts it together, starts it, and runs it until a signal ends it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ..runner.telemetry.readiness import Readiness
 from ..runner.telemetry.systemd import Notifier
 from .run_setup import Setup
 
-# For what the log still has to write when the runner ends; a reader that stalls gets no more.
+# How long the end waits for the rest of the log; a reader that stalls gets no more.
 LOG_PATIENCE_SECONDS = 0.25
 # With --once somebody waits for the whole log, and it has an end.
 _ONCE_LOG_BYTES = 64 * 1024 * 1024
@@ -49,9 +49,9 @@ _ONCE_LOG_BYTES = 64 * 1024 * 1024
 def serve(
     setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup], doubt: str | None = None
 ) -> None:
-    """Run until SIGTERM or SIGINT, or once. ``directory`` is that of the state, None to keep nothing.
+    """Run until SIGTERM or SIGINT, or once. ``directory`` is the state directory, None to keep nothing.
 
-    ``doubt``: why the machine may not be in Azure, which the log is to tell; None where there is no doubt.
+    ``doubt``: why the machine may not be in Azure, for the log; None if there is no doubt.
 
     Raises InputError, and ServiceError if it is to run once.
     """
@@ -65,7 +65,7 @@ def serve(
         with stop:
             _serve(setup, client, directory, read_again, log, stop, absent, doubt)
     finally:
-        # Outside of ``stop``: a reader of --once may take its time, and then a signal ends it as it would any command.
+        # Outside of ``stop``: a reader of --once may be slow, and a signal then ends the command as it would any other.
         log.close(None if mode.once and stop.received is None else LOG_PATIENCE_SECONDS)
     if mode.once and log.unread:  # a service has raised it by then
         raise BrokenPipeError
@@ -138,7 +138,7 @@ def _serve(
 
 
 def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:
-    """Return what the probe answers from, None if there is none. Who this VM is, the runner before may have known."""
+    """Return what the probe answers from, None without a probe. The VM's name may be known from the previous runner."""
     if args.probe_listen is None or args.once:
         return None
     known = None if beat is None else beat.fields.get("vm")
@@ -148,9 +148,9 @@ def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> R
 
 @contextmanager
 def _listening(parts: Parts, readiness: Readiness | None, args: argparse.Namespace) -> Iterator[None]:
-    """Serve metrics and probes, if that is asked for.
+    """Serve metrics and probes, if they are configured.
 
-    Raises InputError where that is not possible, before anything is begun.
+    Raises InputError if that is not possible, before anything is begun.
     """
     with ExitStack() as stack:
         servers: list[MetricsServer | ProbeServer] = []
@@ -165,7 +165,7 @@ def _listening(parts: Parts, readiness: Readiness | None, args: argparse.Namespa
 
 
 def _look_at_hooks(policies: PolicySet, mode: Mode) -> list[str]:
-    """Return a sentence for each program that is not there. Raises InputError for one that others may change."""
+    """Return a sentence for each missing program. Raises InputError for a program that others may change."""
     return [] if mode.dry_run or mode.once else commands.missing(policies.every_hook())
 
 
@@ -191,7 +191,7 @@ def _introduce(parts: Parts, setup: Setup, endpoint: str, directory: str | None)
 
 
 def _last_poll(beat: Beat | None) -> Stamp | None:
-    """Return when the runner before last had an answer."""
+    """Return when the previous runner last had an answer."""
     try:
         found: Any = None if beat is None else beat.fields["last_good_poll"]
         return None if found is None else Stamp.of(found)
@@ -200,7 +200,7 @@ def _last_poll(beat: Beat | None) -> Stamp | None:
 
 
 def _reloaded(setup: Setup, api_version: str, mode: Mode) -> Reloaded:
-    """Return what may change while the runner runs. Raises InputError if that cannot be used, or needs a restart."""
+    """Return the settings that a reload may change. Raises InputError if they are wrong or need a restart."""
     if setup.policies.api_version != api_version:
         raise InputError(
             f"the policies are now for api-version {setup.policies.api_version}, and the service is asked for "

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the command line and the configuration file of ``forewarn run`` say, read and checked; again at each reload."""
+"""Reads and checks the command line and the configuration file of ``forewarn run``, again at each reload."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..policy.artifact import Artifact, load
 from ..policy.engine import PolicySet
 from ..policy.params import parse_text
 from ..runner.state import trust
-from . import run_config  # here, not where it is used: an upgrade may have replaced this package's file by then
+from . import run_config  # at the top: an upgrade may have replaced this file by the time it is used
 from .service import refuse_empty_name
 
-# The service allows one request a second on average, other agents' included; a Preempt gives 30 s of notice.
+# The service allows one request per second on average, including other agents'; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
 PROBE_LEAD_SECONDS, LONGEST_PROBE_LEAD = 60.0, 3600.0
 LOG_FORMATS = ("auto", "journald", "text", "json")
 
 
 class Setup(NamedTuple):
-    """What is to be run. ``shadow`` decides beside ``policies``, without consequences; ``interval`` is in seconds."""
+    """The settings of a run. ``shadow`` decides beside ``policies``, without effect; ``interval`` is in seconds."""
 
     policies: PolicySet
     shadow: PolicySet | None
@@ -48,7 +48,7 @@ def read(given: Mapping[str, Any]) -> Setup:
     interval = checked_interval(1.0 if args.interval is None else args.interval)
     args.probe_lead = _checked_lead(PROBE_LEAD_SECONDS if args.probe_lead is None else args.probe_lead)
     if args.log_format not in (None, *LOG_FORMATS):
-        raise InputError(f"log_format is {args.log_format!r}.", f"It is one of {', '.join(LOG_FORMATS)}.")
+        raise InputError(f"log_format is {args.log_format!r}.", f"Use one of {', '.join(LOG_FORMATS)}.")
     if bool(args.policy) == bool(args.artifact):
         raise InputError("Either --policy or --artifact is needed.", "Name policy files, or one compiled policy.")
     refuse_empty_name(args.vm_name)
@@ -89,7 +89,7 @@ def _shadow(path: str, api_version: str, params: Mapping[str, Any]) -> PolicySet
 
 
 def _artifact(args: argparse.Namespace) -> Artifact:
-    """Return the artifact: as it was compiled, or compiled now. Raises InputError."""
+    """Return the artifact, loaded or compiled now. Raises InputError."""
     if args.policy:
         return _compile(args.policy, args.api_version or LATEST_API_VERSION)
     artifact = _load(args.artifact, "--artifact")
@@ -106,7 +106,7 @@ def _load(path: str, option: str) -> Artifact:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}.", f"{option} wants a compiled policy.") from error
+        raise InputError(f"{path}: {error.strerror}.", f"{option} needs a compiled policy.") from error
     try:
         return load(content)
     except InputError as error:
@@ -114,19 +114,19 @@ def _load(path: str, option: str) -> Artifact:
 
 
 def _compile(paths: Sequence[str], api_version: str) -> Artifact:
-    hint = "Use --artifact with what 'forewarn policy compile' wrote on another machine."
+    hint = "Use --artifact with the output of 'forewarn policy compile' on another machine."
     if sys.version_info < (3, 11):
-        raise InputError("--policy compiles, and for that Python 3.11 or newer is needed.", hint)
-    # Only here: on a VM, where an artifact is run, the compiler and its libraries do not exist.
+        raise InputError("--policy compiles policies, which needs Python 3.11 or newer.", hint)
+    # Imported here: a VM that runs an artifact has neither the compiler nor its libraries.
     try:
         from ..compiler.libraries import MissingLibraryError
         from ..compiler.paths import find_policies, paths_of
         from ..compiler.policyfile import load_policies
     except ModuleNotFoundError as error:
-        raise InputError(f"--policy compiles, and for that the module {error.name} is missing.", hint) from error
+        raise InputError(f"--policy compiles policies, which needs the missing module {error.name}.", hint) from error
     try:
         found = paths_of(paths)
-        if os.geteuid() == 0:  # others try their own; an artifact is always checked
+        if os.geteuid() == 0:  # other users try their own files; an artifact is always checked
             for policy in find_policies(found):
                 trust.check_file(str(policy.path), "policy")
         return load_policies(found, api_version)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of commands that ask the service, and the client made of them."""
+"""The options of commands that ask the service, and the client made from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_endpoint_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--endpoint",
         metavar="URL",
-        help=f"base address of the service, or 'auto' to ask the DHCP leases for option 245 (default: "
+        help=f"base address of the service, or 'auto' to take it from the DHCP leases, option 245 (default: "
         f"{ENVIRONMENT_VARIABLE} of the environment, else, in Azure, {DEFAULT_ENDPOINT})",
     )
 
@@ -44,7 +44,7 @@ def add_service_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=seconds,
         default=PATIENCE_SECONDS,
-        help=f"how long to try again after a fault that may pass (default: {PATIENCE_SECONDS:g})",
+        help=f"how long to retry after a fault that may pass (default: {PATIENCE_SECONDS:g})",
     )
 
 
@@ -60,8 +60,9 @@ def seconds(text: str) -> float:
 
 
 def client_of(args: argparse.Namespace, console: Console) -> Client:
-    """Return a client for parsed arguments; while it tries again, ``console`` says why. Raises InputError, also where
-    nobody has named an endpoint and the machine is not known to be in Azure.
+    """Return a client for parsed arguments; while it retries, it writes the reason to ``console``.
+
+    Raises InputError, also if no endpoint is named and the machine is not known to be in Azure.
     """
 
     def log(text: str) -> None:
@@ -73,7 +74,7 @@ def client_of(args: argparse.Namespace, console: Console) -> Client:
 
 
 def refuse_empty_name(vm_name: str | None) -> None:
-    """Raise InputError where this VM is given a name without a letter: no event would affect it."""
+    """Raise InputError for an empty VM name: no event would affect it."""
     if vm_name is not None and not vm_name.strip():
         raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
 
@@ -84,7 +85,7 @@ def warn(console: Console, text: str) -> None:
 
 
 def refuse_elsewhere(option: str | None, endpoint: str) -> None:
-    """Raise InputError where ``endpoint`` is the default address and the machine is not known to be in Azure."""
+    """Raise InputError if ``endpoint`` is the default address and the machine is not known to be in Azure."""
     why = azure.doubt(option, endpoint, os.environ)
     if why is not None:
         raise InputError(f"{why}. {DEFAULT_ENDPOINT} was not asked.", azure.HINT)

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``status`` and ``history`` share: finding and opening the runner's state, reading what it kept of an event,
-times and spans for people, and lines that fit the terminal.
+"""Shared by ``status`` and ``history``: finding and opening the runner's state, reading its records of events,
+writing times and spans for people, and fitting lines to the terminal.
 
-What the journal holds may come from a newer runner, or from a damaged one: nothing here takes a field for granted.
+The journal may be a newer runner's, or damaged: nothing here takes a field for granted.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 _SERVICE_DIRECTORY = "/var/lib/forewarn"
 _SHOWN_RESOURCES = 3
 _UNIT = re.compile(r"\d (?:s|min|h|d)\b")  # stays together
-_NARROWEST = 60  # columns; below, a terminal may break lines as it likes
+_NARROWEST = 60  # columns; a narrower terminal may break lines as it likes
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class State(NamedTuple):
-    """What a runner has left in its directory. Without ``journal``, ``trouble`` says why there is none."""
+    """The state in a runner's directory. If ``journal`` is None, ``trouble`` says why."""
 
     directory: str
     beat: Beat | None
@@ -46,7 +46,7 @@ class State(NamedTuple):
 
 
 def add_state_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--state`` and ``--dry-run``: which runner is asked about."""
+    """Add ``--state`` and ``--dry-run``, which select the runner."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--state",
@@ -57,19 +57,19 @@ def add_state_argument(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--dry-run",
         action="store_true",
-        help="the dry run's directory, within the live runner's (default where only a dry run is at work)",
+        help="use the dry run's directory, within the live runner's (default if only a dry run is at work)",
     )
 
 
 def which_state(args: argparse.Namespace) -> str:
-    """Return the end of a command for people to copy, which names the same runner as ``args`` do."""
+    """Return the options, for a command to copy, that select the same runner as ``args``."""
     from shlex import quote
 
     return f" --state {quote(args.state)}" if args.state else " --dry-run" if args.dry_run else ""
 
 
 def of_event(command: str, event_id: str, rest: str) -> str:
-    """Return a command for people to copy that names an event: what the service calls it is not to be trusted."""
+    """Return a command about an event for people to copy, the id quoted: the service's text is not trusted."""
     from shlex import quote
 
     if event_id.startswith("-"):
@@ -78,7 +78,7 @@ def of_event(command: str, event_id: str, rest: str) -> str:
 
 
 def history_of(event_id: str) -> str:
-    """Return what shows the history of an event, for ``command_text``."""
+    """Return the command, for ``command_text``, that shows the history of an event."""
     from shlex import quote
 
     return f"history --event{'=' if event_id.startswith('-') else ' '}{quote(event_id)}"
@@ -90,9 +90,9 @@ def command_text(text: str, args: argparse.Namespace) -> str:
 
 
 def open_state(given: str | None, dry_run: bool = False) -> State:
-    """Open what a runner has left in the directory; without one, what the live runner has, or the dry run.
+    """Open the state in a directory; without a name, the live runner's or the dry run's.
 
-    Raises InputError if none has worked there, or it is not ours.
+    Raises InputError if no runner has worked there, or this user may not read it.
     """
     from ..runner.journal.reader import JournalReader
     from ..runner.state import directories
@@ -109,9 +109,9 @@ def open_state(given: str | None, dry_run: bool = False) -> State:
 
 
 def state_directory(given: str | None, dry_run: bool = False) -> str:
-    """Return the directory, which can be read. Raises InputError.
+    """Return the state directory. Raises InputError if it cannot be read.
 
-    Without a name it is the live runner's, or, with ``dry_run`` and where only a dry run is at work, the dry run's.
+    Without a name it is the live runner's, or, with ``dry_run`` or if only a dry run is at work, the dry run's.
     """
     from ..runner.state import directories, dry_runs
 
@@ -124,24 +124,24 @@ def state_directory(given: str | None, dry_run: bool = False) -> str:
         os.scandir(directory).close()
     except PermissionError as error:
         raise InputError(
-            f"{directory}: permission denied. Only the runner's user and root can read what the runner keeps.",
+            f"{directory}: permission denied. Only the runner's user and root can read the runner's state.",
             f"Run this {root}as the user of the service.",
         ) from error
     except FileNotFoundError as error:
         raise InputError(
             f"{directory}: there is no such directory, so no runner has worked with it.",
-            "Name the one of the runner: --state DIR."
+            "Name the runner's directory: --state DIR."
             if given or uid == 0
             else f"That is where your own runner would keep its state. A service keeps it in {_SERVICE_DIRECTORY}: run "
             "this as root, or name the directory: --state DIR.",
         ) from error
     except OSError as error:
-        raise InputError(f"{directory}: {error.strerror}.", "--state wants the directory of a runner.") from error
+        raise InputError(f"{directory}: {error.strerror}.", "--state needs a runner's directory.") from error
     return directory
 
 
 def _is_only_a_dry_run(live: str) -> bool:
-    """Tell whether a dry run works, or has, beside a live runner that does not, and has left nothing to be finished."""
+    """Tell whether there is a dry run, and no live runner at work or with anything left to finish."""
     from ..runner.journal.reader import JournalReader
     from ..runner.state import dry_runs
     from ..runner.telemetry import heartbeat
@@ -155,44 +155,41 @@ def _is_only_a_dry_run(live: str) -> bool:
         return False
     try:
         return not JournalReader(live).records(open_only=True)
-    except InputError:  # then that is what has to be told
+    except InputError:  # the caller then reports this error
         return False
 
 
-# What the runner kept of an event
+# What the journal has about an event
 
 
 def text_of(data: Any, name: str) -> str:
-    """Return a text of an object, "" if it has none by that name."""
+    """Return an object's text of that name, "" if there is none."""
     value = data.get(name) if isinstance(data, Mapping) else None
     return value if isinstance(value, str) else ""
 
 
 def number_of(data: Any, name: str) -> float | None:
-    """Return a number of an object, None if it has none by that name, or one that is not finite as a float."""
+    """Return an object's number of that name, None if there is none."""
     value = data.get(name) if isinstance(data, Mapping) else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
         return None
-    try:
-        return value if math.isfinite(value) else None
-    except OverflowError:  # a whole number beyond all floats
-        return None
+    return value
 
 
 def object_of(data: Any, name: str) -> Mapping[str, Any]:
-    """Return an object of an object, an empty one if it has none by that name."""
+    """Return an object's member object of that name, an empty one if there is none."""
     value = data.get(name) if isinstance(data, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def list_of(data: Any, name: str) -> Sequence[Any]:
-    """Return a list of an object, an empty one if it has none by that name."""
+    """Return an object's list of that name, an empty one if there is none."""
     value = data.get(name) if isinstance(data, Mapping) else None
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def stamp_of(data: Any, name: str) -> Stamp | None:
-    """Return a moment of an object, None if it has none by that name."""
+    """Return an object's stamp of that name, None if there is none."""
     try:
         return Stamp.of(list_of(data, name))
     except (ValueError, TypeError):
@@ -221,13 +218,13 @@ def plan_of(record: EventRow) -> list[Mapping[str, Any]]:
 
 
 def reason_of(decision: Any) -> str:
-    """Return the reason of a decision, for a sentence that names the rule already."""
+    """Return the reason of a decision, for a sentence that already names the rule."""
     reason, rule = text_of(decision, "reason"), f"rule {text_of(decision, 'rule')} applies"
     return reason[len(rule) :].lstrip(": ") if reason.startswith(rule) else reason
 
 
 def record_as_json(record: EventRow) -> dict[str, Any]:
-    """Return what the runner kept of an event, for programs: times in ISO 8601, hooks without secrets."""
+    """Return the runner's record of an event, for programs: times in ISO 8601, hooks without secrets."""
     data = record.data
     times = {name: stamp_of(data, name) for name in ("first_seen", "last_seen", "started_at", "approved_at", "gone_at")}
     kept = ("attempts", "status", "policy", "rule", "on_failure", "pid", "exit_code", "seconds", "reason")
@@ -263,7 +260,7 @@ def iso(wall: float, timespec: str = "seconds") -> str:
 
 
 def duration_text(duration_seconds: float) -> str:
-    """Write a time span for people, in its two greatest units: ``14 min 3 s``."""
+    """Write a time span for people, in its two largest units: ``14 min 3 s``."""
     rest = int(duration_seconds)
     parts = []
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -276,7 +273,7 @@ def duration_text(duration_seconds: float) -> str:
 
 
 def exact_text(duration_seconds: float) -> str:
-    """Write a time span that was measured: below a minute with its tenth of a second, ``4.8 s``."""
+    """Write a measured time span: below a minute to a tenth of a second, ``4.8 s``."""
     tenths = round(duration_seconds, 1)
     return f"{tenths:g} s" if tenths < 60 else duration_text(tenths)
 
@@ -295,12 +292,12 @@ def resources_text(names: Sequence[Any]) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the text, or of a longer one the beginning, and how much there is beyond it."""
+    """Return the text; cut a longer one, and add the number of characters left out."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
 
 
 def fitted(text: str, width: int) -> str:
-    """Return the text, or as much of its beginning as fits into ``width`` columns, and three dots."""
+    """Return the text, cut to ``width`` columns with three dots at the end if it is longer."""
     if _columns(text) <= width:
         return text
     while text and _columns(text) + 3 > width:
@@ -309,9 +306,9 @@ def fitted(text: str, width: int) -> str:
 
 
 class Page:
-    """Lines for people: on a terminal as wide as it is, in a pipe, where ``width`` is None, as long as they are.
+    """Lines for people: wrapped to a terminal's width, whole in a pipe, where ``width`` is None.
 
-    A terminal must not break lines itself: what it puts at the left margin could pass for a line of ours.
+    A terminal must not break lines itself: the text that it puts at the left margin could pass for a line of ours.
     """
 
     def __init__(self, console: Console) -> None:
@@ -320,11 +317,11 @@ class Page:
         self.width = _width(console)
 
     def line(self, text: str = "", *styles: str) -> None:
-        """Write a text, in further lines if it has to be."""
+        """Write a text, wrapped if need be."""
         self.hanging("", text, *styles)
 
     def hanging(self, lead: str, text: str, *styles: str, lead_styles: Sequence[str] = ("dim",)) -> None:
-        """Write a text after ``lead``, and what does not fit below the text."""
+        """Write a text after ``lead``; further lines align below the text."""
         lead, text = one_line(lead), one_line(text)
         room = None if self.width is None else self.width - len(lead)
         for number, part in enumerate([text] if room is None else wrap(text, room)):
@@ -333,7 +330,7 @@ class Page:
             self._console.line((styled + self.style(part, *styles)).rstrip())
 
     def segments(self, *parts: tuple[str, Sequence[str]]) -> None:
-        """Write texts, each with its styles, in one line or, if they do not fit, in one line each."""
+        """Write texts, each with its styles, on one line, or each on its own line if they do not fit."""
         texts = [one_line(text) for text, _styles in parts]
         if self.width is not None and _columns("  ".join(texts)) > self.width:
             for text, styles in parts:
@@ -351,9 +348,9 @@ class Page:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Break a line into lines of ``width`` columns at most: at spaces, where there are any."""
+    """Break a line into lines of at most ``width`` columns, at spaces if there are any."""
     lines = []
-    start, space, used = 0, 0, 0  # of the line: where it starts, its last space, its columns
+    start, space, used = 0, 0, 0  # the line's start, its last space, its columns
     for place, character in enumerate(text):
         size = _columns(character)
         breakable = character == " " and not _UNIT.match(text, max(0, place - 1))
@@ -375,7 +372,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def _columns(text: str) -> int:
-    """Return how many columns a terminal needs for a text, rather too many than too few."""
+    """Return the columns that a terminal needs for a text; rather too many than too few."""
     return len(text) if text.isascii() else sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 

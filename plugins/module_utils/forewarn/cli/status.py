@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn status``: how the runner is, what is pending, and what it waits for. docs/seeing.md shows it."""
+"""``forewarn status``: the state of the runner, the pending events, and what they wait for. See docs/seeing.md."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running
 # A poll may take its timeout of some seconds, and the beat comes after it.
 UNKEPT_NAMED = 3  # by the heartbeat, at most
 _LATE_INTERVALS, _LATE_SECONDS = 3, 15.0
-# For how long a recovery is told that failed under an earlier version, which ended it then.
+# How long to report a failed recovery of an earlier version, which ended it on failure.
 _REMEMBERED_SECONDS = 86400.0
 
-_WIDEST = 28  # of columns with words of the service, which might be anything
+_WIDEST = 28  # of columns with texts from the service, which might be anything
 _HEADER = ("TYPE", "STATE", "STARTS", "LASTS", "SOURCE")
 _STATE_STYLES = {
     "held": ("yellow",),
@@ -71,14 +71,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
-        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, or "
-        "something was lost, the service's document cannot be read in full, a reload "
-        "was refused, or a preparation or a recovery has failed; 2 for bad usage, or where no runner has worked."
+        "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, something "
+        "was lost, the service's document cannot be read in full, a reload was refused, or a preparation or a recovery "
+        "has failed; 2 for bad usage, or if no runner has worked here."
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the status; return 1 if there is something to see to."""
+    """Show the status; return 1 if something needs attention."""
     report = examine(open_state(args.state, args.dry_run), Clocks(), which_state(args))
     if args.json:
         json.dump(report, sys.stdout, indent=2)
@@ -89,9 +89,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
-    """Return what ``--json`` writes. ``problems`` are sentences on what somebody ought to see to.
+    """Return the content of ``--json``. ``problems`` are sentences about what needs attention.
 
-    ``which`` ends commands for people to copy, and names the state if need be.
+    ``which`` holds the options that name the state, for commands to copy.
     """
     fields = state.beat.fields if state.beat else {}
     reported = text_of(fields, "journal_trouble")
@@ -123,7 +123,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
     if trouble:
         problems.append(f"the journal: {trouble}")
-    unkept = int(number_of(fields, "unkept") or 0)  # of one that has ended: what it had not kept by then
+    unkept = int(number_of(fields, "unkept") or 0)  # if it has ended: what it had not kept by then
     named = text_of(fields, "unkept_events") if unkept else ""
     if unkept:
         problems.append(f"{unkept} listed {'event is' if unkept == 1 else 'events are'} not in the journal: {named}")
@@ -132,8 +132,8 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(_unread_text(unread, text_of(fields, "document_problem")))
     damaged = doubts.read(state.directory)
     problems += [doubt.in_words() for doubt in damaged]
-    told = {recovery["life_id"] for recovery in fails}
-    others = [event for event in (*events, *failed) if event["life_id"] not in told]
+    failing_ids = {recovery["life_id"] for recovery in fails}
+    others = [event for event in (*events, *failed) if event["life_id"] not in failing_ids]
     problems += [f"{_name(event)}: {event['failure']}" for event in others if event["failure"]]
     problems += [failing.sentence(recovery) for recovery in fails]
     return {
@@ -192,7 +192,7 @@ def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
         return NOT_RUNNING, "not running; when it last was is not known"
     silent = clocks.since(state.beat.stamp)
     last = f"{iso(state.beat.stamp.wall)}, {duration_text(silent)} ago"
-    # As if the beat were a fresh one: what is left to ask is whether this boot of the machine has the process.
+    # Treat the beat as fresh: the only question left is whether the process exists in this boot of the machine.
     fresh = clocks.stamp()._replace(boot_id=state.beat.stamp.boot_id)
     gone = heartbeat.silence(state.beat._replace(stamp=fresh), clocks)
     if gone is not None:
@@ -203,18 +203,18 @@ def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
     if stamp_of(state.beat.fields, "last_good_poll") is None:  # the service takes its time for a first answer (SE-05)
         longest = max(longest, heartbeat.LONGEST_SILENCE_SECONDS)
     if silent > longest:
-        return NOT_RESPONDING, f"not responding: its process is there, but its last sign of life is of {last}"
+        return NOT_RESPONDING, f"not responding: its process is there, but its last sign of life was {last}"
     return RUNNING, "running"
 
 
 def _dry_run_beside(directory: str, clocks: Clocks) -> str:
-    """Say that a dry run works where the live runner does not, "" if none does: it recovers nothing for it."""
+    """Return a note if only a dry run is at work, else "": a dry run recovers nothing for the live runner."""
     works = heartbeat.silence(heartbeat.read(dry_runs.directory_beside(directory)), clocks) is None
     return "; a dry run is at work: forewarn status --dry-run" if works else ""
 
 
 def _stopped_by(journal: JournalReader) -> str:
-    """Return the signal that ended the latest runner in an orderly way, "" if none did."""
+    """Return the signal that stopped the latest runner in an orderly way, "" if there was none."""
     latest = next(journal.entries(kinds=("runner-started", "runner-stopped"), limit=1, newest_first=True), None)
     return "" if latest is None or latest.kind != "runner-stopped" else text_of(latest.fields, "signal")
 
@@ -227,7 +227,7 @@ def _service(fields: Mapping[str, Any], clocks: Clocks) -> dict[str, Any]:
     if ok and age is None:
         condition, text = "waiting", f"is asked; {answered} yet, and the first may take 2 minutes"
     elif ok:
-        condition, text = "ok", f"ok, {answered.replace('poll', 'poll at most')}"  # not each is worth a beat
+        condition, text = "ok", f"ok, {answered.replace('poll', 'poll at most')}"  # not each poll makes a beat
     elif fields:
         condition, text = "failing", f"does not answer{': ' if fault else ''}{fault}; {answered}"
     else:
@@ -273,9 +273,9 @@ def _starts(record: EventRow, not_before: float | None, clocks: Clocks) -> str:
 
 
 def _failed_recoveries(journal: JournalReader, clocks: Clocks) -> list[dict[str, Any]]:
-    """Return the events that ended lately without having been recovered, unless a later one has run the same hook.
+    """Return the events that ended lately without recovery, unless a later event has run the same hook.
 
-    Only an earlier version ended them so: now they stay open.
+    Only an earlier version ended such events: now they stay open.
     """
     recovered: list[object] = []
     found = []
@@ -306,10 +306,10 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         text = f"{number} not in the journal, and held where there are hooks: {unkept['events']}"
         page.line(text + (", …" if unkept["number"] > UNKEPT_NAMED else ""), "bold", "red")
     if not report["journal"]["read"]:
-        page.line("What is pending is not known: the journal cannot be read.", "bold", "red")
+        page.line("The pending events are not known: the journal cannot be read.", "bold", "red")
     unread = report["document"]
     if unread["problems"]:
-        text = _unread_text(unread["problems"], unread["first"] or "why is not known")
+        text = _unread_text(unread["problems"], unread["first"] or "the reason is not known")
         page.line(f"There may be more than is shown: {text}", "bold", "red")
     if not (events or unkept["number"] or unread["problems"]) and report["journal"]["read"]:
         page.line("Nothing is pending.")
@@ -323,7 +323,7 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         failing.show(page, report["failing_recoveries"])
     if report["damaged"]:
         page.line()
-        page.line("Lost, and held until somebody has seen to it:", "bold", "red")
+        page.line("Lost, and held until somebody has dealt with it:", "bold", "red")
         for doubt in report["damaged"]:
             page.hanging("  ", doubt["text"])
     if report["failed_recoveries"]:
@@ -343,13 +343,13 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
     if known:
         page.hanging(_label(""), known)
     if runner["dry_run"]:
-        page.hanging(_label(""), "a dry run: it approves nothing and runs no hook", "yellow")
+        page.hanging(_label(""), "a dry run: it approves nothing and runs no hooks", "yellow")
     style = "green" if service["state"] == "ok" and running else "red"
     page.hanging(_label("service"), service["text"] if running else f"not asked; {service['answered']}", style)
     if runner["policy"]:
         page.hanging(_label("policy"), runner["policy"])
     if running and runner["reload_problem"]:
-        text = f"the last reload was refused, and it goes on with what it had: {runner['reload_problem']}"
+        text = f"the last reload was refused, and the runner keeps its configuration: {runner['reload_problem']}"
         page.hanging(_label("reload"), text, "yellow")
     trouble = report["journal"]["trouble"]
     if trouble:
@@ -361,7 +361,7 @@ def _label(name: str) -> str:
 
 
 def _show_events(page: Page, events: Sequence[Mapping[str, Any]]) -> None:
-    """Write a line of columns for each, and below it, what has no room in columns."""
+    """Write a line of columns for each event, and below it what does not fit in columns."""
     rows = [_HEADER, *(_row(event) for event in events)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
     margin = " " * (widths[0] + 2)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an entry of the journal says, in words; one of a kind that this version does not know, as it was written."""
+"""Describes entries of the journal in words; entries of an unknown kind are shown as they were written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry
 
 DECISION, DOCUMENT, DRILL = "decision", "document", "drill"
-# What concerns all events that are listed at the time.
+# Kinds of entries that concern all events listed at the time.
 OF_THE_RUNNER = (
     *("runner-started", "runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered"),
     *("journal-trouble", "journal-recovered", "record-damaged", "damage-cleared"),
@@ -24,13 +24,13 @@ OF_THE_RUNNER = (
 )
 
 _FAILED, _WARNED, _GOOD = ("red",), ("yellow",), ("green",)
-# States that the entries beside tell of; what is left is worth a line of its own.
+# States that other entries show; a change to any other state gets a line of its own.
 _SHOWN_STATES = ("seen", "held", "preparing", "approved", "recovering")
 _STATE_STYLES = {"prepared": _GOOD, "failed": ("bold", "red"), "started": ("bold",), "done": (), "cancelled": ()}
 
 
 class Line(NamedTuple):
-    """A sentence, its styles, and, in lines of their own, what a hook printed and the values of a decision."""
+    """A sentence and its styles; a hook's output and a decision's values follow on lines of their own."""
 
     text: str
     styles: tuple[str, ...] = ()
@@ -39,9 +39,9 @@ class Line(NamedTuple):
 
 
 def describe(entry: JournalEntry, decision: Mapping[str, Any] | None = None) -> Line | None:
-    """Return what an entry says, None if the entries beside it say the same.
+    """Describe an entry; None if the entries beside it say the same.
 
-    ``decision`` are the fields of the event's decision before, which is not told twice.
+    ``decision`` has the fields of the event's previous decision, which is not repeated.
     """
     if entry.kind == DECISION:
         return _decision(entry.fields, decision or {})
@@ -74,7 +74,7 @@ def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Line | No
     eligibility, why = text_of(fields, "eligibility"), text_of(fields, "eligibility_reason")
     error, left = text_of(fields, "error"), number_of(fields, "seconds_to_not_before")
     if all(fields.get(name) == before.get(name) for name in ("output", "policy", "rule", "reason")):
-        if eligibility == "preparation-failed":  # as the hook and the state say
+        if eligibility == "preparation-failed":  # the hook's entry and the state say so
             return None
         text = f"decided as before: {output or '?'}"
     else:
@@ -134,7 +134,7 @@ def _hook_ended(fields: Mapping[str, Any]) -> Line:
 def _notified(fields: Mapping[str, Any]) -> Line:
     line = _hook_ended(fields)
     dropped = number_of(fields, "dropped")
-    text = line.text + (f"; {dropped:g} others were dropped: too many waited" if dropped else "")
+    text = line.text + (f"; {dropped:g} others were dropped: too many were waiting" if dropped else "")
     return line._replace(text=text, styles=("dim",) if text_of(fields, "result") == "succeeded" else _WARNED)
 
 
@@ -151,7 +151,7 @@ def _ordinal(number: int) -> str:
 
 def _would_run(fields: Mapping[str, Any]) -> Line:
     names = ", then ".join(str(hook) for hook in list_of(fields, "hooks"))
-    return Line(f"would now run {text_of(fields, 'phase')} hook {names}, but a dry run runs none", _GOOD)
+    return Line(f"would now run {text_of(fields, 'phase')} hook {names}, but a dry run runs no hooks", _GOOD)
 
 
 def _approval_failed(fields: Mapping[str, Any]) -> Line:
@@ -171,7 +171,7 @@ def _gone(fields: Mapping[str, Any]) -> Line:
 OUTCOMES = {
     "finished": "finished",
     "cancelled": "cancelled, it never started",
-    "unseen": "what became of it was not seen",
+    "unseen": "its outcome was not seen",
 }
 
 
@@ -266,7 +266,7 @@ def _record_damaged(fields: Mapping[str, Any]) -> Line:
 
 
 def _damage_cleared(fields: Mapping[str, Any]) -> Line:
-    return Line(f"somebody has seen to the damage and removed {text_of(fields, 'file')}", _GOOD)
+    return Line(f"somebody has dealt with the damage and removed {text_of(fields, 'file')}", _GOOD)
 
 
 def _document(fields: Mapping[str, Any]) -> Line:
@@ -289,7 +289,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
     "hook-started": _hook_started,
     "hook-ended": _hook_ended,
     "hook-left": lambda fields: Line(f"recover {_hook(fields)}: {text_of(fields, 'reason')}"),
-    "hook-left-over": lambda fields: Line(f"{_hook(fields)} of before: {text_of(fields, 'reason')}", _WARNED),
+    "hook-left-over": lambda fields: Line(f"earlier {_hook(fields)}: {text_of(fields, 'reason')}", _WARNED),
     "notified": _notified,
     "approval-sending": lambda _fields: Line("the approval is sent", ("dim",)),
     "approved": _approved,

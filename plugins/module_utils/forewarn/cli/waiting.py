@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an open event waits for, and what a dry run would do, in words, from what the runner kept of it."""
+"""Describes what an open event waits for, and what a dry run would do, from the runner's record of it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..runner.journal.schema import EventRow
 
 WOULD = ("would-run", "would-approve")
-_ENTRIES = 100  # of an event, the newest: what is under way is among them
+_ENTRIES = 100  # the newest of an event: those of running hooks are among them
 
 
 class Waiting:
-    """Puts it into words. ``journal`` tells since when something has been under way."""
+    """Puts it into words. ``journal`` has the times since which hooks run."""
 
     def __init__(self, journal: JournalReader, clocks: Clocks, dry_run: bool, recoveries: Recoveries) -> None:
         self._journal = journal
@@ -36,7 +36,7 @@ class Waiting:
         if record.state == "recovering":
             running = self._hooks(record, "prepare", running_only=True)
             if record.data.get("nameless") is True and not (running or self._hooks(record, "recover")):
-                return "the name of this VM, which the instance metadata have not told: what is recovered depends on it"
+                return "the name of this VM, not yet known from the instance metadata: what is recovered depends on it"
             return running or self._recovery(record)
         if record.state == "started":
             return "the event to end"
@@ -52,7 +52,7 @@ class Waiting:
             return f"nothing: it is not approved, as {why}" if approved is None else f"its start{since}; but {why}"
         if record.state in ("seen", "held", "prepared"):
             return self._by_decision(record)
-        return f"what state {record.state!r} waits for, which this version does not know"
+        return f"something unknown: this version does not know the state {record.state!r}"
 
     def why_failed(self, record: EventRow) -> str:
         """Return why a listed event is in state ``failed``, "" if it is in another state."""
@@ -60,8 +60,8 @@ class Waiting:
             return ""
         steps = self._journal.entries(record_id=record.id, kinds=("state",), limit=_ENTRIES, newest_first=True)
         latest = next((entry for entry in steps if text_of(entry.fields, "to") == "failed"), None)
-        told = "" if latest is None else text_of(latest.fields, "why")
-        return told or text_of(object_of(record.data, "decision"), "eligibility_reason") or "its preparation failed"
+        reason = "" if latest is None else text_of(latest.fields, "why")
+        return reason or text_of(object_of(record.data, "decision"), "eligibility_reason") or "its preparation failed"
 
     def would(self, record: EventRow) -> list[str]:
         """Return what a dry run would have done for an event so far, in order."""
@@ -89,37 +89,35 @@ class Waiting:
             return f"NotBefore: {why}"
         if eligibility == approval.SEND:
             return self._approval(record)
-        if (
-            eligibility == "preparing"
-        ):  # nothing is under way: too much else is, or what is undone is what this one does
+        if eligibility == "preparing":  # nothing runs: too many others do, or one undoes what this hook does
             following = "its approval, with the next document" if record.state == "prepared" else why
             return self._hooks(record, "prepare") or following
         return f"{eligibility or 'the runner'}: {why}" if why else eligibility or "the runner"
 
     def _leader(self, record: EventRow, decision: Mapping[str, Any]) -> str:
-        """Say for whom this VM waits: the first in Resources, or, as a witness, other witnesses."""
+        """Name the VM that this VM waits for: the first in Resources, or, for a witness, other witnesses."""
         before = f"the leader {next(iter(list_of(object_of(record.data, 'event'), 'Resources')), 'another VM')}"
         if "witness" in text_of(decision, "eligibility_reason"):
             before = "another witness"
         wait = number_of(decision, "wait_seconds")
-        told = self._newest(record, "decision")
-        if wait is None or told is None:
+        decided = self._newest(record, "decision")
+        if wait is None or decided is None:
             return f"{before}; this VM takes over should it be silent"
-        left = max(0.0, wait - self._clocks.since(told.stamp))
+        left = max(0.0, wait - self._clocks.since(decided.stamp))
         return f"{before}; this VM takes over in {duration_text(math.ceil(left))}"
 
     def _approval(self, record: EventRow) -> str:
         if self._dry_run:
             return "NotBefore: a dry run approves nothing"
         if record.data.get("drill") is True:
-            return "its approval, which is only pretended"
+            return "its approval, which is only simulated"
         latest = self._newest(record, "approval-sending", "approved", "approval-failed")
         if latest is None or latest.kind != "approval-failed":
             return "its approval to be sent"
         return f"its approval, which failed {self._ago(latest)}: {text_of(latest.fields, 'reason')}"
 
     def _hooks(self, record: EventRow, phase: str, running_only: bool = False) -> str:
-        """Say how the hooks of a phase are: those that run, else the next one."""
+        """Describe the hooks of a phase: those that run, else the next one."""
         runs = [run for run in plan_of(record) if run.get("phase") == phase]
         running = [run for run in runs if run.get("status") == "running"]
         if running:
@@ -132,11 +130,11 @@ class Waiting:
         text = f"{phase} hook {hook_text(following)}"
         if not attempts:
             return f"{text} to be started"
-        why = text_of(following, "reason")  # none where the runner ended while it ran
+        why = text_of(following, "reason")  # empty if the runner ended while the hook ran
         return f"{text} to be tried again; attempt {attempts} {f'failed: {why}' if why else 'was interrupted'}"
 
     def _recovery(self, record: EventRow) -> str:
-        """Say how the recover hooks are: those that run, else those that failed, else the next one."""
+        """Describe the recover hooks: those that run, else those that failed, else the next one."""
         running = self._hooks(record, "recover", running_only=True)
         failed = next((run for run in tried(record) if run.failures), None)
         if running or failed is None:
@@ -178,7 +176,7 @@ class Waiting:
 
 
 def would_texts(entry: JournalEntry) -> list[str]:
-    """Return what an entry of a dry run says that it would have done."""
+    """Return the actions that a dry run's entry says it would have taken."""
     if entry.kind == "would-approve":
         return ["approve it"]
     phase = text_of(entry.fields, "phase")
@@ -186,7 +184,7 @@ def would_texts(entry: JournalEntry) -> list[str]:
 
 
 def failure(record: EventRow, phase: str | None = None) -> str:
-    """Return what of an event's preparation and recovery, or of one of them, has failed for good, "" if nothing has."""
+    """Return the final failures of an event's preparation, recovery or both; "" if there are none."""
     for run in plan_of(record):
         counts = run.get("phase") == "recover" or run.get("on_failure") != "approve"
         if run.get("status") == "failed" and counts and phase in (None, run.get("phase")):
