@@ -98,7 +98,7 @@ def test_the_finding_has_place_event_and_what_each_engine_says(tmp_path: Path, w
     assert finding.case["event"]["EventType"] == "Freeze"
     assert finding.case["event"]["DurationInSeconds"] in (3, 4)
     assert finding.case["decision"]["output"] == "approve"
-    assert "report it to forewarn" in finding.suggestion
+    assert "report the difference to forewarn" in finding.suggestion
 
 
 def test_of_several_policies_the_one_is_named(tmp_path: Path, wrong: None) -> None:
@@ -114,7 +114,7 @@ def test_the_command_refuses_the_policy(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"{path}:5:18: error engines-differ forewarn and cel-python differ on {BRIEF}" in told
     assert '  event: {"EventId"' in told
     assert "  repeat: echo" in told
-    assert "  hint: write the expression in another way" in told
+    assert "  hint: rewrite the expression" in told
     assert main(["policy", "verify", str(path), "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["forewarn"] == {"schema": "verification", "version": 1}

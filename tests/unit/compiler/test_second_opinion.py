@@ -277,7 +277,7 @@ class TestPolicyTests:
         assert "forewarn says true, cel-python says false; event {" in finding.message
         assert '"DurationInSeconds": 5' in finding.message
         assert finding.message.endswith(f"of the test at {tmp_path / 'p.test.yml'}:1")
-        assert "write the expression in another way" in finding.suggestion
+        assert "rewrite the expression" in finding.suggestion
         assert not run.failed, "the test itself passes"
 
     @pytest.mark.parametrize(("rule", "told"), [("", 0), ("rule: first, ", 0), ("rule: other, ", 1)])

@@ -135,7 +135,7 @@ def test_expressions_see_the_values_with_their_types(
         ({"l": [1, "a"]}, "size(l) == 2", {}, "l is a list of several types"),
         ({"n": 2**70}, "n > 1", {}, "n: "),
         ({"n": "x"}, "n > 1", {"n": "int"}, "n: 'x' is not of type int"),
-        ({}, "n > 1", {"n": "int"}, "n is declared to be int, and has no value"),
+        ({}, "n > 1", {"n": "int"}, "n is declared as int, and has no value"),
         ({"n": 1}, "n / 0", {}, "cel: "),
         ({"n": 1}, "n +", {}, "syntax"),
         ({"n": object()}, "n", {}, "n: "),

@@ -22,7 +22,7 @@ from .wording import duration_hint, function_hint, with_article
 if TYPE_CHECKING:
     from .checker import Checker
 
-ASSUMED_ELEMENTS = 100  # of a list whose length is not known, to tell what a loop costs
+ASSUMED_ELEMENTS = 100  # in a list of unknown length, to estimate the cost of a loop
 
 _PATTERN_HINT = r"a character that stands for itself has a backslash before it, as in r'\('"
 
@@ -30,7 +30,7 @@ _PATTERN_HINT = r"a character that stands for itself has a backslash before it, 
 def overloaded(
     checker: Checker, node: Node, table: dict[str, list[Overload]], other: dict[str, list[Overload]], present: Present
 ) -> Typed:
-    """Check a function or a method by its overloads; ``other`` is the table of what is called the other way."""
+    """Check a function or a method by its overloads; ``other`` is the table of the other calling style."""
     checked = [checker.check(child, present) for child in node.children]
     types = [type_ for _form, type_ in checked]
     overloads = table.get(node.value)
@@ -59,7 +59,7 @@ def overloaded(
 
 
 def _literal_call(checker: Checker, node: Node, overload: Overload, forms: list[Any]) -> Typed:
-    """Try now what can only fail for literals, and keep the value of times, which are dear to parse."""
+    """Evaluate calls that fail for bad literals now, and keep the value of times, which are costly to parse."""
     if overload.kinds == ("timestamp", "string") and forms[1][0] == "lit":
         try:
             tv.zone(forms[1][4])
@@ -100,7 +100,7 @@ def join_texts(checker: Checker, node: Node, present: Present) -> Typed:
 
 
 def matches(checker: Checker, node: Node, present: Present) -> Typed:
-    """Check ``matches``, whose pattern is compiled now."""
+    """Check ``matches``, and compile its pattern."""
     (text_form, text), (_pattern_form, pattern) = (checker.check(child, present) for child in node.children)
     literal = node.children[1]
     for child, type_ in zip(node.children, (text, pattern), strict=True):

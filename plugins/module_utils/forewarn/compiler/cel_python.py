@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Evaluates expressions with cel-python's interpreter. Values go in and come out as our own evaluator has them.
+"""Evaluates expressions with cel-python's interpreter. Values go in and come out in our own evaluator's form.
 
-Only the interpreter: cel-python's compiled runner shares state between threads, and has given wrong answers for that.
+Only the interpreter is used: cel-python's compiled runner shares state between threads and has given wrong answers.
 Both engines take the tree of one parser, since both have one grammar.
 """
 
@@ -22,7 +22,7 @@ from .outcome import Outcome
 from .syntax import grammar_tree
 from .types import Field
 
-_DEPTH = 4000  # of frames: what is nested 64 levels deep takes more than the usual 1000
+_DEPTH = 4000  # frames: an expression nested 64 levels deep takes more than the usual 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -37,7 +37,7 @@ class CelPython:
         self._trees: dict[str, Any] = {}
 
     def evaluate(self, source: str, values: Mapping[str, Any], types: Mapping[str, str]) -> Outcome:
-        """Evaluate an expression. ``values`` are by name, and may lack some; ``types`` are theirs, as CEL writes types.
+        """Evaluate an expression. ``values`` are by name, and some may be missing; ``types`` are in CEL's notation.
 
         Raises CelSyntaxError.
         """
@@ -50,7 +50,7 @@ class CelPython:
             return Outcome("value", _from_celpy(Evaluator(self._trees[source], Activation()).evaluate(given)))
         except CELEvalError as error:
             return Outcome("error", str(error.args[0]).partition(" (in activation")[0])
-        except Exception as error:  # of any type: what it cannot do ends in TypeError, RecursionError and others
+        except Exception as error:  # any type: it fails with TypeError, RecursionError and others
             return Outcome("broken", f"{type(error).__name__}: {error}")
         finally:
             sys.setrecursionlimit(depth)

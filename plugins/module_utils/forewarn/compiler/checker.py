@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The type checker: a syntax tree and declarations in, the typed form out, and every mistake on the way.
 
-What it cannot vouch for, it refuses by name. An operand that is already reported has the type ``unknown``, which fits
-everything, so that one mistake is told once.
+It refuses by name whatever it cannot vouch for. An operand that is already reported has the type ``unknown``, which
+fits everything, so that a mistake is reported once.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .wording import did_you_mean, with_article
 
 
 class Checker:
-    """Checks one expression. ``findings`` grows; the form is worth something only if it stays empty of errors.
+    """Checks one expression. ``findings`` grows; the form is usable only if there are no errors among them.
 
-    What it does with calls is in calls.
+    The module calls checks the calls.
     """
 
     def __init__(self, declarations: Declarations, source: str = "") -> None:
@@ -43,11 +43,11 @@ class Checker:
         self.findings.append(ExpressionFinding(code, message, node.start, node.end, suggestion, severity))
 
     def written(self, node: Node) -> str:
-        """Return a part of the expression as it is written."""
+        """Return the source text of a part of the expression."""
         return " ".join(self.source[node.start : node.end].split())
 
     def operand(self, node: Node, type_: Type) -> Operand:
-        """Return what hints are made of."""
+        """Return the operand that hints are made from."""
         return Operand(node, type_, self.written(node))
 
     def check(self, node: Node, present: Present = frozenset()) -> Typed:
@@ -61,7 +61,7 @@ class Checker:
         return [op, str(type_), node.start, node.end, *rest], type_
 
     def unknown(self, node: Node) -> Typed:
-        """Return what stands for a node that has a mistake."""
+        """Return the form and type of a node that has a mistake."""
         return self.made("unknown", t.UNKNOWN, node)
 
     def expect_bool(self, node: Node, type_: Type, where: str) -> None:
@@ -94,7 +94,7 @@ class Checker:
         return self.unknown(node)
 
     def _quoted(self, name: str) -> str:
-        """Return how to write the name of an event's type and the like, which are texts."""
+        """Return a hint for an unquoted EventType or other value, which must be a text."""
         fields = [field for record in self.declarations.records.values() for field in record.values()]
         return f'put it in quotes: "{name}"' if any(name in (field.type.values or ()) for field in fields) else ""
 
@@ -182,7 +182,7 @@ class Checker:
         return self.made("has", t.BOOL, node, form, select.value)
 
     def _asking(self, operand: Node, type_: Type, name: str) -> str:
-        """Return how to ask for what ``has()`` may not be asked for."""
+        """Return a hint for an operand that ``has()`` does not take."""
         if type_.kind == "map":
             return f"write '{name}' in {self.written(operand)}"
         path = access_path(operand)
@@ -218,7 +218,7 @@ class Checker:
         return self._logic(node, present, when_false)
 
     def _logic(self, node: Node, present: Present, guards: Any) -> Typed:
-        """An operand counts on what the others guard: a guard that fails decides the result, on either side."""
+        """Check ``&&`` or ``||``. An operand may rely on the others' guards: a failed guard decides the result."""
         forms = []
         for operand in node.children:
             guarded = present.union(*(guards(other) for other in node.children if other is not operand))
@@ -310,7 +310,7 @@ class Checker:
         return self.made("call", t.BOOL, node, "in_deep" if deep else "in", *forms)
 
     def _expect_value(self, node: Node, other: Type) -> None:
-        """Report a literal text that the other side can never be, also as an element of a list or an outcome of ?:."""
+        """Report a literal text that the other side can never equal, also in a list or as a result of ``?:``."""
         if node.kind == "list" and other.kind == "list":
             for item in node.children:
                 self._expect_value(item, other.of[0])
@@ -336,7 +336,7 @@ class Checker:
         )
 
     def _expect_no_case(self, node: Node, types: list[Type]) -> None:
-        """Warn where the VM's name is looked for in Resources: their case may differ, which affects_me knows."""
+        """Warn about a search for the VM's name in Resources: case may differ, which affects_me takes into account."""
         nodes = {_label(type_): child for type_, child in zip(types, node.children, strict=True)}
         if nodes.keys() != {RESOURCES, VM_NAME}:
             return
@@ -422,15 +422,15 @@ class Checker:
 
 
 def _is_key(type_: Type) -> bool:
-    """Tell whether a map can have keys of a type; ``{}`` alone does not say of which."""
+    """Tell whether a map can have keys of a type; ``{}`` alone leaves it open."""
     return type_.kind in (*t.KEYS, "nothing", "unknown")
 
 
 def _keys(node: Node) -> list[Node]:
-    """Return the keys of a literal map; none of anything else."""
+    """Return the keys of a literal map; none for anything else."""
     return node.children[::2] if node.kind == "map" else []
 
 
 def _label(type_: Type) -> str:
-    """Return of what the texts are that a value is, or is made of."""
+    """Return the label of the texts that a value is, or consists of."""
     return type_.label or (_label(type_.of[0]) if type_.kind == "list" else "")

@@ -22,7 +22,7 @@ from .types import Declarations, Field, Type
 EVENT = Type("record", name="event")
 VM = Type("record", name="vm")
 PARAMS = Type("record", name="params")
-# Labels of types, whose texts differ in case though they mean one VM.
+# Labels of types whose texts may differ in case and still mean the same VM.
 RESOURCES, VM_NAME = "Resources", "vm.name"
 
 _EVENT_FIELDS = {
@@ -49,10 +49,10 @@ def policy_declarations(
     variables: Mapping[str, Type],
     extra_values: Mapping[str, tuple[str, ...]],
 ) -> Declarations:
-    """Return what a policy's conditions, variables and explanations may name.
+    """Return the names that a policy's conditions, variables and explanations may use.
 
-    ``params`` and ``variables`` map the policy's own names to types; ``extra_values`` are further values of EventType
-    and EventStatus that the policy declares.
+    ``params`` and ``variables`` map the policy's own names to types; ``extra_values`` has the further values of
+    EventType and EventStatus that the policy declares.
     """
     event_types = dict(_EVENT_FIELDS)
     for name, known in EXTENSIBLE.items():
@@ -89,7 +89,7 @@ def policy_declarations(
 
 
 def _later(field: str, api_version: str, extra: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return the values that came later than an api-version, but for those that the policy declares."""
+    """Return the values that are newer than an api-version, except those that the policy declares."""
     if field != "EventType":
         return ()
     return tuple(
@@ -100,7 +100,7 @@ def _later(field: str, api_version: str, extra: tuple[str, ...]) -> tuple[tuple[
 def invariant_declarations(
     api_version: str, params: Mapping[str, Type], extra_values: Mapping[str, tuple[str, ...]]
 ) -> Declarations:
-    """Return what an invariant may name: all of the above, and ``decision``, ``approve``, ``hold``."""
+    """Return the names that an invariant may use: all of the above, and ``decision``, ``approve``, ``hold``."""
     base = policy_declarations(api_version, params, {}, extra_values)
     decision = Type("string", values=("approve", "hold"), label="decision")
     names = {**base.variables, "decision": decision, "approve": decision, "hold": decision}

@@ -18,9 +18,9 @@ from .hints import bool_hint, text_hint, unquoted
 from .syntax import parse
 from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Type, join, sorted_findings
 
-MAX_COST = 1_000_000  # steps, were every list of unknown length to have ASSUMED_ELEMENTS
+MAX_COST = 1_000_000  # steps, if every list of unknown length had ASSUMED_ELEMENTS
 
-# Every code that an expression can be reported with, and what it means.
+# Every code of a finding about an expression, and its meaning.
 CODES = {
     "syntax": "The text is not an expression of CEL.",
     "too-long": "The expression is longer than what anybody reviews.",
@@ -59,7 +59,7 @@ class Checked:
 
 
 class ExpressionError(InputError):
-    """An expression has mistakes; ``findings`` has them all, and the warnings."""
+    """An expression has mistakes; ``findings`` has all of them, and the warnings."""
 
     def __init__(self, source: str, findings: tuple[ExpressionFinding, ...]) -> None:
         lines = [f"character {finding.start + 1}: {finding.message} [{finding.code}]" for finding in findings]
@@ -88,15 +88,15 @@ def check(source: str, declarations: Declarations, expect: Type | None = None) -
         message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
         hint = "nest fewer loops, or compute the inner one in a variable"
         findings.append(ExpressionFinding("too-costly", message, node.start, node.end, hint))
-    told = tuple(sorted_findings(findings))
-    if any(finding.severity == "error" for finding in told):
-        return Checked(None, None, told)
-    return Checked(form, type_, told)
+    ordered = tuple(sorted_findings(findings))
+    if any(finding.severity == "error" for finding in ordered):
+        return Checked(None, None, ordered)
+    return Checked(form, type_, ordered)
 
 
 @dataclass(frozen=True)
 class CompiledExpression:
-    """An expression that stands alone: call it with a value for each declared variable.
+    """A compiled expression by itself: call it with a value for each declared variable.
 
     Timestamps and durations are nanoseconds. Raises policy.functions.EvaluationError where CEL has an error.
     """
@@ -112,7 +112,7 @@ class CompiledExpression:
 
 
 def compile_expression(source: str, variables: Mapping[str, Type], expect: Type | None = None) -> CompiledExpression:
-    """Compile one expression over declared variables. Raises ExpressionError with everything that is wrong."""
+    """Compile one expression over declared variables. Raises ExpressionError with all mistakes."""
     checked = check(source, Declarations(variables), expect)
     if checked.form is None or checked.type is None:
         raise ExpressionError(source, checked.findings)

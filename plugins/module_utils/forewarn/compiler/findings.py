@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Findings: what is wrong with a file, where, and what to do about it. One form for people, one for programs."""
+"""Findings: the mistakes in a file, their places and hints. One form for people, one for programs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, Literal, Protocol
 
 Severity = Literal["error", "warning"]
 
-# Every code of a finding about a file, and what it means; those about expressions are expression.CODES.
+# Every code of a finding about a file, and its meaning; expression.CODES has those about expressions.
 CODES = {
     # the file as YAML
     "encoding": "The file is not UTF-8, or has a character that does not belong into a text file.",
-    "too-large": "The file is larger, or nested deeper, than anybody reviews.",
+    "too-large": "The file is larger, or nested deeper, than a reviewer can follow.",
     "empty-file": "The file holds nothing.",
     "yaml-syntax": "The file is not YAML.",
     "tab": "A tab indents a line.",
@@ -63,7 +63,7 @@ CODES = {
 }
 
 _LINE_BREAK = re.compile("\r\n|\r|\n")
-# A line longer than this is shown in part: a file that is one line of a MiB would fill a log with each of its findings.
+# A longer line is shown in part: in a file of one huge line, each finding would fill a log.
 _LONGEST_LINE = 200
 _BEFORE = 80  # characters of it before the place
 _LONGEST_MESSAGE = 600  # it may quote a name or a text that is very long
@@ -89,7 +89,7 @@ class Finding:
 
     @property
     def where(self) -> str:
-        """The place, as compilers write it."""
+        """The place, in the form that compilers use."""
         return f"{self.path}:{self.line}:{self.column}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Finding:
 
 
 class SourceText:
-    """A file's text, and where in it an offset (in characters, from 0) is."""
+    """A file's text, which maps offsets (in characters, from 0) to lines and columns."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
@@ -131,7 +131,7 @@ class SourceText:
         return self.text[start:end]
 
     def excerpt(self, number: int, column: int) -> tuple[str, int]:
-        """Return the text of a line and 1; of a very long one, what is around a column, and the column it begins at."""
+        """Return the text of a line and 1; for a very long line, the part around a column and its first column."""
         start, end = self._line(number)
         if end - start <= _LONGEST_LINE:
             return self.text[start:end], 1
@@ -172,13 +172,13 @@ class Report:
         text, first = self.source.excerpt(line, column)
         place = (self.source.path, line, column, max(end_column, column + 1))
         finding = Finding(*place, code, message, suggestion, text, severity, first)
-        if finding not in self._seen:  # an alias repeats what it stands for
+        if finding not in self._seen:  # an alias repeats its anchor's findings
             self._seen.add(finding)
             self.findings.append(finding)
 
 
 class Styler(Protocol):
-    """What of ``cli.console.Console`` is needed to colour a finding."""
+    """The part of ``cli.console.Console`` that colours a finding."""
 
     def style(self, text: str, *styles: str) -> str:
         """Return the text in the named styles."""
@@ -206,7 +206,7 @@ def blocks(finding: Finding) -> bool:
 
 
 def render(finding: Finding, console: Styler | None = None) -> list[str]:
-    """Return the lines that show a finding: what and where, the source line, a caret below the range, what to do."""
+    """Return the lines that show a finding: its place and message, the source line, a caret, and the hint."""
 
     def style(text: str, *styles: str) -> str:
         return console.style(text, *styles) if console else text
@@ -230,7 +230,7 @@ def render(finding: Finding, console: Styler | None = None) -> list[str]:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text takes."""
     width = 0
     for character in text:
         if unicodedata.combining(character):

@@ -1,18 +1,18 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which optional fields a condition guards with ``has()``: they may be read where they are known to be there."""
+"""Finds the optional fields that a condition guards with ``has()``: they may be read where they must exist."""
 
 from __future__ import annotations
 
 from .syntax import Node
 
-Present = frozenset[str]  # the access paths that are known to be there, as ``event.NotBefore``
+Present = frozenset[str]  # the access paths that are known to exist, such as ``event.NotBefore``
 _NONE: Present = frozenset()
 
 
 def access_path(node: Node) -> str | None:
-    """Return ``event.NotBefore`` for such an access, None for anything else."""
+    """Return the path of a field access, such as ``event.NotBefore``, None for anything else."""
     if node.kind == "name":
         return str(node.value)
     if node.kind == "select":
@@ -22,7 +22,7 @@ def access_path(node: Node) -> str | None:
 
 
 def when_true(node: Node) -> Present:
-    """Return the accesses that are there whenever the node is true."""
+    """Return the accesses that exist whenever the node is true."""
     if node.kind == "call" and node.value == "has" and len(node.children) == 1:
         path = access_path(node.children[0])
         return _NONE if path is None else frozenset((path,))
@@ -34,7 +34,7 @@ def when_true(node: Node) -> Present:
 
 
 def when_false(node: Node) -> Present:
-    """Return the accesses that are there whenever the node is false."""
+    """Return the accesses that exist whenever the node is false."""
     if node.kind == "or":
         return _NONE.union(*(when_false(child) for child in node.children))
     if node.kind == "operator" and node.value == "!":

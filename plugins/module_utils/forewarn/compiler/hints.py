@@ -1,10 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to write instead of operands whose types do not fit.
+"""Hints on what to write instead of operands whose types do not fit.
 
-Whoever follows a hint must get an expression that compiles and means what was meant. So a number in quotes loses the
-quotes: were the other side made a text, ``"30" < "9"`` would be true. Where that cannot be told, there is no hint.
+An author who follows a hint must get an expression that compiles and means what the author meant. So a number in
+quotes loses the quotes: if the other side became a text, ``"30" < "9"`` would be true. If the intent is not clear,
+there is no hint.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _TIME = "timestamp('2026-01-31T15:04:05Z')"
 
 
 class Operand(NamedTuple):
-    """A part of an expression: its node, its type, and as it is written."""
+    """A part of an expression: its node, its type and its source text."""
 
     node: Node
     type: Type
@@ -44,7 +45,7 @@ class Operand(NamedTuple):
 
 
 def unquoted(words: str, type_: Type) -> str:
-    """Return how a text that stands where another type is wanted is written as that type; nothing if it cannot be."""
+    """Return how to write a text as the type that its place needs; empty if that is not possible."""
     words = words.strip()
     kind = type_.kind
     if kind == "bool" and words.lower() in ("true", "false"):
@@ -75,14 +76,14 @@ def _as_duration(words: str) -> str:
 
 
 def bool_hint(operand: Operand) -> str:
-    """Return how to make a condition of a value."""
+    """Return how to turn a value into a condition."""
     if operand.words is not None and unquoted(operand.words, t.BOOL):
         return unquoted(operand.words, t.BOOL)
     return "compare it, as in … == 0" if operand.type.kind in _NUMBERS else "compare it, as in … == …"
 
 
 def text_hint(operand: Operand) -> str:
-    """Return how to make a text of a value."""
+    """Return how to turn a value into a text."""
     kind = operand.type.kind
     if kind == "double":
         return f"write string(int({operand.text}))"
@@ -99,7 +100,7 @@ def comparison_hint(operator: str, left: Operand, right: Operand) -> str:
     if "null" in kinds:
         return _null_hint(operator, left if right.type == t.NULL else right)
     pairs = [(left, right), (right, left)]
-    for one, other in sorted(pairs, key=lambda pair: not pair[0].literal):  # a literal is what was written wrongly
+    for one, other in sorted(pairs, key=lambda pair: not pair[0].literal):  # the literal is probably the mistake
         hint = _compared(operator, one, other)
         if hint:
             return hint
@@ -114,7 +115,7 @@ def _null_hint(operator: str, operand: Operand) -> str:
 
 
 def _compared(operator: str, one: Operand, other: Operand) -> str:
-    """Return what to write instead of ``one``, if that is the one to change."""
+    """Return what to write instead of ``one``, if that side is to change."""
     kind, wanted = one.type.kind, other.type.kind
     equality = operator in ("==", "!=")
     if kind == "string" and wanted == "list" and equality:
@@ -180,7 +181,7 @@ def operator_hint(operator: str, operands: list[Operand]) -> str:
             if one.type == t.INT:
                 return f"say in which unit, as in duration('{one.node.value}s')"
     if operator in "*/%" and any(operand.type.kind == "duration" for operand in operands):
-        return "write the duration that is meant: there is no arithmetic of durations and numbers"
+        return "write the duration itself: there is no arithmetic of durations and numbers"
     kinds = {operand.type.kind for operand in operands}
     return comparison_hint(operator, *operands) if kinds <= set(_NUMBERS) else ""
 
@@ -190,7 +191,7 @@ def _is_duration(words: str) -> bool:
 
 
 def membership_hint(element: Operand, container: Operand, items: list[Operand]) -> str:
-    """Return how to ask whether a container, of these items if it is a literal list, has an element."""
+    """Return how to test whether a container has an element; ``items`` are those of a literal list."""
     kind = container.type.kind
     if kind == "record" and element.words is not None:
         return f"write has({container.text}.{element.words})"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """CEL expressions over JSON values: their types are declared, or inferred from the values.
 
-That is what the filter ``cel`` does with the variables of a playbook.
+The filter ``cel`` uses this for the variables of a playbook.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -> Any:
-    """Check and evaluate an expression; ``types`` names the types of values that do not tell theirs.
+    """Check and evaluate an expression; ``types`` names the types that cannot be inferred from the values.
 
     Raises InputError with all mistakes, and EvaluationError.
     """
@@ -65,7 +65,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
     for name in names:
         declared = types.get(name)
         if name not in values:
-            raise InputError(f"{name} is declared to be {declared}, and has no value.")
+            raise InputError(f"{name} is declared as {declared}, and has no value.")
         value = plain(values[name], name)
         try:
             if declared is None:
@@ -101,7 +101,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:
         convert(value, "string")
         return STRING
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        # One record for all elements; what some of them lack has to be asked for with has().
+        # One record for all elements; fields that some of them lack must be tested with has().
         fields = {}
         for name in dict.fromkeys(name for item in value for name in item):
             found = [item[name] for item in value if name in item]
@@ -114,7 +114,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:
         for number, item in enumerate(value):
             joined = join(element, infer(item, f"{place}[{number}]", records))
             if joined is None:
-                raise ValueError(f"{place} is a list of several types, which CEL here does not take")
+                raise ValueError(f"{place} is a list of several types, which Forewarn's CEL does not take")
             element = joined
         return list_of(element)
     fields = {}
@@ -127,7 +127,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:
 def plain(value: Any, what: str) -> Any:
     """Return JSON values without subclasses of str and dict such as Ansible's: the evaluator is strict about types.
 
-    Raises InputError, about ``what``, for what JSON has not.
+    Raises InputError, naming ``what``, for values that JSON does not have.
     """
     try:
         return json.loads(json.dumps(value))
@@ -136,13 +136,13 @@ def plain(value: Any, what: str) -> Any:
 
 
 def _shown(value: Any, type_: Type) -> Any:
-    """Return a value as playbooks have it: times and durations, inside nanoseconds, become texts."""
+    """Return a value as playbooks hold it: times and durations, internally nanoseconds, become texts."""
     if type_.kind == "timestamp":
         return timevalues.format_timestamp(value)
     if type_.kind == "duration":
         return timevalues.format_duration(value)
     if type_.kind == "bytes":
-        raise InputError("the expression yields bytes, which a playbook has not.", "Use string(…).")
+        raise InputError("the expression yields bytes, which a playbook cannot hold.", "Use string(…).")
     if type_.kind == "list":
         return [_shown(item, type_.of[0]) for item in value]
     if type_.kind == "map":

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The libraries that compiling takes, which a VM does not have and a control node may lack."""
+"""The libraries that the compiler needs: a VM has none of them, and a control node may lack them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 
 from ..errors import InputError
 
-# By the module that they bring.
+# Module -> the package that provides it.
 _PACKAGES = {"celpy": "cel-python", "jsonschema": "jsonschema", "lark": "lark", "yaml": "PyYAML"}
 
 
@@ -19,7 +19,7 @@ class MissingLibraryError(InputError):
 
 
 def require_libraries() -> None:
-    """Raise MissingLibraryError, naming every library that is missing and the Python it is missing for."""
+    """Raise MissingLibraryError if libraries are missing; it names all of them, and the Python."""
     missing = [package for module, package in _PACKAGES.items() if not _is_there(module)]
     if missing:
         raise MissingLibraryError(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Literals of CEL by the language definition: where they are in a source, and what they mean."""
+"""Literals of CEL by the language definition: their places in a source, and their values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _shortened(text: str) -> str:
 
 
 def disagreement(start: int, end: int) -> CelSyntaxError:
-    """Return the error of a literal whose end is found elsewhere by other engines."""
+    """Return the error for a literal whose end other engines find elsewhere."""
     return CelSyntaxError(
         "engines-disagree",
         "CEL engines do not agree where this literal ends",

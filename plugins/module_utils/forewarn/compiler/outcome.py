@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an engine makes of an expression, in a form that can be held against another engine's."""
+"""The result of an expression in an engine, in a form that can be compared with another engine's."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 
 class Outcome(NamedTuple):
-    """What came of an expression. ``kind`` is ``value``, ``error`` or ``broken``: the engine itself failed.
+    """The result of an expression. ``kind`` is ``value``, ``error`` or ``broken`` (the engine itself failed).
 
-    ``detail`` is the value, or a text that says what went wrong.
+    ``detail`` is the value, or a text that describes the failure.
     """
 
     kind: str
     detail: Any
 
     def same(self, other: Outcome) -> bool:
-        """Tell whether both are errors, or both the same value: a NaN is one with a NaN, -0.0 differs from 0.0."""
+        """Tell whether both are errors, or both the same value: NaN equals NaN, -0.0 differs from 0.0."""
         if self.kind != other.kind:
             return False
         return self.kind != "value" or _identical(self.detail, other.detail)

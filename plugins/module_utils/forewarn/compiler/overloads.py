@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which functions and operators exist, for which types, and what each is called in the typed form."""
+"""The functions and operators that exist, their types, and their names in the typed form."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "
 QUANTIFIERS = ("all", "exists", "exists_one")
 LOOPS = (*QUANTIFIERS, "map", "filter")
 
-# What CEL or its extensions have and we refuse, with what to do instead.
+# Functions of CEL or its extensions that Forewarn refuses, and what to do instead.
 UNSUPPORTED = {
     "dyn": "leave it out; every value here has a type that is known",
     "type": "leave it out; every value here has a type that is known",

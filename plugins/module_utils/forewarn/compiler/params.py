@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Parameters: declared types, defaults that have them, and limits that make sense."""
+"""Checks declarations of parameters: types, defaults of these types, and consistent limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS = {
 
 
 def read(file: YamlFile, node: Node | None) -> tuple[list[dict[str, Any]], dict[str, Type]]:
-    """Return the declarations as the artifact has them, and the types that expressions see."""
+    """Return the declarations for the artifact, and the types that expressions see."""
     declared: list[dict[str, Any]] = []
     types: dict[str, Type] = {}
     for item in node.items if isinstance(node, Sequence) else []:
@@ -47,7 +47,7 @@ def read(file: YamlFile, node: Node | None) -> tuple[list[dict[str, Any]], dict[
 
 
 def text(node: Node | None) -> str | None:
-    """Return a text, or None where there is none."""
+    """Return a text, or None if there is none."""
     value = node.data() if isinstance(node, Scalar) else None
     return value if isinstance(value, str) else None
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which files are policies, which are their tests, and how they are called.
+"""Finds policy files and their test files, and names them.
 
 Tests lie beside what they test: ``NAME.test.yml`` for ``NAME.yml``, ``tests.yml`` for all policies of its directory,
 or either in a directory ``tests`` below it.
@@ -33,12 +33,12 @@ class PolicyPath:
 def paths_of(texts: Sequence[str]) -> list[Path]:
     """Return policies as paths. Raises InputError for an empty text, which as a path is the current directory."""
     if not all(text.strip() for text in texts):
-        raise InputError("a path of policies is empty.", "Is a variable not set? The current directory is called '.'.")
+        raise InputError("a path of policies is empty.", "Is a variable not set? The current directory is '.'.")
     return [Path(text) for text in texts]
 
 
 def find_policies(paths: Sequence[Path]) -> list[PolicyPath]:
-    """Return the policy files in the order of ``paths``, those of a directory and below it sorted, each once.
+    """Return the policy files in the order of ``paths``, each once; those below a directory are sorted.
 
     Raises InputError for a path that does not exist, a directory without policies, and a test file.
     """
@@ -63,7 +63,7 @@ def find_policies(paths: Sequence[Path]) -> list[PolicyPath]:
 
 
 def find_tests(paths: Sequence[Path]) -> list[Path]:
-    """Return the test files, likewise; a policy file stands for its own tests.
+    """Return the test files in the same way; a policy file stands for its own tests.
 
     Raises InputError for a path that does not exist, and where there are no tests.
     """
@@ -88,7 +88,7 @@ def find_tests(paths: Sequence[Path]) -> list[Path]:
 
 
 def tested_by(test: Path) -> list[Path]:
-    """Return the policies that a test file is about, by its name; none if there is no such file."""
+    """Return the policies that a test file tests, found by its name; none if they do not exist."""
     home = test.parent.parent if test.parent.name == _TEST_DIRECTORY else test.parent
     match = _TEST_NAME.fullmatch(test.name)
     if match and match.group("policy") is None:  # tests.yml
@@ -104,8 +104,9 @@ def is_test(path: Path) -> bool:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the YAML files below a directory. Raises InputError where it cannot be looked through: a policy that is
-    not found is one that does not hold. Links to directories are not followed, links that lead nowhere are files.
+    """Return the YAML files below a directory. Links to directories are not followed; broken links count as files.
+
+    Raises InputError if a directory cannot be read: a policy that is not found would not apply.
     """
     found: list[Path] = []
     for folder, folders, names in os.walk(directory, onerror=_refuse):
@@ -119,7 +120,7 @@ def _real(path: Path) -> Path:
 
 
 def _refuse(error: OSError) -> None:
-    raise InputError(f"{error.filename}: {error.strerror}", "Every directory below has to be readable.") from error
+    raise InputError(f"{error.filename}: {error.strerror}", "Every directory below must be readable.") from error
 
 
 def _must_exist(path: Path) -> None:

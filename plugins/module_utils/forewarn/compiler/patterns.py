@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RE2 patterns to the programs of policy/regex.py; what cannot be one, or differs between engines, is refused."""
+"""Compiles RE2 patterns to the programs of policy/regex.py; refuses patterns on which engines differ."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _POSIX: dict[str, Ranges] = {
 }
 _CONTROL = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _COUNT = re.compile(r"\{0*(\d+)(?:(,)(?:0*(\d+))?)?\}", re.ASCII)
-# Unicode's simple folding gives these two ASCII letters a third form.
+# ASCII letters to which Unicode's simple folding gives a third form.
 _THIRD_FORM = {0x4B: 0x212A, 0x6B: 0x212A, 0x53: 0x17F, 0x73: 0x17F}
 
 
@@ -101,7 +101,7 @@ class _Parser:
         else:
             self.position += 1
             low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[operator]
-        if self.peek() == "?":  # lazy: which match is found first does not matter here
+        if self.peek() == "?":  # lazy: it does not matter which match is found first
             self.position += 1
         if self.peek() in ("*", "+", "?") and self.peek():
             raise PatternError("a repetition cannot be repeated; put it in a group", self.position)
@@ -171,7 +171,7 @@ class _Parser:
 
     def escape(self, start: int) -> Any:
         character = self.peek()
-        if character == "B":  # RE2 takes the middle of a character of several bytes for such a place
+        if character == "B":  # RE2 also matches it inside a character of several bytes
             raise PatternError("engines do not agree on \\B beside characters beyond ASCII", start)
         if character in ("A", "z", "b") and character:
             self.position += 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Policy files to an artifact: compiles each file, and holds them against each other."""
+"""Compiles policy files to an artifact: each file by itself, then checks them against each other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .yamltree import Sequence as ListNode
 
 
 class PolicyError(InputError):
-    """Policies have mistakes; ``findings`` has them all, and so has the text."""
+    """Policies have mistakes; ``findings`` and the text have all of them."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         count = len(findings)
@@ -76,7 +76,7 @@ def compile_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSIO
         "policies": policies,
     }
     artifact["digest"] = digest_of(artifact)
-    load(artifact)  # what a runner would refuse is never handed out
+    load(artifact)  # never return an artifact that a runner would refuse
     return Compilation(artifact, findings, names)
 
 
@@ -89,7 +89,7 @@ def load_policies(paths: Sequence[Path], api_version: str = LATEST_API_VERSION) 
 
 
 def _compare(files: Sequence[YamlFile]) -> None:
-    """Report what two policies cannot both have: a name, or a parameter of two types."""
+    """Report conflicts between policies: the same name, or a parameter with two types."""
     names: dict[str, str] = {}
     params: dict[str, tuple[Type, str]] = {}
     for file in files:

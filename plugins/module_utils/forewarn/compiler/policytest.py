@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the tests of policies: what was decided against what was stated, and what the tests have seen of the rules."""
+"""Runs the tests of policies: compares decisions with those stated, and records the coverage of the rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .yamltree import YamlFile, read_bytes
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Something that was decided otherwise than stated; ``line`` is that of the statement, ``at`` its step's time.
+    """A decision that differs from the stated one; ``line`` is that of the statement, ``at`` its step's time.
 
     ``event`` is the EventId, empty where the document has one event.
     """
@@ -55,15 +55,15 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether all was as stated."""
+        """Whether every decision was as stated."""
         return not self.mismatches
 
 
 @dataclass
 class Rule:
-    """A rule of a policy, and in how many decisions it was tried and it decided.
+    """A rule of a policy, with the numbers of decisions in which it was tried and in which it decided.
 
-    ``results`` counts what its condition was where it was tried: ``true``, ``false``, ``error``.
+    ``results`` counts the results of its condition: ``true``, ``false``, ``error``.
     """
 
     rule: str
@@ -90,7 +90,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Tested:
-    """A file of tests that was run: its policies, compiled, with their coverage, and each decision that was stated."""
+    """A test file that was run: its compiled policies, their coverage, and each stated decision."""
 
     tests: TestFile
     artifact: Artifact
@@ -100,7 +100,7 @@ class Tested:
 
 @dataclass
 class Run:
-    """All that a run of tests found out. ``findings`` are mistakes in policies and test files, not failed tests."""
+    """The result of a test run. ``findings`` are mistakes in policies and test files, not failed tests."""
 
     results: list[Result] = field(default_factory=list)
     coverage: list[Coverage] = field(default_factory=list)
@@ -139,7 +139,7 @@ def run_tests(paths: Sequence[Path]) -> Run:
 
 
 def untested(policies: Sequence[Path], path: Path) -> Run:
-    """Return the run of no tests at all, as if ``path`` were to be a file of tests for policies that have none."""
+    """Return a run without tests, as if ``path`` were an empty test file of policies that have none."""
     run = Run()
     tests = TestFile(YamlFile.from_bytes(str(path), b"section: []\n"), tuple(policies), LATEST_API_VERSION, ())
     artifact = _compile(tests, run.findings)
@@ -152,7 +152,7 @@ def untested(policies: Sequence[Path], path: Path) -> Run:
 
 
 def _compile(tests: TestFile, findings: list[Finding]) -> Artifact | None:
-    """Compile the tested policies; None where they or the tests have mistakes, so that nothing can be run."""
+    """Compile the tested policies; None if they or the tests have mistakes, so that nothing can run."""
     if not tests.policies:
         return None
     compilation = compile_policies(tests.policies, tests.api_version)
@@ -222,7 +222,7 @@ class _Runner:
         return source.start_of(line) + len(text) - len(text.lstrip(" -"))
 
     def _check_rules(self, case: Case) -> None:
-        """Report rules and policies that a test names and that do not exist: it could never pass."""
+        """Report rules and policies in a test that do not exist: the test could never pass."""
         for step in case.steps:
             for expected in step.expectations:
                 if expected.policy is not None and expected.policy not in self.coverage:
@@ -290,7 +290,7 @@ class _Runner:
                     self._differ(difference, trace.policy, case, decision.event)
 
     def _differ(self, difference: Difference, policy: str, case: Case, event: Event) -> None:
-        """Report in the policy's file what the engines differ on, unless the file suppresses it."""
+        """Report differences between the engines in the policy's file, unless it suppresses them."""
         files = {data["name"]: (path, data) for path, data in zip(self.tests.policies, self.artifact.data["policies"])}
         path, data = files[policy]
         if any(one["code"] == CODE and one.get("rule") in (None, difference.rule) for one in data.get("suppress", ())):

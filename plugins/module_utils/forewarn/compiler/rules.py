@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One policy file: what the schema cannot say of it, and its part of the artifact."""
+"""Compiles one policy file: checks what the schema cannot check, and makes its part of the artifact."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
 
 
 def compile_file(file: YamlFile, api_version: str) -> dict[str, Any]:
-    """Report every mistake of a policy file, and return its part of the artifact, which is whole if there is none."""
+    """Report every mistake in a policy file; return its part of the artifact, complete if there are no mistakes."""
     schema.check(file, SCHEMA)
     return _Compiler(file, api_version).policy() if isinstance(file.root, Mapping) else {}
 
@@ -78,7 +78,7 @@ class _Compiler:
                 if value is None:
                     continue
                 if name == "EventType" and value not in extra and EVENT_TYPE_SINCE.get(value, "") > self.api_version:
-                    pass  # known, but the api-version never sends it by the documentation: the policy says otherwise
+                    pass  # known, but undocumented for this api-version: the policy says otherwise
                 elif value in values or value in extra:
                     again = "is declared twice" if value in extra else "is known already"
                     self.file.add("known-value", f"{name} {value} {again}", item, "remove it", severity="warning")
@@ -92,7 +92,7 @@ class _Compiler:
     # Rules
 
     def _block(self, node: Node | None, outer: dict[str, Type], prefix: str) -> tuple[dict[str, Any], bool]:
-        """Return a rule, and whether some match of it always decides."""
+        """Return a rule, and whether one of its matches always decides."""
         variables, visible = self._variables(node.get("variables") if isinstance(node, Mapping) else None, outer)
         declarations = policy_declarations(self.api_version, self.params, visible, self.extra_values)
         matches: list[dict[str, Any]] = []
@@ -228,7 +228,7 @@ class _Compiler:
         return hook
 
     def _retry(self, node: Node | None) -> dict[str, Any]:
-        """Return what the artifact says of a retry, without what the schema or this has reported."""
+        """Return the artifact's entry for a retry, without values that have findings."""
         if not isinstance(node, Mapping):
             return {"attempts": 1} if text(node) == "never" else {}
         retry: dict[str, Any] = {}
@@ -245,7 +245,7 @@ class _Compiler:
         return retry
 
     def _seconds(self, node: Node | None, name: str) -> float:
-        """Return a duration that must be above 0; 0 where a finding says that it is none."""
+        """Return a duration that must be above 0; 0 if it has a finding."""
         written = text(node)
         if node is None or written is None:
             return 0.0
@@ -297,7 +297,7 @@ class _Compiler:
     def _expression(
         self, node: Node | None, declarations: Declarations, expect: Type | None
     ) -> tuple[dict[str, Any] | None, Type]:
-        """Return an expression and its type, unknown where it has none. Its findings are reported in the file."""
+        """Return an expression and its type, unknown if it has mistakes. Its findings are reported in the file."""
         if not isinstance(node, Scalar) or node.empty:
             return None, UNKNOWN
         found = self.file.spans(node)

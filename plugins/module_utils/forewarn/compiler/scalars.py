@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which character of a YAML file each character of a scalar's value comes from.
+"""Maps each character of a scalar's value to its characters in the YAML file.
 
 A CEL expression is checked as a value; its mistakes are reported where the author wrote them. PyYAML keeps only where
 a scalar starts and ends, so its text is read once more here, style by style, as YAML 1.1 defines folding, chomping,
@@ -38,7 +38,7 @@ _ESCAPES = {
 }
 _MOST_INDENTS = 64  # an indicator is one digit; the rest is room for the parent's indentation
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
-# Tokens of CEL within which a line break means something else than white space.
+# Tokens of CEL in which a line break is not just white space.
 _CEL_STRING_OR_COMMENT = re.compile(
     r"""(?P<comment>//[^\n]*)
     | [bB]?[rR][bB]?(?:'''.*?'''|\"\"\".*?\"\"\"|'[^'\n]*'|"[^"\n]*")
@@ -170,7 +170,7 @@ class _Line:
 
 
 def _block_readings(text: str, start: int, end: int) -> Iterator[list[_Character]]:
-    """Read a block scalar with each indentation it may have: an indicator counts from the parent's, not known here."""
+    """Read a block scalar with each possible indentation: an indicator counts from the parent's, unknown here."""
     header_end = _BREAK.search(text, start, end)
     if header_end is None:
         yield []
@@ -207,12 +207,12 @@ def _block(text: str, header: str, lines: list[_Line], indent: int) -> Iterator[
             blank.append(line)
             continue
         if text[line.start : line.start + indent].strip(" "):
-            return  # indented less: this indentation is not the one
+            return  # indented less: this indentation is wrong
         first = line.start + indent
         if previous is None:
             yield from _breaks(blank)
         elif ">" in indicators and text[previous.start + indent] not in " \t" and text[first] not in " \t":
-            # Lines of a paragraph are joined by a space, or by one line break less than there are.
+            # A space joins the lines of a paragraph; of several line breaks, all but one are kept.
             if blank:
                 yield from _breaks(blank)
             else:

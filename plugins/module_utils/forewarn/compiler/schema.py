@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files held to their JSON Schema, and its complaints told in plain words, each at its place."""
+"""Checks files against their JSON Schema, and reports each error in plain words at its place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TYPES = {
     "number": "a number",
     "boolean": "true or false",
 }
-# What authors used to other tools write, and what it is called here.
+# Names that other tools use, and the names here.
 _SYNONYMS = {
     "if": "condition",
     "when": "condition",
@@ -49,7 +49,7 @@ _TRUE, _FALSE = ("yes", "on", "y"), ("no", "off", "n")
 
 
 def check(file: YamlFile, schema: str) -> None:
-    """Report where a file departs from the schema in the file ``schema`` of this directory."""
+    """Report each departure of a file from the schema in this directory's file ``schema``."""
     if file.root is None:
         return
     errors: Iterable[Any] = _validator(schema).iter_errors(file.root.data())
@@ -91,7 +91,7 @@ class _Reporter:
         self.meant: set[tuple[Node, str]] = set()  # keys of a mapping that are only misspelt
 
     def report(self, errors: Iterable[_Complaint]) -> None:
-        """Report all complaints; unknown keys first, since they explain what is missing."""
+        """Report all errors; unknown keys first, since they may explain missing keys."""
         for error in sorted(errors, key=lambda error: error.keyword != "additionalProperties"):
             node, label = self._locate(error.path)
             if isinstance(node, Mapping) and error.keyword == "additionalProperties":
@@ -115,7 +115,7 @@ class _Reporter:
                 self._at_key(error, "too-short", f"{label} is empty", "give it at least one value, or leave it out")
 
     def _locate(self, path: list[str | int]) -> tuple[Node, str]:
-        """Return the node at a path, and how to call it."""
+        """Return the node at a path, and its name for messages."""
         node: Any = self.file.root
         label, name = "the file", ""
         for step in path:
@@ -256,7 +256,7 @@ def _words(text: str) -> list[str]:
 
 
 def _as_retry(text: str) -> str:
-    """Guess which retry was meant."""
+    """Guess the intended retry."""
     if text.isdecimal() and int(text) > 1:
         return f"{{attempts: {text}}}"
     if re.fullmatch(r"([0-9]+(\.[0-9]+)?(h|ms|m|s))+", text):
@@ -266,7 +266,7 @@ def _as_retry(text: str) -> str:
 
 
 def _as_duration(text: str) -> str:
-    """Guess which duration was meant."""
+    """Guess the intended duration."""
     days = re.fullmatch(r"(\d+)\s*d(?:ays?)?", text)
     if days:
         return f"write {int(days.group(1)) * 24}h"

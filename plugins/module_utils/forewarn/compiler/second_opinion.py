@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A second opinion on rules: each expression that an event reaches, by our evaluator and by cel-python's interpreter.
 
-The two share the grammar and nothing else. Where they differ, one of them would decide the event in another way than
-the policy says, and nobody knows which: such a policy is not to be rolled out.
+The two share the grammar and nothing else. If they differ, one of them would not decide as the policy says, and nobody
+knows which: such a policy must not be rolled out.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 CODE = "engines-differ"
 HINT = (
-    "write the expression in another way, and report it to forewarn; or, if you know that forewarn is right, suppress "
+    "rewrite the expression, and report the difference to forewarn; or, if you know that forewarn is right, suppress "
     f"{CODE} with that reason"
 )
 _MAX_SHOWN = 160  # characters of an expression
 
-# When a difference is none.
+# When a difference does not count.
 ALWAYS, WE_FAIL, IT_FAILS = "always", "forewarn has an error", "cel-python has an error"
 
 
 class Skip(NamedTuple):
-    """Something that cel-python is known to do otherwise (docs/cel.md). ``features`` are as ``features`` names them."""
+    """A known difference of cel-python (docs/cel.md). ``features`` are named as by the function ``features``."""
 
     when: str
     reason: str
@@ -108,12 +108,12 @@ _OPERATIONS: Mapping[type[Form], str] = {
     forms.Filter: "filter",
     forms.ExistsOne: "exists_one",
 }
-# What the typed form does not tell any more: escapes are replaced in it, and a time that is constant is a literal.
+# Not visible in the typed form: escapes are replaced in it, and a constant time is a literal.
 _SPELLINGS = {"escapes": re.compile(r"\\[?`X]"), "int_to_timestamp": re.compile(r"\btimestamp\(\s*-?\d")}
 
 
 def features(expression: Mapping[str, Any]) -> set[str]:
-    """Return what an expression of an artifact uses: operations and functions, as its typed form calls them.
+    """Return the operations and functions that an artifact's expression uses, named as in its typed form.
 
     Beside these there are ``escapes``, ``nanoseconds`` and ``map with a condition``.
     """
@@ -134,7 +134,7 @@ def features(expression: Mapping[str, Any]) -> set[str]:
 
 
 class Difference(NamedTuple):
-    """An expression of an artifact (``source``, ``line``, ``column``), and what each engine says of it."""
+    """An expression of an artifact (``source``, ``line``, ``column``), and its result in each engine."""
 
     rule: str
     expression: Mapping[str, Any]
@@ -157,9 +157,9 @@ class Difference(NamedTuple):
 
 
 class _Observer(Builder):
-    """Appends to item 1 of the environment what came of each whole expression: the expression, what it read, Outcome.
+    """Appends each whole expression, the names that it read and its Outcome to item 1 of the environment.
 
-    These are conditions and explanations, and the policy variables that they read.
+    Whole expressions are conditions, explanations, and the policy variables that they read.
     """
 
     _begun = False  # the first form that is built is the whole expression
@@ -192,7 +192,7 @@ class _Observer(Builder):
 
 
 class SecondOpinion:
-    """Asks both engines about the rules of compiled policies; each question is asked once.
+    """Asks both engines about the rules of compiled policies, and asks each question once.
 
     Raises MissingLibraryError where cel-python cannot be imported.
     """
@@ -222,7 +222,7 @@ class SecondOpinion:
         facts: Facts,
         params: Mapping[str, Any],
     ) -> Iterator[Difference]:
-        """Yield what the engines differ on in some rules of a policy, whichever of them decides the event.
+        """Yield the differences between the engines in some rules of a policy, whichever rule decides the event.
 
         ``params`` are JSON values for parameters of this policy, and maybe of others.
         """
@@ -237,7 +237,7 @@ class SecondOpinion:
                     yield Difference(match.rule, expression, ours, theirs)
 
     def _second(self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]) -> Outcome | None:
-        """Return what cel-python says; None where it is not to be asked, or not again, or breaks down."""
+        """Return cel-python's result; None if it is not asked (again), or breaks down."""
         source, types = expression["source"], _types(read_form(expression["form"]))
         read = {name: _mentioned(value, types[name], source) for name, value in values.items()}
         question = (id(expression), repr(read))
@@ -249,7 +249,7 @@ class SecondOpinion:
 
 
 def _observed(program: Program, match: Match, roots: tuple[Any, ...]) -> list[Any]:
-    """Return what came of a rule's condition and, if it holds, explanation, and of the variables that these read."""
+    """Return the results of a rule's condition, of its explanation if it holds, and of the variables they read."""
     seen: list[Any] = []
     if match.try_condition(program.environment(seen, roots)) is True and match.explanation is not None:
         with suppress(EvaluationError):
@@ -258,14 +258,14 @@ def _observed(program: Program, match: Match, roots: tuple[Any, ...]) -> list[An
 
 
 def excused(expression: Mapping[str, Any], ours: Outcome, theirs: Outcome) -> bool:
-    """Tell whether outcomes that differ are those of something that is skipped."""
+    """Tell whether a difference between two outcomes is a known one."""
     if ours.kind == theirs.kind:
         return False
     return bool(features(expression) & NOT_COMPARED[WE_FAIL if ours.kind == "error" else IT_FAILS])
 
 
 def _mentioned(value: Any, type_: str, source: str) -> Any:
-    """Return a value without the fields of records that an expression does not name: none uses a record as a whole."""
+    """Return a value without the record fields that an expression does not name: none uses a whole record."""
     if type_.startswith("list(record("):
         return [_mentioned(item, type_[len("list(") : -1], source) for item in value]
     return {name: item for name, item in value.items() if name in source} if type_.startswith("record(") else value

@@ -80,7 +80,7 @@ def parse(source: str) -> Node:
 
 
 def grammar_tree(source: str) -> Any:
-    """Return the tree of cel-python's grammar, which cel-python evaluates as well. Raises CelSyntaxError."""
+    """Return the tree of cel-python's grammar, which cel-python can evaluate, too. Raises CelSyntaxError."""
     from lark.exceptions import LexError, ParseError, UnexpectedInput
 
     try:
@@ -100,11 +100,11 @@ def grammar_tree(source: str) -> Any:
 
 @functools.cache
 def _parser() -> Any:
-    """Return a parser of cel-python's grammar, made by lark as cel-python makes its own.
+    """Return a parser of cel-python's grammar, made with lark as cel-python does.
 
     cel-python's CELParser cannot be used. It replaces the tokens ``true`` and ``false`` by new ones without a position,
-    so a finding about them, or about what ends or begins with them, has no place in the file. Its errors lack the token
-    that was not expected. One parser serves the process, with the tree class of whoever asks first. Importing it
+    so a finding about them, or about a node that begins or ends with them, has no place in the file. Its errors lack
+    the unexpected token. The process has only one parser, with the tree class of its first caller. Importing it
     imports the whole evaluator, which takes 7 MiB more.
     """
     require_libraries()
@@ -234,7 +234,7 @@ class _Converter:
 
     def _ident(self, tree: Any, start: int, end: int, _depth: int) -> Node:
         name = str(tree.children[0])
-        if name in RESERVED or name == "in":  # which the grammar takes for a name where a loop has its variable
+        if name in RESERVED or name == "in":  # the grammar accepts it as the name of a loop's variable
             raise CelSyntaxError(
                 "reserved-word", f"{name} is a reserved word of CEL", start, end, "choose another name"
             )

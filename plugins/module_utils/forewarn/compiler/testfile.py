@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Test files of policies: their schema, what it cannot say, and the tests with the place of each."""
+"""Reads test files of policies: checks them by the schema and beyond, and returns the tests with their places."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EXPECTATIONS = ("rule", "policy", "reason", "approver", "group", "eligibility")
 
 @dataclass(frozen=True)
 class Expectation:
-    """What one event's decision must be; a field that is None is not looked at. ``line`` is where it is stated.
+    """The expected decision for one event; a field that is None is not compared. ``line`` is its line in the file.
 
     ``event`` is the EventId, None where the document has one event.
     """
@@ -93,7 +93,7 @@ class TestFile:
 
 
 def read_tests(path: Path) -> TestFile:
-    """Read a test file. Raises InputError if there is none; all else is reported in ``file.report``."""
+    """Read a test file. Raises InputError if it does not exist; other mistakes are reported in ``file.report``."""
     file = YamlFile.read(path)
     schema.check(file, SCHEMA)
     if not isinstance(file.root, Mapping) or file.report.findings:
@@ -250,7 +250,7 @@ class _Reader:
             return None
         try:
             moment = parse_time(value)
-            if not 1970 <= moment.year <= 9000:  # so that no duration leads out of the calendar
+            if not 1970 <= moment.year <= 9000:  # so that no duration leads beyond the calendar
                 raise ValueError("before 1970 or after 9000")
         except ValueError as error:
             self.file.add("test-input", f"'now' is not a valid time: {error}", place, f"write now: {_DEFAULT_NOW}")
@@ -258,7 +258,7 @@ class _Reader:
         return moment
 
     def _duration(self, value: Any, place: Node, label: str) -> int | None:
-        """Return nanoseconds; None after reporting why not."""
+        """Return nanoseconds; None after reporting a mistake."""
         written = self._evaluated(value, place, DURATION)
         try:
             duration = None if written is None else parse_duration(written)
@@ -307,7 +307,7 @@ def _laid_over(below: AnyMapping[str, Any], above: AnyMapping[str, Any]) -> dict
 
 
 def _event(fields: dict[str, Any], number: int, due: datetime) -> dict[str, Any]:
-    """Return an event as the service would write it, with what the test leaves open filled in."""
+    """Return an event as the service would write it, with defaults for fields that the test leaves out."""
     event = {"EventId": f"00000000-0000-4000-8000-{number:012}", **fields}
     if "NotBefore" not in event:
         started = event["EventStatus"] == "Started"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The types of checked expressions, and what names an expression may use."""
+"""The types of checked expressions, and the names that an expression may use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double"
 STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")
 TIMESTAMP, DURATION = Type("timestamp"), Type("duration")
 NOTHING = Type("nothing")  # of an empty list's elements: fits every type
-UNKNOWN = Type("unknown")  # of what is already reported: fits everything, says nothing more
+UNKNOWN = Type("unknown")  # of a node that is already reported: fits everything
 
 _SIMPLE = {type_.kind: type_ for type_ in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION)}
 KEYS = frozenset(("bool", "int", "uint", "string"))  # kinds of map keys, by the language definition
@@ -72,7 +72,7 @@ def parse_type(text: str) -> Type:
 
 
 def join(a: Type, b: Type) -> Type | None:
-    """Return the one type that values of both have, or None."""
+    """Return the common type of two types, or None."""
     for one, other in ((a, b), (b, a)):
         if one.kind in ("nothing", "unknown"):
             return other
@@ -87,13 +87,13 @@ def join(a: Type, b: Type) -> Type | None:
 
 
 def contains_kind(type_: Type, kind: str) -> bool:
-    """Tell whether a type is, or is made of, a kind."""
+    """Tell whether a type is of a kind, or contains one of it."""
     return type_.kind == kind or any(contains_kind(part, kind) for part in type_.of)
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a record. ``sure`` fields are always there; ``lacking`` says, in words, why one never is."""
+    """A field of a record. ``sure`` fields always exist; ``lacking`` is the reason, in words, why one never does."""
 
     type: Type
     sure: bool = False
@@ -114,7 +114,7 @@ ExpressionSeverity = Literal["error", "warning"]
 
 @dataclass(frozen=True)
 class ExpressionFinding:
-    """A mistake in an expression: a stable code, what is wrong, where (character offsets), and what to do."""
+    """A mistake in an expression: a stable code, a message, its place (character offsets), and a hint."""
 
     code: str
     message: str
@@ -125,7 +125,7 @@ class ExpressionFinding:
 
 
 class CelSyntaxError(Exception):
-    """The source cannot be read at all; ``finding`` says where and why."""
+    """The source cannot be parsed; ``finding`` has the place and the reason."""
 
     def __init__(self, code: str, message: str, start: int, end: int, suggestion: str = "") -> None:
         super().__init__(message)

@@ -13,7 +13,7 @@ from .types import Type
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:
-    """Return the word that was probably meant."""
+    """Return the word that the author probably meant."""
     by_lower = {candidate.lower(): candidate for candidate in words}
     matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
@@ -26,20 +26,20 @@ def with_article(type_: Type) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion, or nothing where no name is close."""
+    """Return a suggestion, or an empty text if no name is close."""
     meant = closest(name, known)
     return f"did you mean {meant}?" if meant else ""
 
 
 def duration_hint(text: str) -> str:
-    """Return how to write what somebody meant by a duration that is none."""
+    """Return how to write the intended duration; empty if it is not clear."""
     days = re.fullmatch(r"([0-9]{1,5})d", text.strip())
     if days:
         return f"there are no days in CEL: write {int(days.group(1)) * 24}h"
     return f"say in which unit, as in {text.strip()}s" if re.fullmatch(r"[0-9]{1,18}", text.strip()) else ""
 
 
-# What functions are called elsewhere, where no spelling leads to their names here.
+# Names of functions elsewhere, where no similar spelling leads to their names here.
 _ELSEWHERE = {
     **dict.fromkeys(("len", "length", "count"), "size"),
     **dict.fromkeys(("any", "some"), "exists"),
@@ -51,7 +51,7 @@ _ELSEWHERE = {
 
 
 def function_hint(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion for a function that does not exist, or nothing."""
+    """Return a suggestion for a function that does not exist, or an empty text."""
     if name.lower() in ("has_key", "haskey", "containskey", "contains_key"):
         return "ask with in, as in 'role' in vm.tags"
     elsewhere = _ELSEWHERE.get(name.lower())

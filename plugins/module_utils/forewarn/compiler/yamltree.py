@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML as a tree of places: what an author wrote and where, nothing constructed, nothing guessed.
+"""YAML as a tree of values with their places; no objects are constructed, and no types are guessed.
 
-Plain scalars are read as JSON would: ``true``, ``false``, ``null`` and decimal numbers are what they look like,
-everything else (``on``, ``yes``, ``0123``, ``1:30``, ``2026-01-01``) is the text that was written.
+Plain scalars are read as in JSON: ``true``, ``false``, ``null`` and decimal numbers are what they look like;
+everything else (``on``, ``yes``, ``0123``, ``1:30``, ``2026-01-01``) is a text.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .findings import Report, SourceText
 
 try:
     import yaml
-except ImportError:  # a module that cannot be imported must not break those beside it
+except ImportError:  # a failed import must not break the modules beside this one
     HAVE_YAML = False
 else:
     HAVE_YAML = True
 
 MOST_BYTES = 1024 * 1024
-MOST_NODES = 50_000  # aliases counted as what they stand for
+MOST_NODES = 50_000  # aliases counted in full
 MOST_DEPTH = 64
 _LONGEST_NUMBER = 300
 
@@ -61,7 +61,7 @@ class Scalar(Node):
     style: str
 
     def data(self) -> Any:
-        """Return what the scalar means."""
+        """Return the scalar's value."""
         if self.style:
             return self.text
         if self.text in _LITERALS:
@@ -118,12 +118,12 @@ class YamlFile:
 
     @classmethod
     def read(cls, path: Path, shown: str | None = None) -> YamlFile:
-        """Read a file. Raises InputError if there is none, or it may not be read."""
+        """Read a file. Raises InputError if it does not exist or cannot be read."""
         return cls.from_bytes(shown or str(path), read_bytes(path))
 
     @classmethod
     def from_bytes(cls, path: str, content: bytes) -> YamlFile:
-        """Read the content of a file. Raises InputError where PyYAML is not installed."""
+        """Parse the content of a file. Raises InputError if PyYAML is not installed."""
         if not HAVE_YAML:
             raise InputError("PyYAML is not installed, and policy files are YAML.", "Install it: pip install PyYAML")
         if len(content) > MOST_BYTES:
@@ -142,7 +142,7 @@ class YamlFile:
         return file
 
     def spans(self, node: Scalar) -> scalars.Spans:
-        """Return where each character of a scalar was written."""
+        """Return the place of each character of a scalar."""
         found = self._spans.get(node.start)
         if found is None:
             found = scalars.spans(self.source.text, node.start, node.end, node.style, node.text)
@@ -155,7 +155,7 @@ class YamlFile:
         self.report.add(code, message, node.start, max(end, node.start), suggestion, **more)
 
     def place(self, node: Node) -> tuple[int, int]:
-        """Return line and column of a node; of a block scalar, those of its text."""
+        """Return line and column of a node; for a block scalar, those of its text."""
         start = node.start
         if isinstance(node, Scalar) and node.style:
             found = self.spans(node)
@@ -164,7 +164,7 @@ class YamlFile:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file, of a huge one only the beginning. Raises InputError if there is none, or it may not be read."""
+    """Read a file, but only the start of a huge one. Raises InputError if it does not exist or cannot be read."""
     try:
         with path.open("rb") as stream:
             return stream.read(MOST_BYTES + 1)
@@ -290,7 +290,7 @@ class _Builder:
     def _alias(self, name: str, stack: list[Mapping | Sequence], start: int, end: int) -> Node:
         node = self.anchors.get(name)
         if node is None or node in stack:
-            problem = "has no anchor before it" if node is None else "stands inside of what it stands for"
+            problem = "has no anchor before it" if node is None else "stands inside its own value"
             hint = "write the value itself; a text that begins with * needs quotes"
             raise self._stop("yaml-alias", f"the alias *{name} {problem}", start, hint, end)
         self._count(node.size, start, end)
@@ -377,7 +377,7 @@ class _Builder:
                 "the value ends at the quote before this",
                 "put the whole expression into one pair of quotes, or on a line of its own below >-",
             )
-        return "this does not fit the indentation of the lines before", "indent it as its siblings are"
+        return "this does not fit the indentation of the lines before", "indent it like its siblings"
 
 
 def shown(value: Any, length: int = 40) -> str:
