@@ -17,7 +17,7 @@ from .endpoint import AUTO, DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE
 AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
 ASSET_TAG_PATH = "/sys/class/dmi/id/chassis_asset_tag"
 PLATFORM_VARIABLE = "FOREWARN_PLATFORM"
-AZURE = "azure"  # its one value
+AZURE = "azure"  # the only value
 
 HINT = (
     f"Name the service with --endpoint or {ENVIRONMENT_VARIABLE}; to try things out, 'forewarn emulate' serves one. On "
@@ -26,7 +26,7 @@ HINT = (
 
 
 def asset_tag(path: str | None = None) -> str | None:
-    """Return this machine's chassis asset tag, None where there is none to be read."""
+    """Return this machine's chassis asset tag, None if it cannot be read."""
     try:
         with Path(path or ASSET_TAG_PATH).open("rb") as file:
             return file.read(256).decode("utf-8", "replace").strip()
@@ -35,9 +35,9 @@ def asset_tag(path: str | None = None) -> str | None:
 
 
 def doubt(option: str | None, endpoint: str, environ: Mapping[str, str], path: str | None = None) -> str | None:
-    """Return in words why the default address may not be Azure's here; None where it is Azure's, or another was named.
+    """Return the reason why the default address may not be Azure's here; None if it is, or another was named.
 
-    ``option`` is what ``--endpoint`` said, None if it was not given, and ``endpoint`` what ``resolve`` made of it.
+    ``option`` is the value of ``--endpoint``, None if it was not given; ``endpoint`` is the result of ``resolve``.
     ``path``: the file of the asset tag.
     """
     named = option if option is not None else environ.get(ENVIRONMENT_VARIABLE)

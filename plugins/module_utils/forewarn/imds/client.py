@@ -25,7 +25,7 @@ from .transport import Response, Transport
 
 # The address is on the host: a connection takes milliseconds, or there is nobody.
 CONNECT_TIMEOUT_SECONDS = 5.0
-# Giving up sooner is not a gain: the service goes on working on what we no longer wait for, and soon answers 429.
+# Giving up sooner gains nothing: the service keeps working on abandoned requests, and soon answers 429.
 READ_TIMEOUT_SECONDS = 10.0
 # The first request switches the service on, which takes up to 2 minutes (SE-05).
 FIRST_READ_TIMEOUT_SECONDS = 120.0
@@ -74,7 +74,7 @@ class Client:
         self.api_version = api_version
         self.limiter = Limiter(clock=clock)
         self.answered = False  # whether the service has answered a read since this client exists
-        self._last: tuple[bytes, Document] | None = None  # the body of the last read, and what it says
+        self._last: tuple[bytes, Document] | None = None  # the body of the last read, and its content
         self._read_timeout = read_timeout
         self._first_read_timeout = first_read_timeout
         self._clock = clock
@@ -100,7 +100,7 @@ class Client:
             self.log(text)
 
     def read_delay(self) -> float:
-        """Return the seconds until ``read_once`` would send at once instead of waiting for the request budget."""
+        """Return the seconds until ``read_once`` can send without waiting for the request budget."""
         return self.limiter.delay(reserve=READ_RESERVE)
 
     def read_ahead(self) -> None:
@@ -116,7 +116,7 @@ class Client:
     def read_once(self) -> Document:
         """Read the document in one attempt (SE-01). Raises PassingFault or LastingFault.
 
-        Waits for the request budget if that is used up; ``read_delay`` tells for how long.
+        Waits for the request budget if it is used up; ``read_delay`` returns for how long.
         """
         return self._read(self._timeout())
 
@@ -161,7 +161,7 @@ class Client:
         deadline = self._clock() + patience_seconds
         policy = RetryPolicy(deadline, clock=self._clock)
         timeout = self._timeout()
-        unsure = False  # an earlier attempt may have arrived, for all that is known
+        unsure = False  # whether an earlier attempt may have arrived
         while True:
             try:
                 result = attempt(timeout)
@@ -255,12 +255,12 @@ class Client:
 
 
 def _may_have_arrived(fault: Fault) -> bool:
-    """Tell whether the request may have taken effect though it failed so."""
+    """Tell whether the request may have taken effect despite this fault."""
     return fault.kind in (TIMEOUT, CONNECTION, GARBAGE) or (fault.status or 0) >= 500
 
 
 _HINTS = {
-    400: "The request is malformed in the service's eyes: check the endpoint and the api-version.",
+    400: "The service finds the request malformed: check the endpoint and the api-version.",
     403: "Something forbids the request: a host firewall, or the metadata security protocol.",
     404: "Usual for some minutes while the host is updated; otherwise check the endpoint.",
     410: "Usual for some minutes while the host is updated.",
@@ -269,7 +269,7 @@ _HINTS = {
 
 
 def _quoted(body: str) -> str:
-    """Return what of an error's body is worth reading: of a web page its title, of a long text the beginning."""
+    """Return the part of an error's body that is worth reading: a web page's title, or the start of a long text."""
     text = " ".join(body.split())
     if _WEB_PAGE.match(text):
         title = _TITLE.search(text)

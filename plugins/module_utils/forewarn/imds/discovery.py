@@ -32,7 +32,7 @@ _STATEMENT = re.compile(r'#[^\n]*|"(?:\\.|[^"\\])*"?|[;{}]|[^;{}"#]+', re.DOTALL
 
 @dataclass(frozen=True)
 class Lease:
-    """What one lease says: the address in option 245 (None: nothing usable), and whether it routes 169.254.169.254."""
+    """One lease: the address in option 245 (None: nothing usable), and whether it routes 169.254.169.254."""
 
     address: str | None
     routed: bool = False
@@ -40,7 +40,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class Discovery:
-    """``endpoint`` is None where no lease calls for another one than the default. ``looked_at``: a line per file."""
+    """``endpoint`` is None if no lease replaces the default one. ``looked_at``: a line per file."""
 
     endpoint: str | None
     looked_at: tuple[str, ...]
@@ -102,7 +102,7 @@ def parse_cloud_init(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 
 
 
 _Parse = Callable[[str, datetime], "Lease | None"]
-# Asked in this order. Beside what a running client keeps, cloud-init has the lease it got before the network was up.
+# Asked in this order. Besides a running client's leases, there is one that cloud-init got before the network was up.
 _SOURCES: tuple[tuple[tuple[str, ...], _Parse], ...] = (
     (("run/systemd/netif/leases/*",), parse_networkd),
     (
@@ -119,7 +119,7 @@ _SOURCES: tuple[tuple[tuple[str, ...], _Parse], ...] = (
 
 
 def _files(root: Path, patterns: tuple[str, ...]) -> list[Path]:
-    """Return the files that match, the one changed last at the end."""
+    """Return the files that match, the most recently changed last."""
     paths = {path for pattern in patterns for path in root.glob(pattern) if _is_file(path)}
     return sorted(paths, key=lambda path: (_changed_at(path), path))
 
@@ -159,13 +159,13 @@ def _lease_of(options: dict[str, str]) -> Lease:
 
 
 def _dhclient_leases(text: str) -> Iterator[list[str]]:
-    """Yield the statements of each complete ``lease { … }``, white space outside quotes made one blank."""
+    """Yield the statements of each complete ``lease { … }``; white space outside quotes becomes one blank."""
     statements: list[str] | None = None
     current: list[str] = []
     for match in _STATEMENT.finditer(text):
         part = match.group()
         if part == "{":
-            # Where the closing brace was never written, a new lease still begins here.
+            # A new lease begins here even if the closing brace before it is missing.
             if " ".join("".join(current).split()) == "lease":
                 statements = []
             current = []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the service is: what an endpoint may look like, and which one applies."""
+"""The service's endpoint: its form, and which one applies."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The address in its one normal spelling, without a slash at the end."""
+        """The address in its normal form, without a slash at the end."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == 80 else f":{self.port}"
         return f"http://{host}{port}{self.prefix}"
 
     @property
     def is_address(self) -> bool:
-        """Whether the host is an address in numbers, so that nobody has to be asked where it is."""
+        """Whether the host is a numeric address, which needs no name lookup."""
         try:
             socket.inet_pton(socket.AF_INET6 if ":" in self.host else socket.AF_INET, self.host)
         except OSError:

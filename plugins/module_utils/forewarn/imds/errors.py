@@ -1,13 +1,13 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can go wrong with the service: faults that pass, to be retried, and faults that last until something changes."""
+"""Faults of the service: passing ones, to be retried, and lasting ones, which stay until something changes."""
 
 from __future__ import annotations
 
 from ..errors import ServiceError
 
-# What happened, for programs and for telling one fault from the next.
+# Kinds of faults, for programs and to distinguish one fault from the next.
 TIMEOUT = "timeout"
 REFUSED = "refused"
 CONNECTION = "connection"  # reset, unreachable, name not found …

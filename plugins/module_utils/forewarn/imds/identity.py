@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who this VM is, from the answer of ``/metadata/instance``."""
+"""The identity of this VM, from the answer of ``/metadata/instance``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_BYTES = 512 * 1024  # many times what a VM has; its values take up to forty
 
 
 def parse_instance(body: bytes) -> Vm:
-    """Read the identity, leniently: a field that is missing or odd is None. Raises ValueError for no object."""
+    """Read the identity, leniently: a missing or odd field is None. Raises ValueError if it is not a JSON object."""
     if len(body) > _MAX_BYTES:
         raise ValueError(f"{len(body)} bytes, {_MAX_BYTES} are the limit")
     try:
@@ -41,7 +41,7 @@ def parse_instance(body: bytes) -> Vm:
 
 
 def _text(compute: Mapping[str, Any], name: str) -> str | None:
-    """Return a text; a blank one says that there is none, a VM outside a zone has ``"zone": ""``."""
+    """Return a text, None for a blank one: a VM outside a zone has ``"zone": ""``."""
     value = compute.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)

@@ -14,7 +14,7 @@ REFILL_PER_SECOND = 1.0
 # A read leaves one token, so that an approval need not wait behind the polling.
 READ_RESERVE = 1.0
 
-_ROUNDING = 1e-9  # seconds, or tokens: a caller that waited exactly as long as it was told must be let through
+_ROUNDING = 1e-9  # seconds, or tokens: a caller that waited exactly the stated time must be let through
 
 
 class Limiter:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When to try again after a fault, and when to say so."""
+"""When to retry after a fault, and when to report it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ BACKOFF_FACTOR = 2.0
 # No longer: a Preempt leaves 30 s, and a service that comes back must be noticed well within them.
 LONGEST_DELAY_SECONDS = 10.0
 JITTER = 0.25  # share of a delay that chance may take off
-# A lasting fault is tried again too, seldom: somebody may repair the cause without thinking of us.
+# A lasting fault is retried too, but seldom: somebody may repair its cause without a restart.
 LASTING_DELAY_SECONDS = 60.0
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 
 
 class RetryPolicy:
-    """Tells after each failure when the next attempt is due: exponential backoff with jitter, Retry-After honoured.
+    """Schedules the next attempt after each failure: exponential backoff with jitter; Retry-After is honoured.
 
     Times are those of ``clock`` (monotonic, seconds); ``chance`` returns numbers in [0, 1). ``deadline`` is the time
     after which no attempt may start, None for never giving up.
@@ -60,7 +60,7 @@ class RetryPolicy:
         self.next_attempt_at = None
 
     def gives_up(self, fault: Fault) -> bool:
-        """Tell, after ``failed(fault)``, whether somebody who waits should wait no longer."""
+        """Tell, after ``failed(fault)``, whether a waiting caller should give up."""
         if isinstance(fault, LastingFault):
             return True
         return self.deadline is not None and self.next_attempt_at is not None and self.next_attempt_at > self.deadline
@@ -73,10 +73,10 @@ def _chance() -> float:
 
 
 class FaultLog:
-    """Tells of a fault when it differs in kind or status from the one before, and of its end.
+    """Reports a fault if it differs in kind or status from the previous one, and reports its end.
 
-    A service that is away for minutes thus leaves two lines, not hundreds. ``over`` gets how many attempts failed, and
-    for how many seconds.
+    A service that is away for minutes thus leaves two lines, not hundreds. ``over`` gets the number of failed
+    attempts and their duration in seconds.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class FaultLog:
         self._failures = 0
 
     def failed(self, fault: Fault) -> None:
-        """Count a failure, and tell of it if it is news."""
+        """Count a failure, and report it if it is new."""
         if self._last is None:
             self._since = self._clock()
         self._failures += 1
@@ -100,7 +100,7 @@ class FaultLog:
             self._news(fault)
 
     def succeeded(self) -> None:
-        """Tell of the end of the fault, if there was one."""
+        """Report the end of the fault, if there was one."""
         if self._last is None:
             return
         self._last = None

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-_MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, what frames chunks, and what may follow them
-BEGIN_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host, or it is not there
+_MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, chunk framing and trailers
+BEGIN_SECONDS = 0.1  # to connect for a request sent ahead: the service is on the host, or absent
 
 
 class Response(NamedTuple):
@@ -36,12 +36,13 @@ class _ClosedError(PassingFault):
 
 
 class _EndlessError(http.client.HTTPException):
-    """More has come than any answer may have."""
+    """The answer is larger than the limit."""
 
 
 class _BoundedSocket(socket.socket):
-    """A socket whose reads share one deadline and one allowance, so that an answer that trickles in, or never ends,
-    cannot hold us for ever.
+    """A socket whose reads share one deadline and one size limit.
+
+    An answer that trickles in, or never ends, thus cannot hold us for ever.
     """
 
     deadline = 0.0
@@ -64,7 +65,7 @@ class _BoundedSocket(socket.socket):
         return received
 
     def idle(self) -> bool:
-        """Whether the connection is open with nothing to read, as one without a request under way has to be."""
+        """Whether the connection is open with nothing to read, as it must be when no request is under way."""
         self.setblocking(False)
         try:
             self.recv(1, socket.MSG_PEEK)
@@ -108,7 +109,7 @@ class Transport:
     def begin(self, target: str, headers: Mapping[str, str], timeout: float) -> None:
         """Send a GET whose answer the next ``exchange`` for the same target takes. Raises PassingFault.
 
-        Connecting takes ``BEGIN_SECONDS`` at most, and what is sent fits into the buffer of a new connection.
+        Connecting takes ``BEGIN_SECONDS`` at most, and the request fits into the buffer of a new connection.
         """
         self._open(min(self._connect_timeout, BEGIN_SECONDS)).start(timeout)
         try:
@@ -218,8 +219,8 @@ class Transport:
         if length is not None and len(body) < length:
             raise self._garbage(f"is cut short: {len(body)} of {length} bytes")
         if not body and length is None and not chunked and response.status <= 200:
-            # Nothing tells an empty document from one that was lost on the way. Any other status says all there is, but
-            # for those below 200: they come before an answer, and the answer has not come.
+            # An empty document looks the same as one that was lost on the way. Other statuses need no
+            # body, except those below 200: they precede an answer, and the answer has not come.
             raise self._garbage("ended before its body, whose length it did not announce")
         return Response(response.status, response.reason, headers, body)
 
