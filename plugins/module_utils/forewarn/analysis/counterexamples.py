@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Counterexamples that hold: an event of a class is decided by the product's own engine before it is shown."""
+"""Confirmed counterexamples: the product's own engine decides each event before it is shown."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Beside = Callable[[int, Instead], bool]
 
 
 class AnalysisError(Exception):
-    """The analysis and the engine disagree: a defect of forewarn, never to be told as truth about a policy."""
+    """The analysis and the engine disagree: a defect of forewarn, never to be reported as a fact about a policy."""
 
 
 class Example(NamedTuple):
-    """One event, its class, and what the engine decides for it."""
+    """One event, its class, and the engine's decision for it."""
 
     number: int
     witness: Witness
@@ -49,7 +49,7 @@ class Prover:
         self._engines: dict[str, PolicySet] = {}
 
     def decide(self, witness: Witness) -> Decision:
-        """Return what the engine decides for an event; with parameters that policies refuse, nothing is approved."""
+        """Return the engine's decision for an event; with parameters that policies refuse, nothing is approved."""
         given = {**self.reading.fixed, **{k: v for k, v in witness.params.items() if self._declares(k)}}
         for name, entry in self.reading.limits.items():
             if name in given and refuses(self.reading.limits, name, convert(given[name], entry["type"])):
@@ -109,7 +109,7 @@ def tried(space: Space, numbers: Iterable[int], most: int) -> Iterator[tuple[int
 
 
 def agrees(outcome: Outcome, decision: Decision) -> bool:
-    """Tell whether a class's outcome is what the engine has decided."""
+    """Tell whether a class's outcome is the engine's decision."""
     verdicts: Any = tuple((one.policy, one.output, one.rule) for one in decision.verdicts)
     return (
         outcome.rules == verdicts

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``policy diff``: for which events two sets of policies decide differently, and whether the new one allows more.
+"""``policy diff``: the events that two sets of policies decide differently, and whether the new one allows more.
 
 ``compare`` reads both over one table of symbols (reading) and goes through the space of events (space). On each slice
 it walks the rules of both (decide), pairs what becomes of each class (``changed_classes``), covers each change by boxes
@@ -34,7 +34,7 @@ _TRIES = 50  # where an expression is not understood
 
 
 class Behaviour(NamedTuple):
-    """What a class's outcome amounts to.
+    """The effect of a class's outcome.
 
     ``preparing``: each rule's prepare hooks with on_failure, parallel and prepare_within_seconds. ``recover``: each
     rule's recover hooks with recover_when.
@@ -50,7 +50,7 @@ class Behaviour(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Events of one change in words, with one of them and what is decided for it before and after.
+    """The events of one change in words, with an example and its decisions before and after.
 
     ``usual`` is False if only events that the service does not send are among them.
     """
@@ -64,12 +64,12 @@ class Part(NamedTuple):
 
 
 # Parts by whether they are usual and by their words, each with the slices of the space that have it.
-_Told = dict[tuple[bool, str], tuple[Part, list[Cell]]]
+_Parts = dict[tuple[bool, str], tuple[Part, list[Cell]]]
 
 
 @dataclass
 class Change:
-    """One kind of change: what becomes of what, for which events. ``effect``: MORE, LESS, INCOMPARABLE or ALIKE.
+    """One kind of change: the outcome before and after, and its events. ``effect``: MORE, LESS, INCOMPARABLE or ALIKE.
 
     ``rule`` is the match of the new policies that decides, as (policy, path, source, line, column), None if none does.
     """
@@ -78,7 +78,7 @@ class Change:
     effect: str
     rule: tuple[str, str, str, int, int] | None
     parts: list[Part] = field(default_factory=list)
-    complete: bool = True  # whether the parts are all
+    complete: bool = True  # whether ``parts`` has all parts
 
     def as_dict(self) -> dict[str, Any]:
         """Return the change for ``--format json``."""
@@ -94,7 +94,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """All changes, and what they amount to: the same constants, or NO_CHANGE."""
+    """All changes, and their overall effect: the same constants, or NO_CHANGE."""
 
     verdict: str
     changes: tuple[Change, ...]
@@ -110,10 +110,10 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
     names = readings[0].defaults
     for fixed in _some(names):
         others = _compared(read_together([old, new], params, at_default=fixed))
-        told = " and ".join(f"params.{name} is not given" for name in fixed)
+        given = " and ".join(f"params.{name} is not given" for name in fixed)
         for change in others.changes:
             change.parts = [
-                part._replace(when=told if part.when in ("", ANY) else f"{told} and {part.when}")
+                part._replace(when=given if part.when in ("", ANY) else f"{given} and {part.when}")
                 for part in change.parts
             ]
         found.append(others)
@@ -133,7 +133,7 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
 
 
 def _some(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield which of some parameters are not given: each choice but none of them, or of many one by one and all."""
+    """Yield the sets of parameters to leave out: every set but the empty one; of many parameters, each and all."""
     for count in range(1, len(names) + 1):
         if len(names) <= _MOST_DEFAULTS or count in (1, len(names)):
             yield from itertools.combinations(names, count)
@@ -144,7 +144,7 @@ def _compared(readings: Sequence[Reading]) -> Difference:
     before, after = readings
     provers = Prover(before), Prover(after)
     changes: dict[tuple[str, str], Change] = {}
-    told: dict[tuple[str, str], _Told] = {}
+    parts_of: dict[tuple[str, str], _Parts] = {}
     classes = 0
     for space in before.spaces():
         classes += space.reachable.bit_count()
@@ -152,9 +152,9 @@ def _compared(readings: Sequence[Reading]) -> Difference:
         pair = Decided(before, space, evaluation), Decided(after, space, evaluation)
         for what, effect, found in changed_classes(*pair):
             change = changes.setdefault((what, effect), Change(what, effect, _rule(pair[1], found)))
-            _add_parts(change, told.setdefault((what, effect), {}), pair, provers, found)
+            _add_parts(change, parts_of.setdefault((what, effect), {}), pair, provers, found)
     for key, change in changes.items():
-        parts = told[key].values()
+        parts = parts_of[key].values()
         usual = any(part.usual for part, _cells in parts)
         for part, cells in parts:
             if part.usual == usual:
@@ -175,7 +175,7 @@ def _verdict(changes: list[Change]) -> str:
 
 
 def changed_classes(old: Decided, new: Decided) -> Iterator[tuple[str, str, int]]:
-    """Yield what changes how, each with its classes."""
+    """Yield each change and its effect, with its classes."""
     merged: dict[tuple[str, str], int] = {}
     pairs = itertools.product(_behaviours(old).items(), _behaviours(new).items())
     for (before, classes), (after, others) in pairs:
@@ -215,22 +215,22 @@ def _behaviour(regions: tuple[Region, ...], outcome: Outcome) -> Behaviour:
 
 
 def _what(old: Behaviour, new: Behaviour) -> str:
-    told = []
+    texts = []
     if old.output != new.output:
-        told.append(f"{old.output} → {new.output}")
+        texts.append(f"{old.output} → {new.output}")
     if old.preparing != new.preparing:
-        told.append(f"prepare: {_preparation(old)} → {_preparation(new)}")
+        texts.append(f"prepare: {_preparation(old)} → {_preparation(new)}")
     if old.recover != new.recover:
-        told.append(f"recover: {_recovery(old)} → {_recovery(new)}")
+        texts.append(f"recover: {_recovery(old)} → {_recovery(new)}")
     if old.notify != new.notify:
-        told.append(f"notify: {_list(old.notify)} → {_list(new.notify)}")
+        texts.append(f"notify: {_list(old.notify)} → {_list(new.notify)}")
     who = (("approver", old.approver, new.approver), ("group", old.group, new.group))
-    told += [f"{name}: {before} → {after}" for name, before, after in who if before and after and before != after]
-    if not told:
+    texts += [f"{name}: {before} → {after}" for name, before, after in who if before and after and before != after]
+    if not texts:
         refused = any(one.reason[2] == REFUSED for one in (old, new))  # which rule holds instead says little
         reasons = ["the rules" if refused and one.reason[2] != REFUSED else _reason(one) for one in (old, new)]
-        told.append(f"{old.output}, for another reason: {' → '.join(reasons)}")
-    return "; ".join(told)
+        texts.append(f"{old.output}, for another reason: {' → '.join(reasons)}")
+    return "; ".join(texts)
 
 
 def _list(hooks: tuple[str, ...]) -> str:
@@ -238,7 +238,7 @@ def _list(hooks: tuple[str, ...]) -> str:
 
 
 def _preparation(one: Behaviour) -> str:
-    told = []
+    texts = []
     for hooks, on_failure, parallel, within in one.preparing:
         notes = (
             ("approve on failure", on_failure == "approve"),
@@ -246,13 +246,13 @@ def _preparation(one: Behaviour) -> str:
             (f"within {within or 0:.15g} s", within is not None),
         )
         more = [word for word, is_so in notes if is_so]
-        told.append(_list(hooks) + (f" [{', '.join(more)}]" if more else ""))
-    return ", ".join(told) or "nothing"
+        texts.append(_list(hooks) + (f" [{', '.join(more)}]" if more else ""))
+    return ", ".join(texts) or "nothing"
 
 
 def _recovery(one: Behaviour) -> str:
-    told = [_list(hooks) + (" [when started]" if when == "started" else "") for hooks, when in one.recover]
-    return ", ".join(told) or "nothing"
+    texts = [_list(hooks) + (" [when started]" if when == "started" else "") for hooks, when in one.recover]
+    return ", ".join(texts) or "nothing"
 
 
 _NO_POLICY = {DOUBT: "unknown EventType or EventStatus", REFUSED: "a parameter that is refused"}
@@ -295,12 +295,12 @@ def _effect(old: Behaviour, new: Behaviour) -> str:
 
 
 def _begins(one: Behaviour) -> float:
-    """Return how many seconds before NotBefore the last preparation begins; infinite where that is at once."""
+    """Return the seconds before NotBefore at which the last preparation begins; infinite if it begins at once."""
     return min(math.inf if within is None else within for *_hooks, within in one.preparing)
 
 
 def _strictness(one: Behaviour) -> frozenset[tuple[str, str]]:
-    """Return what must have been done before an approval, and what must have succeeded."""
+    """Return the work that must be done before an approval, and the part that must succeed."""
     done = {(hook, "done") for hooks, *_more in one.preparing for hook in hooks}
     succeeded = {
         (hook, "succeeded") for hooks, on_failure, *_more in one.preparing if on_failure == HOLD for hook in hooks
@@ -319,7 +319,7 @@ def _rule(decided: Decided, classes: int) -> tuple[str, str, str, int, int] | No
 
 
 def _add_parts(
-    change: Change, told: _Told, pair: tuple[Decided, Decided], provers: tuple[Prover, Prover], classes: int
+    change: Change, parts: _Parts, pair: tuple[Decided, Decided], provers: tuple[Prover, Prover], classes: int
 ) -> None:
     space = pair[0].space
     usual = bool(classes & space.normal)
@@ -328,8 +328,8 @@ def _add_parts(
     change.complete = change.complete and not rest
     for box in found:
         when = words(space, box, care)
-        if (usual, when) in told:
-            told[usual, when][1].append(space.cell)
+        if (usual, when) in parts:
+            parts[usual, when][1].append(space.cell)
             _checked(pair, provers, box.classes & classes)
             continue
         shown = _checked(pair, provers, box.classes & classes)
@@ -337,13 +337,13 @@ def _add_parts(
         sides = [one.decision for one in shown] if shown else [one.outcome(number) for one in pair]
         case = space.witness(number).as_dict()
         certain = shown is not None
-        told[usual, when] = Part(when, usual, case, _decided(sides[0]), _decided(sides[1]), certain), [space.cell]
+        parts[usual, when] = Part(when, usual, case, _decided(sides[0]), _decided(sides[1]), certain), [space.cell]
 
 
 def _checked(
     pair: tuple[Decided, Decided], provers: tuple[Prover, Prover], classes: int
 ) -> tuple[Example, Example] | None:
-    """Return what both engines decide for an event of the classes, once they confirm the analysis for some of them."""
+    """Return both engines' decisions for an event of the classes, once they confirm the analysis for some events."""
     space: Space = pair[0].space
     last = classes.bit_length() - 1
     numbers = tried(space, space.members(classes), _TRIES if space.opaque_terms else _SAMPLE)
@@ -361,6 +361,6 @@ def _checked(
 
 
 def _decided(one: Decision | Outcome) -> dict[str, Any]:
-    """Return what the engine decides for an event, or where no event was found, what the analysis says of its class."""
+    """Return the engine's decision for an event; if no event was found, the analysis's result for its class."""
     reason = one.reason if isinstance(one, Decision) else None
     return {"output": one.output, "policy": one.policy, "rule": one.rule, "reason": reason}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks for rules on which forewarn and cel-python differ, by an event for each way that a rule can go."""
+"""Looks for rules on which forewarn and cel-python differ, with an event for each result that a rule can have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .symbolic.decide import MatchSets, PolicyDecided
 from .symbolic.reading import Reading
 from .symbolic.space import without
 
-_EVENTS = 16  # asked about for each way: one, and where a rule is not understood, the same at other times
+_EVENTS = 16  # per result: one event, and if a rule is not understood, the same one at other times
 _WAYS: Mapping[str, Callable[[MatchSets], int]] = {
     "the condition holds": lambda sets: without(sets.met, sets.unexplained),
     "it does not": lambda sets: without(sets.reached, sets.met | sets.failed),
@@ -26,7 +26,7 @@ _WAYS: Mapping[str, Callable[[MatchSets], int]] = {
 
 
 class Differing:
-    """Asks for a second opinion on each rule, about an event of the first slice that has one for a way to go."""
+    """Asks for a second opinion on each result of each rule, about an event of the first slice that has one."""
 
     def __init__(self, reading: Reading) -> None:
         self._opinion = SecondOpinion(reading.artifact)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``policy verify`` can find, and one thing found."""
+"""The findings of ``policy verify``: their codes, and the class of one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 Severity = Literal["error", "warning", "note"]
 RANK = {"error": 0, "warning": 1, "note": 2}
 
-# Every code, and what it means; docs/findings/CODE.md has a page for each.
+# Every code and its meaning; docs/findings/CODE.md has a page for each.
 CODES = {
     "shadowed-rule": "A rule that never decides, since rules before it take every event that it is for.",
     "unsatisfiable-rule": "A rule whose condition no event can meet.",
@@ -34,7 +34,7 @@ CODES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found. ``case`` is an event that shows it, as Witness.as_dict has it, with what was decided.
+    """One finding. ``case`` is an event that shows it, in the form of Witness.as_dict, with its decision.
 
     ``explain`` are arguments of ``forewarn policy explain`` that repeat it. ``certain`` is False where an
     expression that is not understood stands before a proof. ``suppressed`` is the reason given in the file.
@@ -53,7 +53,7 @@ class Finding:
     explain: tuple[str, ...] = ()
     certain: bool = True
     suppressed: str | None = None
-    alone: bool = False  # the case is what this policy decides by itself, of several
+    alone: bool = False  # the case is the decision of this policy alone, of several
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding for ``--json``."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hooks of a match in words: what they do, how often, and when."""
+"""Describes the hooks of a match: what they do, how often, and when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
 
 
 def hook_text(hook: Mapping[str, Any]) -> str:
-    """Return what a hook does, within what time, and how often."""
+    """Describe a hook: its action, timeout and retries."""
     what = (
         shlex.join(hook["run"])
         if "run" in hook
@@ -27,7 +27,7 @@ def hook_text(hook: Mapping[str, Any]) -> str:
 
 
 def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return, by phase, what the hooks of a match do, and last when they do it; phases without hooks are left out."""
+    """Describe the hooks of a match by phase, and after them when they run; phases without hooks are left out."""
     found = {phase: [hook_text(hook) for hook in match.get(phase, ())] for phase in PHASES}
     if found["prepare"] and "prepare_within_seconds" in match:
         found["prepare"].append(f"from {match['prepare_within_seconds']:.15g} s before NotBefore")
@@ -37,12 +37,12 @@ def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def retry_text(hook: Mapping[str, Any]) -> str:
-    """Return what a hook says of running again, in words; empty if it says nothing."""
+    """Describe a hook's retries; empty if it has none."""
     retry = hook.get("retry", {})
     if retry.get("attempts") == 1:
         return "once"
-    told = [f"at most {retry['attempts']} times"] if "attempts" in retry else []
+    parts = [f"at most {retry['attempts']} times"] if "attempts" in retry else []
     for key, words in (("delay_seconds", "again after"), ("max_delay_seconds", "pauses of at most")):
         if key in retry:
-            told.append(f"{words} {retry[key]:.15g} s")
-    return ", ".join(told)
+            parts.append(f"{words} {retry[key]:.15g} s")
+    return ", ".join(parts)

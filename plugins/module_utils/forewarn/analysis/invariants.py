@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Claims about policies that stand in a file of their own, as ``policy verify --invariants`` takes them."""
+"""Reads claims about policies from a separate file, for ``policy verify --invariants``."""
 
 from __future__ import annotations
 

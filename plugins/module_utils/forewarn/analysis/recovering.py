@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks for VMs that stay prepared: too early, with nothing that undoes it, or by a recover that does not run."""
+"""Looks for VMs that stay prepared: prepared too early, never recovered, or with a recover that does not run."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .symbolic.resources import COUNT
 from .symbolic.space import without
 from .symbolic.symbols import EVENT_STATUS, NOTICE, Dimension, Symbol
 
-_EARLY = 3600 * SECOND  # to be prepared for longer than that is worth a warning
-_PREDICTED = 7 * 24 * 3600 * SECOND  # so far ahead a hardware failure is announced
+_EARLY = 3600 * SECOND  # a longer time in the prepared state is worth a warning
+_PREDICTED = 7 * 24 * 3600 * SECOND  # how far ahead a hardware failure is announced
 _PLANNED = ("Freeze", "Reboot", "Redeploy")  # a Preempt comes 30 s ahead, a Terminate at most 15 min
 
 
 def early(search: Search) -> Iterator[Found]:
-    """Yield the rules that prepare for a distant event which is then held, by this rule or another."""
+    """Yield the rules that prepare for a distant event that is then held, by this rule or another."""
     space, decided = search.space, search.decided
     far = _far(search) & space.normal & space.having("event.EventType", *_PLANNED)
     far = without(far, space.having(EVENT_STATUS.name, "Started") | space.having("event.EventSource", "User"))
@@ -107,7 +107,7 @@ def _prepares(region: Region) -> ReadMatch | None:
 
 
 def _for_groups(search: Search) -> int:
-    """Return the classes where some rule that approves keeps an event of several VMs from being approved."""
+    """Return the classes in which a rule that approves still keeps an event of several VMs from being approved."""
     classes = 0
     for policy in search.decided.policies:
         for region in policy.regions:
@@ -118,7 +118,7 @@ def _for_groups(search: Search) -> int:
 
 
 def _far(search: Search) -> int:
-    """Return the classes with a NotBefore that may be further away than an hour."""
+    """Return the classes whose NotBefore may be more than an hour away."""
     space = search.space
     dimension = space.by_name.get(NOTICE.name)
     if dimension is None:
@@ -142,7 +142,7 @@ def _peers(dimension: Dimension) -> list[str]:
 
 
 class _Distant:
-    """Makes events that are as far away as their class allows, up to a week."""
+    """Makes events whose NotBefore is as far away as their class allows, up to a week."""
 
     def __init__(self, search: Search, *, several: bool) -> None:
         self._space = search.space

@@ -19,11 +19,11 @@ from .symbolic.resources import COUNT
 from .symbolic.space import Cell, without
 from .symbolic.symbols import EVENT_TYPE
 
-WHEN, TYPES = "{when}", "{types}"  # in a message, for what is known once all slices have been looked at
+WHEN, TYPES = "{when}", "{types}"  # placeholders in a message, filled in after all slices
 
 
 class Found(NamedTuple):
-    """A finding in one slice of the space, with what belongs into its message: events in words, and their types."""
+    """A finding in one slice of the space, with the parts of its message: the events in words, and their types."""
 
     finding: Finding
     when: str
@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 class Refuted(NamedTuple):
-    """A claim about all events of a rule that one slice of the space has shown to be wrong."""
+    """A claim about all events of a rule, which one slice of the space has disproved."""
 
     code: str
     policy: str
@@ -49,7 +49,7 @@ class Dead(NamedTuple):
     takers: tuple[str, ...]
 
     def merged(self, other: Dead) -> Dead:
-        """Return what two slices of the space say together."""
+        """Return the combined result of two slices of the space."""
         takers = tuple(dict.fromkeys((*self.takers, *other.takers)))
         return self._replace(wanted=self.wanted or other.wanted, takers=takers)
 
@@ -74,7 +74,7 @@ def _listed(names: tuple[str, ...], most: int = 8) -> str:
 
 
 def never(decided: Decided) -> dict[int, Dead]:
-    """Return the rules that never decide, of a policy that is looked at alone, by their number."""
+    """Return, by number, the rules that never decide, for a policy by itself."""
     found: dict[int, Dead] = {}
     for policy in decided.policies:
         doubtful = sum(region.classes for region in policy.regions if region.how == DOUBT)  # no rule is asked of them
@@ -133,13 +133,13 @@ class Search:
         self.prover = prover
 
     def rules(self) -> Iterator[Found]:
-        """Yield what is wrong with single rules, whatever other policies say."""
+        """Yield the findings about single rules, whatever the other policies decide."""
         for policy in self.decided.policies:
             for sets in policy.matches.values():
                 yield from self._failing(policy, sets)
 
     def together(self) -> Iterator[Found]:
-        """Yield what is wrong with the decisions of all policies together."""
+        """Yield the findings about the decisions of all policies together."""
         yield from self._uncovered()
         yield from self._followers()
         for invariant in self.decided.reading.invariants:
@@ -153,7 +153,7 @@ class Search:
         witness: Making | None = None,
         beside: Beside | None = None,
     ) -> Iterator[Found]:
-        """Yield a finding with an event that shows it; weaker if none was found that does.
+        """Yield a finding with an event that shows it, or a weaker finding if there is no such event.
 
         ``witness`` makes an event of a class, other than the space does; ``beside`` finds another event without which
         the first shows nothing (see ``Prover.example``).
@@ -180,7 +180,7 @@ class Search:
     def with_case(self, finding: Finding, example: Example) -> Finding:
         """Return a finding with the event that shows it."""
         decision = example.decision
-        # What was given for all events is part of what decides one.
+        # The inputs given for all events are part of each decision.
         seen = example.witness._replace(params={**self.decided.reading.fixed, **example.witness.params})
         case = {
             **seen.as_dict(),

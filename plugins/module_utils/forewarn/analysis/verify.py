@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``policy verify``: what is wrong with policies that are without mistakes, found over every event there can be."""
+"""``policy verify``: looks for problems of valid policies over every possible event."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["CODES", "Finding", "Report", "verify"]
 
 @dataclass(frozen=True)
 class Report:
-    """What verify found, and on what it rests. ``not_understood`` are expressions that may be true or false."""
+    """The findings and what they rest on. ``not_understood`` are expressions that may be true or false."""
 
     findings: tuple[Finding, ...]
     classes: int
@@ -56,8 +56,8 @@ def verify(reading: Reading) -> Report:
             together.add(space, search.rules(), never(decided))
             together.add(space, recovery(search))
     found = together.findings()
-    by_itself: list[Finding] = []  # what a policy that suppresses something shows without the others
-    for part in () if single else _each(reading):  # what a rule does is up to its own policy, which reads less
+    by_itself: list[Finding] = []  # findings of policies with suppressions, each by itself
+    for part in () if single else _each(reading):  # a rule depends only on its own policy, which reads less
         alone, undisturbed, prover = _Merged(), _Merged(), Prover(part)
         for space in part.spaces():
             decided = Decided(part, space)
@@ -96,7 +96,7 @@ class _Merged:
         self._space: Space | None = None
 
     def add(self, space: Space, found: Iterator[Found | Refuted], dead: Mapping[int, Dead] | None = None) -> None:
-        """Add what was found in a slice. A rule is dead only if every slice says so."""
+        """Add the findings of a slice. A rule is dead only if it is dead in every slice."""
         self._space = space
         for one in found:
             if isinstance(one, Refuted):
@@ -110,7 +110,7 @@ class _Merged:
             self._dead = {key: one.merged(dead[key]) for key, one in known.items() if key in dead}
 
     def findings(self) -> list[Finding]:
-        """Return all findings, with what their messages lack."""
+        """Return all findings, with their messages completed."""
         dead = {one.match.path: one for one in (self._dead or {}).values()}
         outermost = [one for path, one in dead.items() if not any(path.startswith(other + ".") for other in dead)]
         refuted: set[tuple[str | None, ...]] = set(self._refuted)
@@ -118,7 +118,7 @@ class _Merged:
         return [*(self._merge(one) for one in found), *(one.finding() for one in outermost)]
 
     def _merge(self, found: list[Found]) -> Finding:
-        # What an event shows comes before what there is perhaps.
+        # Findings that an event shows come before possible ones.
         ranks = [(RANK[one.finding.severity], not one.finding.certain) for one in found]
         alike = [one for one, rank in zip(found, ranks) if rank == min(ranks)]
         first = alike[0]
@@ -134,9 +134,9 @@ class _Merged:
 
 
 def _suppressed(reading: Reading, findings: list[Finding], by_itself: list[Finding]) -> list[Finding]:
-    """Return the findings, those marked that their file suppresses; a suppression of nothing is one more.
+    """Return the findings, the suppressed ones marked, and a finding for each unused suppression.
 
-    One that a policy needs when it runs ``by_itself`` is not for nothing beside others.
+    A suppression that a policy needs when it runs ``by_itself`` counts as used beside other policies.
     """
     result = list(findings)
     for policy in reading.policies:
