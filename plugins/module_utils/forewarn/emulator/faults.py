@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults of the service and of the way to it: which request they hit, and for how long."""
+"""Faults of the service and the network: the requests that they hit, and their duration."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ class Fault:
 
 
 class Faults:
-    """All faults there are."""
+    """All current faults."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
 
     def add(self, fault: Fault) -> None:
-        """Let a fault begin."""
+        """Begin a fault."""
         self._faults.append(fault)
 
     def clear(self) -> None:
@@ -79,7 +79,7 @@ class Faults:
         return tuple(self._faults)
 
     def take(self, vm: str, request: str, now: float) -> tuple[float, Fault | None]:
-        """Return what a request meets: the latencies added up, and the first other fault. Both count as used once."""
+        """Return a request's faults: the sum of latencies, and the first other fault. Both count as used once."""
         latency = 0.0
         chosen: Fault | None = None
         for fault in self.present(now):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose requests the control API takes, by the names in them.
+"""Decides which requests the control API accepts, by the host names in them.
 
 A web page can have its own name point to 127.0.0.1 once its visitor has loaded it (DNS rebinding). To the browser the
 emulator is then the page's own server, and no rule of its keeps the page from reading and writing there. Such requests
@@ -31,7 +31,7 @@ class AllowedHosts:
         self._more = {_checked(name) for name in more} - {"0.0.0.0", "::"}  # noqa: S104 - left out, not listened on
 
     def complaint(self, headers: Mapping[str, str]) -> str | None:
-        """Return in words why a request with these headers (names in lower case) is refused, None if it is not."""
+        """Return the reason to refuse a request with these headers (names in lower case), None if it is accepted."""
         host = headers.get("host", "")
         if not self._allows(_host_of(f"//{host}")):
             return self._refusal("Host", host)

@@ -59,7 +59,7 @@ def new_event_id() -> str:
 class Model:
     """Events, the VMs that see them, and DocumentIncarnation.
 
-    ``new_id`` makes EventIds. ``on_transition`` is told of everything that happens, at the moment it is played.
+    ``new_id`` makes EventIds. ``on_transition`` is called for each transition, at the moment it is played.
     Times in arguments and results are moments of the clock, in emulated seconds, unless they say otherwise.
     """
 
@@ -115,14 +115,14 @@ class Model:
         self._time = max(self._time, now)
 
     def next_due(self) -> float | None:
-        """Return the moment at which something will happen by itself, None if nothing will."""
+        """Return the moment of the next transition by itself, None if there is none."""
         due, _play = self._next()
         return None if due == math.inf else due
 
     def at(self, moment: float, action: Callable[[], object]) -> None:
         """Plan a call, made when its moment is played. It may use every method of this class.
 
-        What it cannot do by then (cancel an event that has started, say) is noted as a transition ``failed``.
+        If the call is not possible by then (an event to cancel has started, say), a transition ``failed`` is noted.
         """
         self._planned += 1
         self._agenda.append((moment, self._planned, action))
@@ -177,7 +177,7 @@ class Model:
     # -- what VMs do ---------------------------------------------------------------------------------------------------
 
     def vm(self, name: str | None = None) -> VmSpec:
-        """Return a VM by its name in any case, the default one without. Raises UnknownNameError."""
+        """Return a VM by its name in any case, the default VM without a name. Raises UnknownNameError."""
         return self._view(name).vm
 
     def vms(self) -> tuple[VmSpec, ...]:
@@ -202,7 +202,7 @@ class Model:
     ) -> tuple[int, tuple[ListedEvent, ...]]:
         """Return the DocumentIncarnation of an api-version, and the events that a VM is shown now.
 
-        Those of a type younger than the api-version are among them. Looking switches nothing on.
+        Types newer than the api-version are included. Reading this does not switch the service on.
         """
         self.settle()
         view = self._view(vm)
@@ -232,7 +232,7 @@ class Model:
     # -- what the platform does ----------------------------------------------------------------------------------------
 
     def schedule(self, spec: EventSpec) -> str:
-        """Schedule an event and return its EventId. Raises InputError for what cannot be."""
+        """Schedule an event and return its EventId. Raises InputError for an impossible event."""
         return self._schedule(spec).event_id
 
     def schedule_fault_domains(self, spec: EventSpec, pause: float = 0.0) -> str:
@@ -251,18 +251,18 @@ class Model:
         return self._schedule(specs[0], tuple(specs[1:]), pause).event_id
 
     def cancel(self, event: str) -> None:
-        """Let a Scheduled event vanish without impact (SE-21)."""
+        """Remove a Scheduled event without impact (SE-21)."""
         life = self._expect(event, SCHEDULED)
         self._end(life, CANCELLED)
         self._refresh()
 
     def start(self, event: str) -> None:
-        """Start a Scheduled event now, approved or not: what the service should not do before NotBefore."""
+        """Start a Scheduled event now, approved or not; the service should not do this before NotBefore."""
         self._start(self._expect(event, SCHEDULED), "control")
         self._refresh()
 
     def finish(self, event: str) -> None:
-        """Let a Started event leave the list now."""
+        """Remove a Started event from the list now."""
         self._end(self._expect(event, STARTED), FINISHED)
         self._refresh()
 
@@ -375,7 +375,7 @@ class Model:
         return switch_off
 
     def _refresh(self) -> None:
-        """Show each VM what there is for it."""
+        """Show each VM its events."""
         for view in self._views.values():
             if not self._deployments[view.vm.deployment].listing:
                 continue
@@ -411,7 +411,7 @@ class Model:
 
 
 def _nothing() -> None:
-    """Do nothing: what follows when nothing is due."""
+    """Do nothing; used when nothing is due."""
 
 
 def _suffices(event: EventLife) -> bool:

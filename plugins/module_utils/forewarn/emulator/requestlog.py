@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What requests arrived, when, and how they were answered."""
+"""The log of requests: when they arrived, and how they were answered."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Entry:
 
 
 class RequestLog:
-    """The last requests. ``on_answer`` is told of each once it has been answered."""
+    """The last requests. ``on_answer`` is called with each once it has been answered."""
 
     def __init__(self, on_answer: Callable[[Entry], None] | None = None) -> None:
         self._entries: deque[Entry] = deque(maxlen=_KEPT)
@@ -67,7 +67,7 @@ class RequestLog:
             self._on_answer(entry)
 
     def since(self, number: int = 0) -> list[Entry]:
-        """Return the entries after that number, oldest first."""
+        """Return the entries after a number, oldest first."""
         return [entry for entry in self._entries if entry.number > number]
 
     def clear(self) -> None:

@@ -44,7 +44,7 @@ class ScenarioError(InputError):
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Read a scenario file. Raises InputError where it cannot be read, ScenarioError for what is in it."""
+    """Read a scenario file. Raises InputError if it cannot be read, ScenarioError for flaws in it."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -55,7 +55,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def parse_scenario(text: str, source: str = "scenario") -> Scenario:
-    """Make a scenario of a YAML text; ``source`` is what errors call it. Raises ScenarioError."""
+    """Make a scenario from a YAML text; ``source`` is its name in errors. Raises ScenarioError."""
     tree = _Tree(text, source)
     flaws = _schema_flaws(tree)
     if flaws:
@@ -114,7 +114,7 @@ def _schema_flaws(tree: _Tree) -> list[Flaw]:
 
 
 def _rehearse(vms: tuple[VmSpec, ...], setup: Settings, timeline: list[Step], tree: _Tree) -> list[Flaw]:
-    """Find what the schema cannot: names that do not exist, events that cannot be."""
+    """Find flaws that the schema cannot: unknown names, impossible events."""
     clock, faults, flaws = ManualClock(), Faults(), []
     try:
         model = Model(clock, vms, setup)

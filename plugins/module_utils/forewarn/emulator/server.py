@@ -31,7 +31,7 @@ _IDLE = 120.0  # seconds after which a silent connection is closed
 
 
 class EmulatorServer:
-    """Serves a scenario on a loopback port, ``with EmulatorServer(scenario) as server: … server.url``.
+    """Serves a scenario on a loopback port: ``with EmulatorServer(scenario) as server: … server.url``.
 
     ``vms`` (names, or VmSpec) and ``settings`` replace those of the scenario. ``port`` 0 takes any free one.
     ``listeners``: VM name -> (host, port) of a further socket at which everybody who asks is that VM. ``clock``
@@ -201,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = read_body(self.rfile, headers)
         except BodyError as error:
-            self.close_connection = True  # what is left of the request cannot be told from the next one
+            self.close_connection = True  # the rest of the request cannot be distinguished from the next one
             self._send(json_response(error.status, {"error": str(error)}))
             return
         request = Request(self.command, self.path, headers, body, self.server.vm)

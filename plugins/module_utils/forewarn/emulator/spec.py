@@ -203,7 +203,7 @@ def is_guid(text: str) -> bool:
 
 
 def check_vms(vms: Sequence[VmSpec]) -> None:
-    """Raise InputError for VMs that cannot be told apart."""
+    """Raise InputError for a name that is not allowed, for names that are not distinct, and for no VM at all."""
     for vm in vms:
         if not _VM_NAME.fullmatch(vm.name):
             raise InputError(f"{vm.name[:90]!r} is not the name of a VM.", "Use letters, digits, '_', '.' and '-'.")
