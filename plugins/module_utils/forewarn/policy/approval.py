@@ -43,7 +43,7 @@ class Eligibility(NamedTuple):
 def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvable_for: float = 0.0) -> Eligibility:
     """Tell whether the VM named ``vm_name`` approves the decided event at ``now``.
 
-    ``approvable_for`` is for how many seconds this VM has seen the decision to be ``approve`` without a break: a VM
+    ``approvable_for`` is the time in seconds for which this VM has seen ``approve`` decided without a break: a VM
     further down in Resources waits 30 s a place for those before it (SE-25, SE-32), and a witness that is not among
     them its ``witness_delay``.
     """
@@ -79,7 +79,7 @@ def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvab
 
 
 def witness_delay(event_key: str, vm_name: str | None) -> float:
-    """Return for how many seconds, 0 to 60, a witness waits before it approves the event of this ``Event.key``.
+    """Return the seconds, 0 to 60, that a witness waits before it approves the event of this ``Event.key``.
 
     The names decide, as if by lot: nobody needs to know of the others, and yet they hardly ever send at once. When the
     first has approved, the others see the event started. A VM without a name has the lot of an empty one.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a decision is made of: the facts that go in, the verdict of each policy, the decision that comes out.
+"""The parts of a decision: the facts that go in, the verdict of each policy, the decision that comes out.
 
 Named tuples where nothing speaks against it: a dataclass costs each start of the runner half a millisecond.
 """
@@ -22,12 +22,12 @@ GROUPS = ("hold", "independent")
 # Which events recover hooks follow: those that were prepared for, or also those that started without that (SE-22).
 RECOVER_WHEN = ("prepared", "started")
 PHASES = ("prepare", "recover", "notify")  # of hooks; also the keys of a rule that has them
-HOOK_TIMEOUT_SECONDS = 60.0  # of a hook that says nothing of it
+HOOK_TIMEOUT_SECONDS = 60.0  # of a hook without a timeout
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known beside the document. ``first_seen`` maps ``Event.key`` to an aware time; unknown means now."""
+    """The facts known besides the document. ``first_seen`` maps ``Event.key`` to an aware time; unknown means now."""
 
     now: datetime
     vm: Vm = field(default_factory=Vm)
@@ -67,7 +67,7 @@ _NO_VALUES = Values()
 
 
 class Verdict(NamedTuple):
-    """What one policy says of one event: ``approve``, ``hold`` or ``abstain``, which rule, why, and on what values.
+    """One policy's verdict on one event: ``approve``, ``hold`` or ``abstain``, with rule, reason and values.
 
     ``error`` is set where the policy could not be evaluated; the output is then ``hold``. ``where`` is file:line:column
     of the rule, or of the error. Hooks are as the artifact has them.
@@ -100,7 +100,7 @@ class Verdict(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What all policies together decide for one event: ``approve`` or ``hold``.
+    """The decision of all policies together for one event: ``approve`` or ``hold``.
 
     ``policy`` and ``rule`` name the verdict that decided, None where none did (nobody approved, or the event itself is
     in doubt). Hooks of several verdicts add up, in the order of the policies.

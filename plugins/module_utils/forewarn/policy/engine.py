@@ -198,7 +198,7 @@ def _failed(policy: _Policy, match: Match, error: EvaluationError, values: Value
 
 
 def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
-    """Return what became of each rule in the search that decides."""
+    """Return the result of each rule in the search that decides."""
     roots = view.roots(event, policy.params)
     tried: dict[int, bool | EvaluationError] = {}
     if policy.doubt(event) is None:  # otherwise no rule is asked
@@ -218,7 +218,7 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
 
 
 def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:
-    """Return what a rule's condition, and its explanation, read: by evaluating them once more and alone."""
+    """Return the values that a rule's condition and explanation read, by evaluating them again by themselves."""
     trace: list[Value] = []
     env = policy.tracing.environment(trace, roots)
     traced = policy.tracing.every[index]

@@ -66,7 +66,7 @@ class Local(Form):
 
 
 class Access(Form):
-    """What reads a field of a record, or asks for one."""
+    """A form that reads a field of a record, or tests for one."""
 
     def __init__(self, place: Place, operand: Form, name: str) -> None:
         super().__init__(place, operand, name)
@@ -119,7 +119,7 @@ class Matches(Form):
 
 
 class Loop(Form):
-    """What evaluates a predicate for each element of a list or map. ``number`` is that of the loop's variable."""
+    """A form that evaluates a predicate for each element of a list or map. ``number`` is its variable's."""
 
     def __init__(self, place: Place, number: int, items: Form, predicate: Form) -> None:
         super().__init__(place, number, items, predicate)
@@ -143,7 +143,7 @@ class Filter(Loop):
 
 
 class MapList(Form):
-    """What an expression makes of the elements for which a predicate holds; of all elements without one."""
+    """An expression's values for the elements for which a predicate holds; for all elements without one."""
 
     def __init__(self, place: Place, number: int, items: Form, predicate: Form | None, transform: Form) -> None:
         super().__init__(place, number, items, predicate, transform)
@@ -192,7 +192,7 @@ def every_expression(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 class _Kind(NamedTuple):
-    """A kind of operand: which values are of it, and what it is called."""
+    """A kind of operand: the test for its values, and its name."""
 
     accepts: Callable[[Any], bool]
     words: str

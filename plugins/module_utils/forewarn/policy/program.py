@@ -19,7 +19,7 @@ TIME = frozenset(("notice", "age", "now"))
 
 
 def is_conditional(condition: Form | None) -> bool:
-    """Tell whether a match with this condition has one; a literal one is none, so that its rule only groups."""
+    """Tell whether a match's condition counts as one; a literal does not, so that its rule only groups."""
     return condition is not None and not isinstance(condition, Literal)
 
 
@@ -53,7 +53,7 @@ class Match:
 
 
 class Answer(NamedTuple):
-    """What a policy makes of an event.
+    """The outcome of a policy for an event.
 
     ``match`` is the one that applies, None where the policy abstains. ``reason`` is the value of its explanation, None
     if it has none. With ``error``, the match is the one whose condition or explanation could not be evaluated.
@@ -116,7 +116,7 @@ class Program:
         return [MAX_STEPS, trace, *roots, *self._fresh]
 
     def answer(self, roots: tuple[Any, ...], observe: Observer | None = None) -> Answer:
-        """Return what the policy makes of an event; ``roots`` in the order of ROOTS.
+        """Return the policy's outcome for an event; ``roots`` in the order of ROOTS.
 
         ``observe`` is called with each match that is tried, in order, and with what came of its condition.
         """
@@ -131,7 +131,7 @@ class Program:
 
 
 def _search(matches: list[Match], env: Env, observe: Observer | None) -> Answer | None:
-    """Return what a block of matches makes of an event, None where the search goes on behind it.
+    """Return the outcome of a block of matches for an event, None if the search goes on after the block.
 
     This is the meaning of a policy, and nothing else in the engine has it: the first match whose condition holds
     decides. Where that is a nested rule in which nothing decides, a conditional one ends the search, through all rules
