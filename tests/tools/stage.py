@@ -14,6 +14,7 @@ from forewarn.runner.event_record import FINISHED, EventRecord
 from forewarn.runner.hooks.commands import HookSettings
 from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.telemetry.metrics import Metrics
+from forewarn.runner.telemetry.recorder import Recorder
 from tools.logs import Lines
 from tools.runner_profiles import hook
 from tools.runner_world import EPOCH, Hook, World
@@ -45,9 +46,8 @@ class Stage:
         self.log = Lines()
         self.metrics = Metrics()
         self.journal = self.new_journal()
-        self.scheduler = HookScheduler(
-            executor, self.journal, self.log, self.metrics, self.world.clocks(), HookSettings(), self.now
-        )
+        self.recorder = Recorder(self.journal, self.log, self.metrics)
+        self.scheduler = HookScheduler(executor, self.recorder, self.world.clocks(), HookSettings(), self.now)
         with leftovers_in(self.world):
             self.scheduler.resume()
 

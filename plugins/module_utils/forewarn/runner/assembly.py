@@ -28,6 +28,7 @@ from .telemetry.heartbeat import Heartbeat
 from .telemetry.log import Logger
 from .telemetry.metrics import Metrics
 from .telemetry.readiness import Readiness
+from .telemetry.recorder import Recorder
 from .telemetry.systemd import Notifier
 
 
@@ -63,12 +64,13 @@ def assemble(
     clocks, log, mode, directory = equipment.clocks, equipment.log, equipment.mode, equipment.directory
     metrics = equipment.metrics or Metrics()
     journal = NoJournal() if directory is None else Journal(directory, clocks)
+    recorder = Recorder(journal, log, metrics)
 
     def now() -> datetime:
         return datetime.fromtimestamp(clocks.wall(), timezone.utc)
 
     executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
-    scheduler = HookScheduler(executor, journal, log, metrics, clocks, equipment.settings, now)
+    scheduler = HookScheduler(executor, recorder, clocks, equipment.settings, now)
 
     def reconciler(drill: bool) -> Reconciler:
         return Reconciler(policies, scheduler, journal, log, metrics, clocks, now, mode, drill=drill)

@@ -27,9 +27,8 @@ from ...policy.decision import HOOK_TIMEOUT_SECONDS, Verdict
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
-from ..journal.writer import EventRow, Journal
-from ..telemetry.log import Logger
-from ..telemetry.metrics import Metrics
+from ..journal.writer import EventRow
+from ..telemetry.recorder import Recorder
 from . import commands, notifications
 from . import plan as plans
 from .executor import Executor, Outcome, ask_leftover, end_leftover
@@ -74,9 +73,7 @@ class HookScheduler:
     def __init__(
         self,
         executor: Executor,
-        journal: Journal,
-        log: Logger,
-        metrics: Metrics,
+        recorder: Recorder,
         clocks: Clocks,
         settings: commands.HookSettings,
         now: Callable[[], datetime],
@@ -84,9 +81,8 @@ class HookScheduler:
         self.records: list[EventRecord] = []
         self.vm_name: str | None = None
         self._executor = executor
-        self._journal = journal
-        self._log = log
-        self._metrics = metrics
+        self._recorder = recorder
+        self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
         self._settings = settings
         self._now = now
@@ -669,9 +665,7 @@ class HookScheduler:
 
     def _record(self, line: str, record: EventRecord, fields: dict[str, Any], failed: bool = False) -> None:
         """Write a line to the log and an entry to the journal, and the record as it now is."""
-        write = self._log.warning if failed else self._log.info
-        write(line, event_id=record.event.event_id, drill=record.drill or None, **fields)
-        self._journal.note(line, record.identifier, **fields)
+        self._recorder.write(line, record, fields, failed=failed)
         self._journal.save(record.as_row())
 
 
