@@ -19,6 +19,8 @@ from forewarn.runner.hooks.dry_run import Pretence
 from forewarn.runner.journal.null import NoJournal
 from forewarn.runner.state import dry_runs
 from forewarn.runner.telemetry.log import Log
+from forewarn.runner.telemetry.metrics import Metrics
+from forewarn.runner.telemetry.recorder import Recorder
 from tools.clocks import ManualClocks
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, decided, planned
 
@@ -39,7 +41,7 @@ class Said:
 
     def __init__(self) -> None:
         self._stream = io.StringIO()
-        self._pretence = Pretence(NoJournal(), Log(self._stream, "json"))
+        self._pretence = Pretence(Recorder(NoJournal(), Log(self._stream, "json"), Metrics()))
         self._record = EventRecord(1, Event("A"), ManualClocks().stamp())
 
     def prepare(self, *verdicts: Asks, notice: float | None = 900.0) -> list[tuple[str, list[str]]]:

@@ -73,7 +73,7 @@ def assemble(
     scheduler = HookScheduler(executor, recorder, clocks, equipment.settings, now)
 
     def reconciler(drill: bool) -> Reconciler:
-        return Reconciler(policies, scheduler, journal, log, metrics, clocks, now, mode, drill=drill)
+        return Reconciler(policies, scheduler, recorder, clocks, now, mode, drill=drill)
 
     return Parts(
         client,

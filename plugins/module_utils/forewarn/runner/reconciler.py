@@ -24,9 +24,8 @@ from .hooks import plan as plans
 from .hooks.dry_run import Pretence
 from .hooks.notifications import BEGAN, DECIDED
 from .hooks.scheduler import HookScheduler
-from .journal.writer import Journal
-from .telemetry.log import Logger, shortened
-from .telemetry.metrics import Metrics
+from .telemetry.log import shortened
+from .telemetry.recorder import Recorder
 from .tracker import Tracked, Tracker
 
 if TYPE_CHECKING:
@@ -77,9 +76,7 @@ class Reconciler:
         self,
         policies: Policy,
         scheduler: HookScheduler,
-        journal: Journal,
-        log: Logger,
-        metrics: Metrics,
+        recorder: Recorder,
         clocks: Clocks,
         now: Callable[[], datetime],
         mode: Mode,
@@ -93,13 +90,11 @@ class Reconciler:
         self.ended: list[EventRecord] = []  # with the latest document
         self.tracker = Tracker(clocks, lambda event: scheduler.open_record(event, drill))
         self._scheduler = scheduler
-        self._journal = journal
-        self._log = log
-        self._metrics = metrics
+        self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
         self._now = now
         self._mode = mode
-        self._pretence = Pretence(journal, log) if mode.dry_run else None
+        self._pretence = Pretence(recorder) if mode.dry_run else None
         self.drill = drill
         self._facts: Facts | None = None
         self._decided_by: Policy | None = None

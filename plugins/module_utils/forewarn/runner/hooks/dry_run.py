@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from ...policy.decision import Verdict
 from ..event_record import CALLED_OFF, FINISHED, EventRecord
-from ..journal.writer import Journal
-from ..telemetry.log import Logger
+from ..telemetry.recorder import Recorder
 from . import commands
 
 
@@ -32,9 +31,8 @@ class Pretence:
     may have started unseen.
     """
 
-    def __init__(self, journal: Journal, log: Logger) -> None:
-        self._journal = journal
-        self._log = log
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
 
     def act(self, record: EventRecord, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
         """Tell of the prepare hooks that are due now: NotBefore is ``notice_seconds`` away, if that is known."""
@@ -56,7 +54,7 @@ class Pretence:
                 self._report(record, "prepare", asked, asked.prepare)
         if (told, unseen) != (_noted(record, "told"), _noted(record, "unseen")):
             record.pretended = {"told": told, "unseen": unseen}
-            self._journal.save(record.as_row())
+            self._recorder.journal.save(record.as_row())
 
     def gone(self, record: EventRecord, outcome: str = FINISHED) -> None:
         """Tell of the hooks that would recover, now that the event has left the list."""
@@ -68,8 +66,7 @@ class Pretence:
 
     def _report(self, record: EventRecord, phase: str, asked: _Asked, texts: Sequence[str]) -> None:
         fields: dict[str, Any] = {"phase": phase, "hooks": list(texts), "policy": asked.policy, "rule": asked.rule}
-        self._log.info("would-run", event_id=record.event.event_id, drill=record.drill or None, **fields)
-        self._journal.note("would-run", record.identifier, **fields)
+        self._recorder.write("would-run", record, fields)
 
 
 def _noted(record: EventRecord, what: str) -> list[_Asked]:
