@@ -36,9 +36,7 @@ class Machine(Stage):
         self.readiness = Readiness(self.world.clocks(), 60.0, "web_0")
         self.health = HealthReporter(
             self.scheduler,
-            self.journal,
-            self.log,
-            self.metrics,
+            self.recorder,
             self.world.clocks(),
             self.now,
             notifier=Notifier({}, self.world.clocks()),

@@ -15,10 +15,8 @@ from ..imds.errors import Fault, LastingFault, PassingFault
 from . import event_record as states
 from .clocks import Clocks
 from .hooks.scheduler import HookScheduler
-from .journal.writer import Journal
 from .reconciler import Mode, Reconciler
-from .telemetry.log import Logger
-from .telemetry.metrics import Metrics
+from .telemetry.recorder import Recorder
 
 # With --once somebody or something waits for the end.
 ONCE_PATIENCE_SECONDS = 30.0
@@ -33,18 +31,14 @@ class Approvals:
         self,
         client: Client,
         scheduler: HookScheduler,
-        journal: Journal,
-        log: Logger,
-        metrics: Metrics,
+        recorder: Recorder,
         clocks: Clocks,
         request: Callable[[], AbstractContextManager[None]],
         mode: Mode,
     ) -> None:
         self._client = client
         self._scheduler = scheduler
-        self._journal = journal
-        self._log = log
-        self._metrics = metrics
+        self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
         self._request = request
         self._mode = mode

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 
 from .clocks import Clocks
 from .event_record import APPROVED, CALLED_OFF, STARTED, EventRecord
-from .journal.writer import Journal
-from .telemetry.log import Logger
-from .telemetry.metrics import Metrics
+from .telemetry.recorder import Recorder
 
 PAUSE, REBOOT = "pause", "reboot"
 
@@ -22,10 +20,8 @@ LONGEST_WAIT_SECONDS = 60.0
 class Observed:
     """Keeps a pause or a reboot until the service has told which event it belongs to."""
 
-    def __init__(self, journal: Journal, log: Logger, metrics: Metrics, clocks: Clocks) -> None:
-        self._journal = journal
-        self._log = log
-        self._metrics = metrics
+    def __init__(self, recorder: Recorder, clocks: Clocks) -> None:
+        self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
         self._pending: dict[str, tuple[float, float]] = {}  # kind -> seconds, noticed at (monotonic)
         self._ended: list[EventRecord] = []  # since something is pending, while this VM's name is not known

@@ -15,12 +15,11 @@ from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
 from ..hooks.scheduler import HookScheduler
-from ..journal.writer import Journal
 from ..reconciler import Policy
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
-from .log import Logger
-from .metrics import Metrics, Value, until, write_textfile
+from .metrics import Value, until, write_textfile
 from .readiness import Readiness
+from .recorder import Recorder
 from .systemd import Notifier
 
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
@@ -35,9 +34,7 @@ class HealthReporter:
     def __init__(
         self,
         scheduler: HookScheduler,
-        journal: Journal,
-        log: Logger,
-        metrics: Metrics,
+        recorder: Recorder,
         clocks: Clocks,
         now: Callable[[], datetime],
         *,
@@ -50,9 +47,7 @@ class HealthReporter:
         self.fault: str | None = None  # why the service does not answer
         self.last_good_poll: Stamp | None = None
         self._scheduler = scheduler
-        self._journal = journal
-        self._log = log
-        self._metrics = metrics
+        self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
         self._now = now
         self._notifier = notifier
