@@ -484,7 +484,7 @@ class HookScheduler:
     def _still_needed_by(self, record: EventRecord, run: Run, *, unread: bool = False) -> EventRecord | None:
         """Return a listed event whose preparation the recover hook would undo, None if there is none.
 
-        With ``unread``, an event counts also when an earlier runner, whose journal cannot be read, may have prepared it.
+        With ``unread``, an event counts also when an earlier runner may have prepared it whose journal cannot be read.
         """
         for other in self.records:
             if other is record or not other.listed:
