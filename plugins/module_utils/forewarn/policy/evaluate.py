@@ -370,9 +370,8 @@ class Builder:
 
     def _lacking(self, field: f.Field) -> EvaluationError:
         """Return the error of a field that its record does not have."""
-        of_vm = (
-            field.operand.type == "record(vm)"
-        )  # what is not known of it is not absent: a VM has tags, say, or has none
+        # What is not known of the VM is not absent: it has tags, say, or has none.
+        of_vm = field.operand.type == "record(vm)"
         return self._at(field, "this is not known of the VM" if of_vm else f"there is no {field.name}")
 
     def _at(self, form: Form, message: str) -> EvaluationError:

@@ -296,9 +296,8 @@ class Runner:
         parts.scheduler.vm_name = parts.identity.vm.name
         parts.reconciler.nameless = parts.drill_reconciler.nameless = parts.identity.nameless
         requests = parts.reconciler.process(document, parts.identity.vm, age_seconds)
-        parts.drill_reconciler.ask_late(
-            parts.identity.vm
-        )  # there may be no drill any more, and so no document of theirs
+        # There may be no drill any more, and so no document of theirs.
+        parts.drill_reconciler.ask_late(parts.identity.vm)
         parts.health.documented(document)
         parts.observed.attribute(parts.reconciler.tracker.records, parts.reconciler.ended, parts.scheduler.vm_name)
         return requests
@@ -309,9 +308,8 @@ class Runner:
         name = parts.identity.vm.name
         if drills is None or (name is None and not parts.drill_reconciler.tracker.records):
             return
-        real = [
-            record.event for record in parts.reconciler.tracker.records
-        ]  # also those that the service cannot show just now
+        # Also those that the service cannot show just now.
+        real = [record.event for record in parts.reconciler.tracker.records]
         # Where the name of this VM is not known, or those of the event's, it may: a drill that ends early does no harm.
         unread = [event for event in real if event.problems and not event.resources]
         affecting = unread + [event for event in real if name is None or event.place_of(name) is not None]

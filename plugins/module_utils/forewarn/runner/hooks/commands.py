@@ -121,13 +121,8 @@ def command(
         request = _request(hook, settings, timeout_seconds)
         return Command(argv, _BASE_ENVIRONMENT, _utf8(request) + b"\n" + content, timeout_seconds)
     if kind(hook) == UNIT:
-        wanted = [
-            "systemctl",
-            "--no-ask-password",
-            hook["action"],
-            "--",
-            hook["unit"],
-        ]  # returns when the job has ended
+        # systemctl returns when the job has ended.
+        wanted = ["systemctl", "--no-ask-password", hook["action"], "--", hook["unit"]]
     else:
         wanted = list(hook["run"])
     if any(_REPLACED.search(word) for word in wanted):

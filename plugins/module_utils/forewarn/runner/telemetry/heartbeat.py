@@ -160,9 +160,8 @@ def _content(stamp: Stamp, fields: Mapping[str, Any]) -> bytes:
     for length in _TEXT_LENGTHS:
         if len(text) < SIZE:
             break
-        text = _line(
-            stamp, {name: value if name == "vm" else _cut(value, length) for name, value in fields.items()}
-        )  # a fault's, most likely
+        # Most likely the text of a fault is long.
+        text = _line(stamp, {name: value if name == "vm" else _cut(value, length) for name, value in fields.items()})
     if len(text) >= SIZE:
         text = _line(stamp, {"pid": os.getpid()})
     return (text.ljust(SIZE - 1) + "\n").encode("ascii")
