@@ -59,7 +59,7 @@ def change(server: EmulatorServer, event_id: str, **fields: object) -> None:
     """Let the service list an event with another content under the same id."""
     with server.emulation.lock:
         record = server.emulation.model.find(event_id)
-        record.spec = replace(record.spec, **fields)  # type: ignore[arg-type]
+        record.spec = replace(record.spec, **fields)  # type: ignore[arg-type]  # whichever a test names
         server.emulation.model._refresh()
 
 

@@ -41,7 +41,7 @@ def in_process(
     """Do as ``forewarn`` does, in this process: another would take most of the time. ``terminal``: stderr is one."""
     command = [str(argument) for argument in arguments]
     output, problems = io.StringIO(), io.StringIO()
-    problems.isatty = lambda: terminal  # type: ignore[method-assign]
+    problems.isatty = lambda: terminal  # type: ignore[method-assign]  # as a terminal would
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(cwd or Path.cwd())
         patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin)))

@@ -510,7 +510,8 @@ def test_what_a_hook_said_is_not_told_twice() -> None:
 
 
 KINDS = (
-    *("decision", "state", "hook-started", "hook-ended", "hook-left", "notified", "approval-sending", "approved"),
+    *("decision", "state", "hook-started", "hook-ended", "hook-left", "hook-waits"),
+    *("notified", "approval-sending", "approved"),
     *("would-approve", "approval-failed", "event-gone", "impact", "shadow", "drill", "runner-started", "document"),
     *("runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered", "journal-recovered"),
 )

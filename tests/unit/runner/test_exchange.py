@@ -182,7 +182,7 @@ def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None
         kept.append(story.world.now)
         keep()
 
-    health.keep = watched  # type: ignore[method-assign]
+    health.keep = watched  # type: ignore[method-assign]  # to see when
     story.world.stuck = frozenset({DOCUMENT})
     begin = story.world.now
     story.turns(9)

@@ -135,6 +135,9 @@ def test_a_real_event_leaves_no_recovery_to_a_drill(stage: Stage) -> None:
     stage.end("drain")
     stage.gone(record)
     assert (stage.running("recover"), stage.log.named("hook-left")) == ([], [])
+    stage.work()
+    (line,) = stage.log.named("hook-waits")
+    assert line["reason"] == "it would undo what the drill B, which is listed, has prepared"
     stage.gone(drill)
     stage.end("undrain")
     stage.end("undrain")

@@ -236,6 +236,8 @@ def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path:
     told.world.model.finish(one)
     told.go(5)
     assert told.count("start", name="start-again") == 0
+    (line,) = [fields for _level, line, fields in told.instance.log.lines if line == "hook-waits"]
+    assert line["reason"] == f"the journal cannot be read: event {two}, which is listed, may have been prepared"
     if found:
         heal()
         told.go(15)

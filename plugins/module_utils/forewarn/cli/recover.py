@@ -146,7 +146,7 @@ def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
 def _wait(directory: str, request_id: str, clocks: Clocks) -> None:
     end = clocks.monotonic() + PATIENCE_SECONDS
     while recovery_requests.waits(directory, request_id) and clocks.monotonic() < end:
-        time.sleep(_PAUSE_SECONDS)
+        time.sleep(_PAUSE_SECONDS)  # for another process: it answers with a file
 
 
 def _answer(journal: JournalReader, record: EventRow, request_id: str) -> JournalEntry | None:

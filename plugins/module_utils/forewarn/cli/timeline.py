@@ -289,6 +289,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
     "hook-started": _hook_started,
     "hook-ended": _hook_ended,
     "hook-left": lambda fields: Line(f"recover {_hook(fields)}: {text_of(fields, 'reason')}"),
+    "hook-waits": lambda fields: Line(f"recover {_hook(fields)} waits: {text_of(fields, 'reason')}", _WARNED),
     "hook-left-over": lambda fields: Line(f"earlier {_hook(fields)}: {text_of(fields, 'reason')}", _WARNED),
     "notified": _notified,
     "approval-sending": lambda _fields: Line("the approval is sent", ("dim",)),

@@ -451,16 +451,28 @@ class HookScheduler:
         while self._leave_what_others_need(record):
             pass  # what comes after it is due now
         for run in record.plan.due_to_recover(self._clocks.monotonic()):
-            # What a drill runs may do less than what a real event needs: that waits for the drill's end. And what
-            # the journal may have of other events has to be known.
-            needed = self._still_needed_by(record, run, unread=self._journal.unread) is not None
-            if run.once_only and self._journal.trouble is not None:
-                continue  # nobody could remember that it ran
-            if not needed and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
+            obstacle = self._recovery_obstacle(record, run)
+            if obstacle and obstacle != run.waits_for:
+                self._record("hook-waits", record, {"hook": commands.describe(run.hook), "reason": obstacle})
+            run.waits_for = obstacle
+            if not obstacle and not self._recovers_already(run) and len(self._running) < MOST_RUNNING:
                 self._start(record, run)
         if record.plan.recovered() and not record.nameless:
             by_hand = any(run.reason.startswith(plans.BY_A_PERSON) for run in record.plan.of_phase(plans.RECOVER))
             self._close(record, plans.BY_A_PERSON if by_hand else "recovered")
+
+    def _recovery_obstacle(self, record: EventRecord, run: Run) -> str:
+        """Return why a recover hook that is due may not be started yet, "" if it may."""
+        keeper = self._still_needed_by(record, run)
+        if keeper is not None:  # what a drill runs may do less than what a real event needs
+            return f"it would undo what the drill {keeper.event.event_id}, which is listed, has prepared"
+        keeper = self._still_needed_by(record, run, unread=self._journal.unread)
+        if keeper is not None:
+            event_id = keeper.event.event_id
+            return f"the journal cannot be read: event {event_id}, which is listed, may have been prepared"
+        if run.once_only and self._journal.trouble is not None:
+            return "the journal cannot be written, and the hook may run once only"
+        return ""
 
     def _leave_what_others_need(self, record: EventRecord) -> bool:
         """Leave the recover hooks that come next to listed events that need them too; return whether there were any.
