@@ -12,7 +12,7 @@ from ansible.errors import AnsibleFilterError
 
 
 def approved(decision: Any) -> bool:
-    """Tell whether policies decided to approve an event. Anything that is not a decision is an error, not a no."""
+    """Return whether policies decided to approve an event. Anything that is not a decision is an error, not a no."""
     output = decision.get("output") if isinstance(decision, dict) else None
     if output not in ("approve", "hold"):
         raise AnsibleFilterError(

@@ -66,7 +66,7 @@ class Vm(Host):
             return []
 
     def runs(self, phase: str) -> bool:
-        """Tell whether a hook's process is in the journal, so that the next runner can end it."""
+        """Return whether a hook's process is in the journal, so that the next runner can end it."""
         return any(run.pid is not None for record in self.records() for run in record.plan.of_phase(phase))
 
     def is_over(self) -> bool:

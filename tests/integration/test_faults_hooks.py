@@ -89,7 +89,7 @@ def cpu_seconds(process: Process) -> float:
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process runs: one that has ended and waits to be reaped does not."""
+    """Return whether a process runs: one that has ended and waits to be reaped does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -97,7 +97,7 @@ def alive(pid: int) -> bool:
 
 
 def ended_in(seconds: float, line: dict[str, Any]) -> bool:
-    """Tell whether a hook's end was no later than that, or little."""
+    """Return whether a hook's end was no later than that, or little."""
     return bool(line["seconds"] < seconds + SLACK_SECONDS)
 
 

@@ -12,7 +12,7 @@ HOUR = 3600.0
 
 
 def once(world: TimedRunner, event_id: str) -> bool:
-    """Tell whether an event was drained and recovered, each once."""
+    """Return whether an event was drained and recovered, each once."""
     ran = {name: times for name, times in world.hooks().items() if event_id in name}
     return ran == {f"prepare {event_id} 1": 1, f"recover {event_id} 1": 1}
 

@@ -47,7 +47,7 @@ STRICT = (
 
 
 def strict(ours: Outcome, other: Outcome, errors: Iterable[str] = ()) -> bool:
-    """Tell whether we fail on purpose where the other engine has a value. ``errors`` are those of all parts: of two
+    """Return whether we fail on purpose where the other engine has a value. ``errors`` are those of all parts: of two
     errors, only the first is the outcome.
     """
     said = (ours.detail, *errors)

@@ -90,7 +90,7 @@ class Scene:
         return [Entry(*json.loads(line)) for line in self._file.read_text().splitlines()]
 
     def run(self, kill: Kill | None = None, before: Kill | None = None) -> bool:
-        """Run a runner in a process of its own, after the one that ``before`` ended; tell whether it was killed.
+        """Run a runner in a process of its own, after the one that ``before`` ended; return whether it was killed.
 
         Raises BrokenPromise if it ended otherwise than it should.
         """
@@ -152,7 +152,7 @@ class Scene:
         return 0 if _at_rest(world, new, self.script) else _NOT_ENDED
 
     def _look(self, world: World, instance: Instance) -> bool:
-        """Do what is due outside; tell whether all is over."""
+        """Do what is due outside; return whether all is over."""
         for drill in self.script.drills:
             told = any(entry.kind == "rehearse" for entry in world.ledger)
             if world.now >= drill.at and not told:

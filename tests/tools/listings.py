@@ -36,7 +36,7 @@ class Attempt:
     end_by: float | None = None  # since NotBefore is near then
 
     def alive(self, now: float) -> bool:
-        """Tell whether its process may run."""
+        """Return whether its process may run."""
         return self.result is None and not self.dead and (self.ends_at is None or now < self.ends_at)
 
 
@@ -148,7 +148,7 @@ class Listing:
         return self.owed() | when_started
 
     def succeeded(self, phase: str, name: str) -> bool:
-        """Tell whether a hook is known to have succeeded."""
+        """Return whether a hook is known to have succeeded."""
         return any(attempt.result == "succeeded" for attempt in self.of(phase, name))
 
     def failures(self, phase: str, name: str) -> int:
@@ -156,7 +156,7 @@ class Listing:
         return sum(attempt.result in FAILURES for attempt in self.of(phase, name))
 
     def failed(self, phase: str, name: str) -> bool:
-        """Tell whether a hook has failed, other than by a crash or by being ended."""
+        """Return whether a hook has failed, other than by a crash or by being ended."""
         return self.failures(phase, name) > 0
 
     def asking(self, name: str) -> list[Stage]:
@@ -164,11 +164,11 @@ class Listing:
         return [stage for stage in self.stages if name in stage.prepare]
 
     def once_only(self, name: str) -> bool:
-        """Tell whether a prepare hook may be started once only: one of those that ask for it says so."""
+        """Return whether a prepare hook may be started once only: one of those that ask for it says so."""
         return any(stage.attempts == 1 for stage in self.asking(name))
 
     def over(self, name: str) -> bool:
-        """Tell whether there is no reason to run a prepare hook again, by those who ask for it now."""
+        """Return whether there is no reason to run a prepare hook again, by those who ask for it now."""
         if self.succeeded("prepare", name):
             return True
         if self.once_only(name):
@@ -176,6 +176,6 @@ class Listing:
         return self.failures("prepare", name) >= max((stage.limit for stage in self.asking(name)), default=1.0)
 
     def accepted(self, name: str) -> bool:
-        """Tell whether no approval waits for a prepare hook: it has succeeded, or all who ask accept that not."""
+        """Return whether no approval waits for a prepare hook: it has succeeded, or all who ask accept that not."""
         accept = all(stage.on_failure == "approve" for stage in self.asking(name))
         return self.succeeded("prepare", name) or (accept and self.over(name))

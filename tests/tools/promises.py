@@ -65,7 +65,7 @@ class Judge:
         return [*self.ended, *self.listed.values()]
 
     def over_for_good(self, key: str) -> bool:
-        """Tell whether an event has left the list to the runner's knowledge, and not even a crash brings it back."""
+        """Return whether an event has left the list to the runner's knowledge, and not even a crash brings it back."""
         going = [*self.listed.values(), *self._just_gone]
         return key not in [listing.event_id.lower() for listing in going if not listing.drill]
 
@@ -339,7 +339,7 @@ class Judge:
         return listing
 
     def _in_order(self, listing: Listing, stage: Stage, name: str) -> bool:
-        """Tell whether a prepare hook of a stage may run, as far as the hooks before it go."""
+        """Return whether a prepare hook of a stage may run, as far as the hooks before it go."""
         if not stage.parallel:
             for other in stage.prepare[: stage.prepare.index(name)]:
                 accepted = stage.on_failure == "approve" and listing.over(other)
@@ -350,7 +350,7 @@ class Judge:
         return all(self._left_behind(listing, earlier, other) for earlier in before for other in earlier.prepare)
 
     def _left_behind(self, listing: Listing, stage: Stage, name: str) -> bool:
-        """Tell whether the next stage waits for a hook no longer: one that failed is tried again beside it."""
+        """Return whether the next stage waits for a hook no longer: one that failed is tried again beside it."""
         tried = listing.succeeded("prepare", name) or listing.failed("prepare", name)
         if tried or listing.over(name) or self.wall_stepped or stage.within is not None:
             return True
@@ -492,7 +492,7 @@ class Judge:
 
     @staticmethod
     def to_be_approved(listing: Listing) -> bool:
-        """Tell whether this VM is to approve it, once it is prepared."""
+        """Return whether this VM is to approve it, once it is prepared."""
         profile = listing.profile
         held = len(listing.resources) > 1 and profile.holds_groups
         first = profile.witness or listing.place == 0 or profile.name == "anyone"
@@ -511,7 +511,7 @@ class Judge:
                 self.demand(self._done(listing, name), "what was prepared is recovered", *about)
 
     def _done(self, listing: Listing, name: str) -> bool:
-        """Tell whether a recover hook has succeeded since the event left the list, for whichever event."""
+        """Return whether a recover hook has succeeded since the event left the list, for whichever event."""
         since = listing.gone_at or 0.0
         return any(
             attempt.result == "succeeded" and attempt.at >= since and (other.drill <= listing.drill)

@@ -152,12 +152,12 @@ class TimedRunner:
             return self.server.emulation.log.since()
 
     def started(self, event_id: str) -> bool:
-        """Tell whether an event has started."""
+        """Return whether an event has started."""
         with self.server.emulation.lock:
             return self.server.emulation.model.find(event_id).started is not None
 
     def over(self, event_id: str) -> bool:
-        """Tell whether the runner is done with an event that has hooks."""
+        """Return whether the runner is done with an event that has hooks."""
         return any(self.lines("state", event_id=event_id, to=state) for state in ("done", "cancelled"))
 
     # The runner

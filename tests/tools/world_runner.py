@@ -248,7 +248,7 @@ class WorldExecutor:
                 self._world.note("stopped", uid=hook.uid)
 
     def watches(self, hook: Hook) -> bool:
-        """Tell whether it will hear of a hook's end."""
+        """Return whether it will hear of a hook's end."""
         return any(watched is hook for watched in self._hooks.values())
 
     def next_end(self) -> float:

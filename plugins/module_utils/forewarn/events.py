@@ -186,7 +186,7 @@ VM_FACTS = tuple(name for name in Vm.__dataclass_fields__ if name != "tags")  # 
 
 
 def has_field(api_version: str, name: str) -> bool:
-    """Tell whether events of an api-version have a field."""
+    """Return whether events of an api-version have a field."""
     since = FIELD_SINCE.get(name)
     return since is not None and since <= api_version
 

@@ -137,7 +137,7 @@ def _event(item: Mapping[str, Any]) -> Event:
 
 
 def assess(decision: Decision, facts: Facts) -> Eligibility:
-    """Tell whether the VM sends an approval. Unlike the runner, an ad-hoc task runs no hooks and waits for nobody."""
+    """Return whether the VM sends an approval. Unlike the runner, an ad-hoc task runs no hooks and waits for nobody."""
     its = eligibility(decision, facts.vm.name, facts.now)
     if its.send and decision.prepare:
         return Eligibility(

@@ -109,7 +109,7 @@ def tried(space: Space, numbers: Iterable[int], most: int) -> Iterator[tuple[int
 
 
 def agrees(outcome: Outcome, decision: Decision) -> bool:
-    """Tell whether a class's outcome is the engine's decision."""
+    """Return whether a class's outcome is the engine's decision."""
     verdicts: Any = tuple((one.policy, one.output, one.rule) for one in decision.verdicts)
     return (
         outcome.rules == verdicts

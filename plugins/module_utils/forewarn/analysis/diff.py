@@ -267,7 +267,7 @@ def _reason(one: Behaviour) -> str:
 
 
 def _effect(old: Behaviour, new: Behaviour) -> str:
-    """Tell whether the new behaviour lets an event start sooner, or with less done before."""
+    """Return whether the new behaviour lets an event start sooner, or with less done before."""
     if old.output != new.output:
         return MORE if new.output == "approve" else LESS
     if old.output != "approve":

@@ -141,7 +141,7 @@ def state_directory(given: str | None, dry_run: bool = False) -> str:
 
 
 def _is_only_a_dry_run(live: str) -> bool:
-    """Tell whether there is a dry run, and no live runner at work or with anything left to finish."""
+    """Return whether there is a dry run, and no live runner at work or with anything left to finish."""
     from ..runner.journal.reader import JournalReader
     from ..runner.state import dry_runs
     from ..runner.telemetry import heartbeat

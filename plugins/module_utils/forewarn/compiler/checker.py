@@ -191,7 +191,7 @@ class Checker:
         return f"ask for it first: has({path}) && …"
 
     def _sure(self, node: Node, present: Present) -> bool:
-        """Tell whether a node always has a value."""
+        """Return whether a node always has a value."""
         if node.kind == "map":
             return all(child.kind == "literal" for child in node.children)
         if node.kind == "name":
@@ -422,7 +422,7 @@ class Checker:
 
 
 def _is_key(type_: Type) -> bool:
-    """Tell whether a map can have keys of a type; ``{}`` alone leaves it open."""
+    """Return whether a map can have keys of a type; ``{}`` alone leaves it open."""
     return type_.kind in (*t.KEYS, "nothing", "unknown")
 
 

@@ -201,7 +201,7 @@ def in_order(findings: Iterable[Finding], paths: Sequence[str] = ()) -> list[Fin
 
 
 def blocks(finding: Finding) -> bool:
-    """Tell whether a finding keeps a policy from being compiled."""
+    """Return whether a finding keeps a policy from being compiled."""
     return finding.severity == "error"
 
 

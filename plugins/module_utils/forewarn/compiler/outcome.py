@@ -18,7 +18,7 @@ class Outcome(NamedTuple):
     detail: Any
 
     def same(self, other: Outcome) -> bool:
-        """Tell whether both are errors, or both the same value: NaN equals NaN, -0.0 differs from 0.0."""
+        """Return whether both are errors, or both the same value: NaN equals NaN, -0.0 differs from 0.0."""
         if self.kind != other.kind:
             return False
         return self.kind != "value" or _identical(self.detail, other.detail)

@@ -103,7 +103,7 @@ def _check_limits(file: YamlFile, node: Node, kind: str, label: str, limits: dic
 
 
 def _fits(file: YamlFile, node: Node, kind: str, label: str) -> bool:
-    """Tell whether a value has the declared type; report it otherwise."""
+    """Return whether a value has the declared type; report it otherwise."""
     value = node.data()
     if value is None:
         file.add("missing-value", f"{label} has no value", node, f"it must be {_WORDS.get(kind, kind)}")

@@ -258,7 +258,7 @@ def _observed(program: Program, match: Match, roots: tuple[Any, ...]) -> list[An
 
 
 def excused(expression: Mapping[str, Any], ours: Outcome, theirs: Outcome) -> bool:
-    """Tell whether a difference between two outcomes is a known one."""
+    """Return whether a difference between two outcomes is a known one."""
     if ours.kind == theirs.kind:
         return False
     return bool(features(expression) & NOT_COMPARED[WE_FAIL if ours.kind == "error" else IT_FAILS])

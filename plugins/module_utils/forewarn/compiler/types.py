@@ -87,7 +87,7 @@ def join(a: Type, b: Type) -> Type | None:
 
 
 def contains_kind(type_: Type, kind: str) -> bool:
-    """Tell whether a type is of a kind, or contains one of it."""
+    """Return whether a type is of a kind, or contains one of it."""
     return type_.kind == kind or any(contains_kind(part, kind) for part in type_.of)
 
 

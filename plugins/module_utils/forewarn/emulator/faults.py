@@ -43,7 +43,7 @@ class Fault:
             raise InputError("the fault latency needs a latency.", 'Add, say, latency: "3s".')
 
     def hits(self, vm: str, request: str, now: float) -> bool:
-        """Tell whether a request is hit: ``request`` is one of REQUESTS, ``now`` the present moment."""
+        """Return whether a request is hit: ``request`` is one of REQUESTS, ``now`` the present moment."""
         if self.over(now):
             return False
         if self.vms is not None and vm.lower() not in (name.lower() for name in self.vms):
@@ -51,7 +51,7 @@ class Fault:
         return self.requests is None or request in self.requests
 
     def over(self, now: float) -> bool:
-        """Tell whether the fault has passed."""
+        """Return whether the fault has passed."""
         return self.left == 0 or (self.until is not None and now >= self.until)
 
     def as_dict(self) -> dict[str, Any]:

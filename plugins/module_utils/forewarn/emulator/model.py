@@ -415,7 +415,7 @@ def _nothing() -> None:
 
 
 def _suffices(event: EventLife) -> bool:
-    """Tell whether the approvals so far start the event."""
+    """Return whether the approvals so far start the event."""
     if event.spec.start_on == "not_before":
         return False
     if event.spec.start_on == "all_approvals":

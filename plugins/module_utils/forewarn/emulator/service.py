@@ -203,7 +203,7 @@ class _Allowance:
         self._served: dict[str, deque[float]] = {}
 
     def take(self, vm: str, limit: int) -> bool:
-        """Tell whether one more request is served now."""
+        """Return whether one more request is served now."""
         if limit == 0:
             return True
         with self._lock:
@@ -285,7 +285,7 @@ def _start_requests(body: bytes) -> list[str]:
 
 
 def _matches(header: str, tag: str) -> bool:
-    """Tell whether an If-None-Match names the tag."""
+    """Return whether an If-None-Match names the tag."""
     return any(part.strip().removeprefix("W/") in (tag, "*") for part in header.split(","))
 
 

@@ -198,7 +198,7 @@ def with_loneliness(vms: Sequence[VmSpec]) -> tuple[VmSpec, ...]:
 
 
 def is_guid(text: str) -> bool:
-    """Tell whether a text has the form of an EventId (SE-11)."""
+    """Return whether a text has the form of an EventId (SE-11)."""
     return _GUID.fullmatch(text) is not None
 
 

@@ -72,7 +72,7 @@ def digest(of: object) -> str:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Tell whether nobody else can write to a directory, made if need be: what lies there decides what is approved."""
+    """Make the directory if need be. Return whether nobody else can write to it: its files decide what is approved."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = directory.stat()

@@ -255,7 +255,7 @@ class Client:
 
 
 def _may_have_arrived(fault: Fault) -> bool:
-    """Tell whether the request may have taken effect despite this fault."""
+    """Return whether the request may have taken effect despite this fault."""
     return fault.kind in (TIMEOUT, CONNECTION, GARBAGE) or (fault.status or 0) >= 500
 
 

@@ -182,7 +182,7 @@ def _dhclient_leases(text: str) -> Iterator[list[str]]:
 
 
 def _expired(text: str, now: datetime) -> bool:
-    """Tell whether an ``expire`` time (UTC) has come; one that cannot be read counts as past."""
+    """Return whether an ``expire`` time (UTC) has come; one that cannot be read counts as past."""
     if text == "never":
         return False
     word, _space, seconds = text.partition(" ")
@@ -228,7 +228,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _routes_service(value: str) -> bool:
-    """Tell whether an option 121 or 249 (RFC 3442), in decimal or in hexadecimal, routes 169.254.169.254."""
+    """Return whether an option 121 or 249 (RFC 3442), in decimal or in hexadecimal, routes 169.254.169.254."""
     if re.fullmatch(r"\d{1,3}(?:[, ]\d{1,3})*", value, re.ASCII):
         numbers = [int(number) for number in re.split("[, ]", value)]
         octets = bytes(numbers) if max(numbers) < 256 else None

@@ -41,7 +41,7 @@ class Eligibility(NamedTuple):
 
 
 def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvable_for: float = 0.0) -> Eligibility:
-    """Tell whether the VM named ``vm_name`` approves the decided event at ``now``.
+    """Return whether the VM named ``vm_name`` approves the decided event at ``now``.
 
     ``approvable_for`` is the time in seconds for which this VM has seen ``approve`` decided without a break: a VM
     further down in Resources waits 30 s a place for those before it (SE-25, SE-32), and a witness that is not among

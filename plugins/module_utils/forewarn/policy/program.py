@@ -19,7 +19,7 @@ TIME = frozenset(("notice", "age", "now"))
 
 
 def is_conditional(condition: Form | None) -> bool:
-    """Tell whether a match's condition counts as one; a literal does not, so that its rule only groups."""
+    """Return whether a match's condition counts as one; a literal does not, so that its rule only groups."""
     return condition is not None and not isinstance(condition, Literal)
 
 

@@ -27,7 +27,7 @@ def compile_program(program: list[Any]) -> Callable[[str], bool]:
     _check(program)
 
     def follow(starts: list[int], text: str, position: int, states: list[int]) -> bool:
-        """Add to ``states`` every character instruction reachable without reading; tell whether ``m`` is."""
+        """Add to ``states`` every character instruction reachable without reading; return whether ``m`` is."""
         seen = set(states)
         stack = starts
         while stack:

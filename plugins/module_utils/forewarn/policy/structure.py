@@ -125,12 +125,12 @@ def _match(value: Any, where: str) -> None:
 
 
 def stays_here(url: str) -> bool:
-    """Tell whether a request to a URL does not leave the machine."""
+    """Return whether a request to a URL does not leave the machine."""
     return re.fullmatch(_THIS_MACHINE, url) is not None  # compiled when needed: few artifacts have a URL
 
 
 def secret_in_clear(url: str) -> bool:
-    """Tell whether a request to a URL would carry its secret over the network unencrypted."""
+    """Return whether a request to a URL would carry its secret over the network unencrypted."""
     return url[:6].lower() != "https:" and not stays_here(url)
 
 

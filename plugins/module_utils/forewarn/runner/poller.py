@@ -155,5 +155,5 @@ class Identity:
 
 
 def is_due(retry: RetryPolicy, now: float) -> bool:
-    """Tell whether a retry policy lets the next attempt start at ``now``."""
+    """Return whether a retry policy lets the next attempt start at ``now``."""
     return retry.next_attempt_at is None or now >= retry.next_attempt_at

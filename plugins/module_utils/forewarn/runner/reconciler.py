@@ -243,7 +243,7 @@ class Reconciler:
             self._scheduler.recover_late(record, () if self._mode.dry_run else verdicts)
 
     def _outdated(self, vm: Vm) -> bool:
-        """Tell whether the latest decisions may be others now, for the same document."""
+        """Return whether the latest decisions may be others now, for the same document."""
         return (
             self._facts is None
             or vm != self._facts.vm
@@ -433,7 +433,7 @@ class Reconciler:
 
 
 def _in_doubt(decision: Decision) -> bool:
-    """Tell whether the event is listed so that the policies cannot be asked: as if it could not be read."""
+    """Return whether the event is listed so that the policies cannot be asked: as if it could not be read."""
     unknown = decision.event.event_status not in EVENT_STATUSES
     return bool(decision.event.problems) or (unknown and any(verdict.in_doubt for verdict in decision.verdicts))
 

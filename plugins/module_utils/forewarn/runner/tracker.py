@@ -72,7 +72,7 @@ class Tracked:
         return CALLED_OFF if watched and not could_start else UNSEEN
 
     def to_send(self, now: float) -> bool:
-        """Tell whether an approval may be sent now, as far as earlier ones go."""
+        """Return whether an approval may be sent now, as far as earlier ones go."""
         if self.pretended:
             return False
         if self.approved_at is not None:

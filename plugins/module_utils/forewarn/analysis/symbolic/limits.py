@@ -83,7 +83,7 @@ def settle(
 
 
 def refuses(limits: Mapping[str, Entry], name: str, value: Any) -> bool:
-    """Tell whether a version refuses a converted value of a parameter."""
+    """Return whether a version refuses a converted value of a parameter."""
     if name not in limits:
         return False
     try:

@@ -212,12 +212,12 @@ def _has(form: Has) -> Leaf | None:
 
 
 def is_variable(form: Form | None, name: str) -> bool:
-    """Tell whether a form is a declared variable."""
+    """Return whether a form is a declared variable."""
     return isinstance(form, Variable) and form.name == name
 
 
 def is_field(form: Form | None, record: str, name: str) -> bool:
-    """Tell whether a form is a field of a declared variable."""
+    """Return whether a form is a field of a declared variable."""
     return isinstance(form, Field) and (form.record, form.name) == (record, name)
 
 

@@ -97,7 +97,7 @@ class Symbol:
         raise NotImplementedError
 
     def can_be(self, text: str, api_version: str) -> bool:  # noqa: ARG002  # for those that override it
-        """Tell whether an event, or the VM, may have a text: events.py reads no other."""
+        """Return whether an event, or the VM, may have a text: events.py reads no other."""
         return True
 
     def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # for those that override it
@@ -343,7 +343,7 @@ class Opaque(Flag):
         self.source, self.atom, self.reads = source, atom, reads
 
     def holds(self, roots: tuple[Any, ...]) -> bool:
-        """Tell whether it is true, or for no test whether it has a value, given the values of program.ROOTS."""
+        """Return whether it is true, or for no test whether it has a value, given the values of program.ROOTS."""
         try:
             value = self.atom.value(roots)
         except EvaluationError:

@@ -371,7 +371,7 @@ class Reader:
         return leaf.dims | notice.dims
 
     def _in_range(self, *forms: f.Form) -> bool:
-        """Tell whether sums have a value for all times that are looked at: no difference passes 292 years.
+        """Return whether sums have a value for all times that are looked at: no difference passes 292 years.
 
         What a sum is made of grows or shrinks with each time steadily, so the ends tell of all between them.
         """
@@ -382,7 +382,7 @@ class Reader:
         return all(self._atom(form, frozenset()).evaluate(end) != "error" for form in forms for end in ends)
 
     def _asks_not_before(self, *forms: f.Form) -> bool:
-        """Tell whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""
+        """Return whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""
         return any(
             is_field(form, "event", "NotBefore") or self._asks_not_before(*form.parts)
             for form in map(self.resolved, forms)

@@ -39,7 +39,7 @@ class Ended(NamedTuple):
 
 
 def is_drill(event: Event) -> bool:
-    """Tell whether an event is a drill's: it must never be sent to the service."""
+    """Return whether an event is a drill's: it must never be sent to the service."""
     return event.key.startswith(ID_PREFIX) or _MARK in event.extra
 
 

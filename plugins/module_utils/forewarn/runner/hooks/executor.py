@@ -167,7 +167,7 @@ def _is_leader(pid: int, pid_started: int) -> bool:
 
 
 def _is_orphaned(pid: int, pid_started: int) -> bool:
-    """Tell whether a hook has ended, by SIGPIPE say, and what it had started in its group has not."""
+    """Return whether a hook has ended, by SIGPIPE say, and what it had started in its group has not."""
     return identity(pid) is None and group_is_of_hook(pid, pid_started)
 
 

@@ -79,7 +79,7 @@ class Notifications:
         return True
 
     def idle(self) -> bool:
-        """Tell whether none runs or waits."""
+        """Return whether none runs or waits."""
         return not self._running and not self._waiting
 
     def _over(self, notice: Notice, outcome: Outcome) -> None:

@@ -158,7 +158,7 @@ class Run:
             self.wait(reason)
 
     def ready(self, now: float) -> bool:
-        """Tell whether it may be started now, as far as earlier attempts go."""
+        """Return whether it may be started now, as far as earlier attempts go."""
         if self.status == FAILED:
             return self.phase == RECOVER and not self.exhausted and (self.retry_at is None or now >= self.retry_at)
         return self.status == WAITING and (self.retry_at is None or now >= self.retry_at)
@@ -195,7 +195,7 @@ class Stage:
         return any(run.attempts for run in self.prepare)
 
     def owed(self, had_started: bool) -> bool:
-        """Tell whether it is to be recovered; ``had_started``: the event has started, or may have."""
+        """Return whether it is to be recovered; ``had_started``: the event has started, or may have."""
         return self.begun or (had_started and self.recover_when == STARTED)
 
     def preparation(self, late: bool = False) -> tuple[str, Run | None]:
@@ -343,7 +343,7 @@ class Plan:
         return [stage for stage in self.stages if stage.wanted]
 
     def begun(self) -> bool:
-        """Tell whether a prepare hook has ever been started."""
+        """Return whether a prepare hook has ever been started."""
         return any(run.attempts for run in self.of_phase(PREPARE))
 
     def running(self, phase: str | None = None) -> list[Run]:
@@ -430,7 +430,7 @@ class Plan:
         return free or heads  # two stages that have them in opposite orders must not wait for each other
 
     def recovered(self) -> bool:
-        """Tell whether no recover hook is left to run."""
+        """Return whether no recover hook is left to run."""
         return all(run.status in NOTHING_LEFT_TO_DO for run in self.of_phase(RECOVER))
 
     def failing(self) -> list[Run]:

@@ -113,7 +113,7 @@ def signal_group(process_group: int, number: int) -> bool:
 
 
 def group_records(process_group: int) -> bool:
-    """Tell whether a process of a group is left that runs: one that has ended stays in it until it is waited for."""
+    """Return whether a process of a group is left that runs: one that has ended stays in it until it is waited for."""
     if not signal_group(process_group, 0):
         return False
     try:
@@ -127,7 +127,7 @@ def group_records(process_group: int) -> bool:
 
 
 def group_is_of_hook(process_group: int, started: int) -> bool:
-    """Tell whether a group without its leader has processes that a hook has started: they have its environment."""
+    """Return whether a group without its leader has processes that a hook has started: they have its environment."""
     if not signal_group(process_group, 0):
         return False
     try:

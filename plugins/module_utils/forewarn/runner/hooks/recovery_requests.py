@@ -86,7 +86,7 @@ def hand_over(directory: str, request: Request) -> str:
 
 
 def waits(directory: str, request_id: str) -> bool:
-    """Tell whether a request has yet to be carried out, as far as can be seen."""
+    """Return whether a request has yet to be carried out, as far as can be seen."""
     names = Inbox(directory, DIRECTORY, "request").names()
     return names is None or request_id + _SUFFIX in names
 

@@ -273,7 +273,7 @@ class HookScheduler:
         return min((max(wait, SHORTEST_PAUSE_SECONDS) for wait in waits if wait is not None), default=None)
 
     def late(self, record: EventRecord) -> bool:
-        """Tell whether no time is left to start a prepare hook, as NotBefore and the clock are now."""
+        """Return whether no time is left to start a prepare hook, as NotBefore and the clock are now."""
         left = self._seconds_left(record.event)
         return left is not None and left < SHORTEST_SECONDS
 
@@ -283,7 +283,7 @@ class HookScheduler:
         return min((wait for stage in record.plan.wanted() if (wait := Plan.begins_in(stage, left)) > 0.0), default=0.0)
 
     def idle(self) -> bool:
-        """Tell whether no hook runs or waits."""
+        """Return whether no hook runs or waits."""
         return not self._running and self._notifications.idle()
 
     # Preparing
@@ -413,7 +413,7 @@ class HookScheduler:
             self._interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")
 
     def _has_room(self, record: EventRecord) -> bool:
-        """Tell whether a prepare hook of the event may start; if not, see to it that it soon may."""
+        """Return whether a prepare hook of the event may start; if not, see to it that it soon may."""
         urgency = _urgency(record)[0]
         ahead = 0
         for running in self._running.values():
@@ -507,7 +507,7 @@ class HookScheduler:
         return None
 
     def _recovers_already(self, run: Run) -> bool:
-        """Tell whether another event's recovery runs the same hook now: what comes of it is waited for."""
+        """Return whether another event's recovery runs the same hook now: what comes of it is waited for."""
         return any(
             running.run.phase == plans.RECOVER and running.run.words == run.words for running in self._running.values()
         )
@@ -682,7 +682,7 @@ class HookScheduler:
 
 
 def _may_prepare(record: EventRecord) -> bool:
-    """Tell whether an event is listed and has not started, as far as anybody knows."""
+    """Return whether an event is listed and has not started, as far as anybody knows."""
     return record.listed and record.state != states.STARTED and record.event.event_status != "Started"
 
 

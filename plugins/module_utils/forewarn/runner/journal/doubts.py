@@ -152,7 +152,7 @@ class Doubts:
 
 
 def _is_gone(file: str) -> bool:
-    """Tell whether somebody has removed a file: one that cannot be looked at is there."""
+    """Return whether somebody has removed a file: one that cannot be looked at is there."""
     try:
         os.lstat(file)
     except FileNotFoundError:

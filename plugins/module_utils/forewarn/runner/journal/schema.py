@@ -270,7 +270,7 @@ def clean(text: str) -> str:
 
 
 def is_damage(error: Exception) -> bool:
-    """Tell whether an error means that the file is corrupt, rather than full, locked or read-only."""
+    """Return whether an error means that the file is corrupt, rather than full, locked or read-only."""
     import sqlite3
 
     # DatabaseError itself: for every other kind of error Python has a class of its own.

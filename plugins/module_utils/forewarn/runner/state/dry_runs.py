@@ -27,7 +27,7 @@ def directory_beside(live: str) -> str:
 
 
 def is_marked(directory: str) -> bool:
-    """Tell whether a state directory is that of a dry run."""
+    """Return whether a state directory is that of a dry run."""
     return os.path.lexists(_mark(directory))
 
 

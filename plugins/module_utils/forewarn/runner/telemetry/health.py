@@ -113,7 +113,7 @@ class HealthReporter:
         self._notifier.watchdog()
 
     def health(self) -> tuple[bool, str]:
-        """Tell whether all is well, and in words what is not. From any thread."""
+        """Return whether all is well, and in words what is not. From any thread."""
         if self._journal.trouble is not None:
             return False, f"nothing can be kept: {self._journal.trouble}"
         if self.fault is not None:

@@ -64,12 +64,12 @@ class Readiness:
         )
 
     def alive(self) -> bool:
-        """Tell whether the main loop turns. From any thread."""
+        """Return whether the main loop turns. From any thread."""
         turn = self._turn
         return turn is not None and self._clocks.monotonic() <= turn.next_by
 
     def ready(self) -> bool:
-        """Tell whether this VM neither drains nor is about to be disturbed, as far as is known. From any thread."""
+        """Return whether this VM neither drains nor is about to be disturbed, as far as is known. From any thread."""
         turn = self._turn
         if turn is None or turn.disturbed:
             return False
@@ -77,8 +77,9 @@ class Readiness:
 
 
 def _disturbed(record: EventRecord) -> bool:
-    """Tell whether an event of this VM keeps it from its work: from the first prepare hook on, or from its approval or
-    start where there is none, until all is recovered.
+    """Return whether an event of this VM keeps it from its work, until all is recovered.
+
+    That begins with the first prepare hook, or without one with the approval or the start.
     """
     return (
         record.state in (states.APPROVED, states.STARTED, states.RECOVERING)
@@ -88,5 +89,5 @@ def _disturbed(record: EventRecord) -> bool:
 
 
 def _touched(record: EventRecord) -> bool:
-    """Tell whether something was done for an event, which counts though the event may name this VM no longer."""
+    """Return whether something was done for an event, which counts though the event may name this VM no longer."""
     return record.plan.begun() or record.approvals > 0  # the service may go by an approval whatever became of the event
