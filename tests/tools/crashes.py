@@ -50,7 +50,7 @@ from tools.world_runner import Instance, leftovers_in, new_runner
 LONGEST_SECONDS = 1200.0
 EACH = 12  # ways to kill one scenario, before the next
 MOST_BROKEN = 5  # then there is enough to look at
-_TELL_SECONDS = 10.0
+_REPORT_SECONDS = 10.0
 _NOT_ENDED = 3  # exit code of a runner that has not come to rest
 
 
@@ -154,8 +154,8 @@ class Scene:
     def _look(self, world: World, instance: Instance) -> bool:
         """Do what is due outside; return whether all is over."""
         for drill in self.script.drills:
-            told = any(entry.kind == "rehearse" for entry in world.ledger)
-            if world.now >= drill.at and not told:
+            requested = any(entry.kind == "rehearse" for entry in world.ledger)
+            if world.now >= drill.at and not requested:
                 world.note("rehearse", event=drill.event_id)
                 store = DrillStore(str(self.state))
                 Path(store.path).mkdir(mode=0o700, exist_ok=True)
@@ -267,15 +267,15 @@ def some_kills(seed: int, points: int, count: int) -> list[list[Kill]]:
     return [every[int((number + first) * len(every) / count)] for number in range(count)]
 
 
-class Tally:
-    """What was tried, and what was broken. ``tell`` is told of the progress from time to time."""
+class Summary:
+    """What was tried, and what was broken. ``report`` is called with the progress from time to time."""
 
-    def __init__(self, tell: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(self, report: Callable[[str], None] = lambda text: None) -> None:
         self.scenarios = 0
         self.crashes = 0
         self.broken: list[str] = []
-        self._tell = tell
-        self._began = self._told = time.monotonic()
+        self._report = report
+        self._began = self._reported = time.monotonic()
 
     def try_one(self, seed: int, count: int | None = None) -> None:
         """Kill a scenario at each of its points, or at some, until a promise is broken."""
@@ -286,19 +286,19 @@ class Tally:
             for kills in all_kills(seed, points) if count is None else some_kills(seed, points, count):
                 self.crashes += 1
                 play(script, kills)
-                if time.monotonic() > self._told + _TELL_SECONDS:
-                    self._told = time.monotonic()
-                    self._tell(f"{self._told - self._began:6.0f} s  {self}")
+                if time.monotonic() > self._reported + _REPORT_SECONDS:
+                    self._reported = time.monotonic()
+                    self._report(f"{self._reported - self._began:6.0f} s  {self}")
         except BrokenPromise as error:
             self.broken.append(str(error))
-            self._tell(str(error))
+            self._report(str(error))
 
     def __str__(self) -> str:
         return f"{self.scenarios} scenarios, {self.crashes} crashes, {len(self.broken)} promises broken"
 
 
 def main(arguments: list[str]) -> int:
-    """Tell of the progress on stderr, and in the end what was tried; return 1 if a promise was broken."""
+    """Report the progress on stderr, and in the end what was tried; return 1 if a promise was broken."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, nargs="+", help="scenarios; without it, others each time")
     parser.add_argument("--kill", type=Kill.of, nargs="*", metavar="POINT[:SECONDS[:reboot]]")
@@ -309,28 +309,28 @@ def main(arguments: list[str]) -> int:
     for generation in range(len(GENERATIONS)):
         policies(generation)  # so that no child has to compile them
     gc.freeze()
-    tally = Tally(lambda text: print(text, file=sys.stderr, flush=True))
+    summary = Summary(lambda text: print(text, file=sys.stderr, flush=True))
     try:
         if args.kill is not None:
             play(make_script(args.seed[0]), args.kill)
-            tally.crashes = len(args.kill)
+            summary.crashes = len(args.kill)
         elif args.seed:
             for seed in args.seed:
-                tally.try_one(seed)
+                summary.try_one(seed)
         else:
             end = time.monotonic() + args.seconds
             first = random.SystemRandom().randrange(2**30)
             for seed in range(first, first + 2**30):
-                if time.monotonic() > end or len(tally.broken) >= MOST_BROKEN:
+                if time.monotonic() > end or len(summary.broken) >= MOST_BROKEN:
                     break
-                tally.try_one(seed, EACH)
+                summary.try_one(seed, EACH)
     except BrokenPromise as error:
-        tally.broken.append(str(error))
+        summary.broken.append(str(error))
         print(error, file=sys.stderr)
-    print(tally)
-    for told in tally.broken:  # the rest of it was told as it happened
-        print(told.splitlines()[0], told.splitlines()[-1], sep="\n")
-    return 1 if tally.broken else 0
+    print(summary)
+    for message in summary.broken:  # the rest of it was printed as it happened
+        print(message.splitlines()[0], message.splitlines()[-1], sep="\n")
+    return 1 if summary.broken else 0
 
 
 if __name__ == "__main__":
