@@ -170,7 +170,7 @@ class ActionModule(ActionBase):
 
 
 def _file(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return what the VM is told of a file."""
+    """Return what is sent to the VM about a file."""
     source, content = entry["source"], entry["content"]
     try:
         raw = content.encode() if source is None else Path(source).read_bytes()

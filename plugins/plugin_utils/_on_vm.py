@@ -41,7 +41,7 @@ def digest_of(content: bytes, archive: bool) -> str | None:
 
 
 def look(request: dict[str, Any]) -> dict[str, Any]:
-    """Tell what of the request is not so yet. Nothing is changed."""
+    """Return what of the request is not so yet. Nothing is changed."""
     service = request.get("service")
     return {
         "directories": [entry["path"] for entry in request["directories"] if not _directory_is_so(entry)],
@@ -236,7 +236,7 @@ def _systemctl(*arguments: str) -> str:
     command = ("systemctl", *arguments)
     try:
         done = _run(*command)
-    except subprocess.TimeoutExpired:  # what was backed up before is to be told all the same
+    except subprocess.TimeoutExpired:  # report all the same what was backed up before
         return f"{' '.join(command)}: it has not ended within {_SECONDS} s"
     if not done.returncode:
         return ""

@@ -54,7 +54,7 @@ EVENT_SOURCES = ("Platform", "User")  # SE-18
 RESOURCE_TYPES = ("VirtualMachine",)  # SE-13
 UNKNOWN_DURATION = -1  # SE-19
 
-# What is taken in of a document, far beyond what the service sends. What exceeds it is a problem that is told: nothing
+# What is taken in of a document, far beyond what the service sends. What exceeds it is reported as a problem: nothing
 # that was not read is approved, and nothing counts as gone from a document that was not read in full.
 MAX_EVENTS = 1000
 MAX_NAMES = 10_000  # in Resources, of all events together
@@ -63,7 +63,7 @@ MAX_NAME_CHARACTERS = 256
 MAX_TEXT_CHARACTERS = 4096
 MAX_EXTRA_VALUES = 100  # in the fields of one event that the api-version does not define
 MAX_DEPTH = 20  # of lists and objects within one field
-MAX_PROBLEMS = 20  # that are told one by one
+MAX_PROBLEMS = 20  # that are reported one by one
 # An estimate of what the values of a document take in memory, before they are made: a body of 4 MiB can hold a million
 # empty lists.
 _MAX_MEMORY = 32 * 1024 * 1024

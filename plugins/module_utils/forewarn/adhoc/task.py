@@ -220,8 +220,8 @@ def summary(document: Document) -> str:
         return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
     texts = [f"{event.event_type} {event.event_status} {event.event_id}" for event in document.events[:SHOWN_EVENTS]]
     rest = ["…"] if len(document.events) > SHOWN_EVENTS else []
-    told = f"{count(len(document.events))}: " + ", ".join(texts + rest)
-    return f"{told}; {unread}" if unread else told
+    text = f"{count(len(document.events))}: " + ", ".join(texts + rest)
+    return f"{text}; {unread}" if unread else text
 
 
 def unread_text(problems: Sequence[str]) -> str:

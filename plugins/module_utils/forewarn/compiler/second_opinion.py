@@ -146,10 +146,10 @@ class Difference(NamedTuple):
         """The difference in words."""
         source = " ".join(self.expression["source"].split())
         shown = source if len(source) <= _MAX_SHOWN else source[: _MAX_SHOWN - 1] + "…"
-        ours, theirs = self._told(self.ours), self._told(self.theirs)
+        ours, theirs = self._shown(self.ours), self._shown(self.theirs)
         return f"forewarn and cel-python differ on {shown}: forewarn says {ours}, cel-python says {theirs}"
 
-    def _told(self, outcome: Outcome) -> str:
+    def _shown(self, outcome: Outcome) -> str:
         if outcome.kind == "error":
             return f"it has no value ({outcome.detail})"
         alike = type(self.ours.detail) is type(self.theirs.detail)

@@ -36,10 +36,10 @@ def _verify(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
         report = verify(read(artifact, params))
     except (AnalysisError, ForewarnError) as error:
         return [f"The policies could not be verified: {error}"]
-    told = [
+    findings = [
         f"{finding.source}:{finding.line}:{finding.column}: {finding.severity} {finding.code}: {finding.message}"
         for finding in report.findings
         if finding.severity != "note" and finding.suppressed is None
     ]
-    more = [f"and {len(told) - _SHOWN} more: see forewarn policy verify"] if len(told) > _SHOWN else []
-    return told[:_SHOWN] + more
+    more = [f"and {len(findings) - _SHOWN} more: see forewarn policy verify"] if len(findings) > _SHOWN else []
+    return findings[:_SHOWN] + more

@@ -235,7 +235,7 @@ def _stamp(value: Sequence[Any] | None) -> Stamp | None:
 
 
 def _event(data: Mapping[str, Any]) -> Event:
-    """Return the event that ``Event.as_dict`` wrote: what hooks are told of it after a restart."""
+    """Return the event that ``Event.as_dict`` wrote: hooks get it after a restart."""
     not_before = data.get("NotBefore")
     return Event(
         event_id=data["EventId"],

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What events really cost this VM: pauses and reboots that the clocks show, told with the event they belong to."""
+"""What events really cost this VM: pauses and reboots that the clocks show, each with the event that caused it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .telemetry.recorder import Recorder
 
 PAUSE, REBOOT = "pause", "reboot"
 
-# A pause is noticed before the document tells which event it was. After this long it was none.
+# A pause is noticed before the document shows which event it was. After this long, no event caused it.
 LONGEST_WAIT_SECONDS = 60.0
 
 
 class Observed:
-    """Keeps a pause or a reboot until the service has told which event it belongs to."""
+    """Keeps a pause or a reboot until the service shows which event caused it."""
 
     def __init__(self, recorder: Recorder, clocks: Clocks) -> None:
         self._journal, self._log, self._metrics = recorder
@@ -39,7 +39,7 @@ class Observed:
         self._pending[kind] = (before + seconds, self._clocks.monotonic())
 
     def attribute(self, listed: Sequence[EventRecord], ended: Sequence[EventRecord], vm_name: str | None) -> None:
-        """Tell what is pending with the events that are under way, or have just ended, and affect this VM."""
+        """Report what is pending with the events that are under way, or have just ended, and affect this VM."""
         if not self._pending:
             self._ended.clear()
             return

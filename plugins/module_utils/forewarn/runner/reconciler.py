@@ -414,16 +414,16 @@ class Reconciler:
         description = shortened(event.description)  # the last field: of any length, and for people
         shown = {**fields, "description": description}
         write("decision", eligibility=where.code, reason=where.reason, policy_reason=policy_reason, **shown)
-        told = {
+        details = {
             "reason": decision.reason,
             "eligibility": where.code,
             "eligibility_reason": where.reason,
             "wait_seconds": where.wait_seconds,  # until it may change by itself
         }
-        self._journal.note("decision", record.identifier, **fields, **told)
+        self._journal.note("decision", record.identifier, **fields, **details)
         answer = {"output": decision.output, "policy": decision.policy, "rule": decision.rule}
         decided_anew = record.decision is None or any(record.decision[key] != value for key, value in answer.items())
-        record.decision = {**told, **answer}
+        record.decision = {**details, **answer}
         self._journal.save(record.as_row())
         if decided_anew:
             labels = {"policy": decision.policy or "", "rule": decision.rule or "", "output": decision.output}

@@ -162,6 +162,6 @@ class ThreadRequester:
             value = None if request is None else request()
         except Fault as fault:
             return Answer(None, fault, self._clock()), None
-        except BaseException as error:  # a defect: it is told where all others are, in the main thread
+        except BaseException as error:  # a defect: the main thread reports it, as it does all others
             return None, error
         return Answer(value, None, self._clock()), None

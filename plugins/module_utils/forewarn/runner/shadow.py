@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A second artifact that decides beside the live one and acts never: what it would do otherwise is told."""
+"""A second artifact that decides beside the live one and never acts: it reports what it would do otherwise."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Shadow:
 
     def __init__(self, policies: Policies) -> None:
         self._policies = policies
-        self._told: dict[str, set[object]] = {}  # Event.key -> pairs of effects
+        self._reported: dict[str, set[object]] = {}  # Event.key -> pairs of effects
 
     @property
     def time_dependent(self) -> bool:
@@ -64,7 +64,7 @@ class Shadow:
     def compare(self, document: Document, facts: Facts, decisions: Sequence[Decision]) -> list[Disagreement]:
         """Return in what the shadow differs from ``decisions``, which are of the same document and facts.
 
-        For each event, each pair of answers is told once. Never raises: a shadow that fails is told as well.
+        For each event, each pair of answers is reported once. Never raises: a shadow that fails is reported as well.
         """
         try:
             return list(self._compared(decisions, self._policies.decide(document, facts)))
@@ -72,9 +72,9 @@ class Shadow:
             return list(self._failed(decisions, error))
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Drop what was told of events that are no longer listed; ``keys`` are ``Event.key``."""
+        """Drop what was reported of events that are no longer listed; ``keys`` are ``Event.key``."""
         for key in keys:
-            self._told.pop(key, None)
+            self._reported.pop(key, None)
 
     def _compared(self, decisions: Sequence[Decision], others: Sequence[Decision]) -> Iterable[Disagreement]:
         found = []
@@ -82,7 +82,7 @@ class Shadow:
             effects = _effect(live), _effect(other)
             if effects[0] != effects[1]:
                 found.append((effects, Disagreement(live.event, live, other, _what(live, other, *effects))))
-        # Only now: if one fails, all are told that way.
+        # Only now: if one fails, all are reported that way.
         return [disagreement for effects, disagreement in found if self._is_news(disagreement.event, effects)]
 
     def _failed(self, decisions: Sequence[Decision], error: Exception) -> Iterable[Disagreement]:
@@ -94,10 +94,10 @@ class Shadow:
                 yield Disagreement(live.event, live, other, f"live {_answer(live)}, {reason}")
 
     def _is_news(self, event: Event, pair: object) -> bool:
-        told = self._told.setdefault(event.key, set())
-        if pair in told:
+        reported = self._reported.setdefault(event.key, set())
+        if pair in reported:
             return False
-        told.add(pair)
+        reported.add(pair)
         return True
 
 

@@ -4,7 +4,7 @@
 """What tests of policies have not seen: branches of rules, and classes of events; and for each a test that would.
 
 A class here is all events of one EventType for which every policy has the same rule decide. What the classes and the
-branches are is read off the event space; each gap that is told of has an event that was really decided so.
+branches are is read off the event space; each gap that is reported has an event that was really decided so.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ def _complete(
 ) -> Record:
     """Return the record of a document and what followed it.
 
-    A journal has only what could be read of an event. That something could not is told by the decision: from then on,
-    until another decision says otherwise, the event stays in doubt.
+    A journal has only what could be read of an event. A decision shows that something could not be read: from then
+    on, until another decision shows otherwise, the event stays in doubt.
     """
     for past in decisions:
         doubts.pop(past.event, None)

@@ -140,7 +140,7 @@ class Replayed:
 class _Listed:
     """An event that is listed, and how it stands. ``waits_until`` is when this VM takes over from others."""
 
-    told: Replayed
+    replayed: Replayed
     event: Event
     decision: Decision | None = None
     approvable_since: datetime | None = None
@@ -214,21 +214,21 @@ class _Stream:
             self._decide(record.at)
             self._instants = self._clockwork.instants(self._scheduled(), self._first_seen())
         for listed in self._listed.values():
-            listed.told.last_seen = record.at or listed.told.last_seen
+            listed.replayed.last_seen = record.at or listed.replayed.last_seen
         self.at = record.at or self.at
         for past in record.decisions:
             if past.event in self._listed:
-                self._listed[past.event].told.then.append(past)
+                self._listed[past.event].replayed.then.append(past)
         for key, at in record.approved:
             if key in self._listed:
-                told = self._listed[key].told
-                told.approved_then = told.approved_then or at
+                replayed = self._listed[key].replayed
+                replayed.approved_then = replayed.approved_then or at
 
     def end(self, until: datetime | None) -> Iterator[Replayed]:
         if until is not None:
             self._pass_time(until)
         for listed in self._listed.values():
-            yield listed.told
+            yield listed.replayed
         self._listed.clear()
 
     def _update(self, document: Document, at: datetime | None) -> Iterator[Replayed]:
@@ -236,13 +236,13 @@ class _Stream:
         keys = {event.key for event in document.events}
         if not document.problems:  # an entry that cannot be read may be any event
             for key in [key for key in self._listed if key not in keys]:
-                yield self._listed.pop(key).told
+                yield self._listed.pop(key).replayed
         for event in document.events:
             listed = self._listed.get(event.key)
             if listed is None:
                 listed = self._listed[event.key] = _Listed(Replayed(event, self._vm.name, at), event)
-            listed.event = listed.told.event = event
-            listed.told.not_before = event.not_before or listed.told.not_before
+            listed.event = listed.replayed.event = event
+            listed.replayed.not_before = event.not_before or listed.replayed.not_before
 
     # Time
 
@@ -292,7 +292,7 @@ class _Stream:
         return [event for event in self._document.events if event.event_status != "Started" and not event.problems]
 
     def _first_seen(self) -> dict[str, datetime]:
-        seen = ((key, listed.told.first_seen) for key, listed in self._listed.items())
+        seen = ((key, listed.replayed.first_seen) for key, listed in self._listed.items())
         return {key: moment for key, moment in seen if moment is not None}
 
     def _facts(self, now: datetime) -> Facts:
@@ -318,13 +318,13 @@ class _Stream:
         where = eligibility(decision, self._vm.name, now, (now - since).total_seconds())
         waits = where.wait_seconds is not None and at is not None
         listed.waits_until = now + timedelta(seconds=where.wait_seconds or 0) if waits else None
-        told = listed.told
-        if where.send and not told.would_approve:
-            told.would_approve = True
-            told.approved_now = at
+        replayed = listed.replayed
+        if where.send and not replayed.would_approve:
+            replayed.would_approve = True
+            replayed.approved_now = at
         decided = _decided(decision, where, at)
-        if not told.now or _news(told.now[-1]) != _news(decided):
-            told.now.append(decided)
+        if not replayed.now or _news(replayed.now[-1]) != _news(decided):
+            replayed.now.append(decided)
 
 
 def _decided(decision: Decision, where: Eligibility, at: datetime | None) -> Decided:

@@ -13,7 +13,7 @@ from .recordings import Past
 from .replay import APPROVED, HELD, NOT_SENT, STARTED, Decided, Replayed
 
 OUTCOMES = (APPROVED, NOT_SENT, HELD, STARTED)
-_MOST_CHANGES = 1000  # kinds of them that are told apart: more than anybody reads
+_MOST_CHANGES = 1000  # distinct kinds that are counted: more than anybody reads
 
 
 class Change(NamedTuple):
@@ -84,22 +84,22 @@ class Statistics:
         self.now = Side()
         self.changes: Counter[Change] = Counter()
 
-    def add(self, told: Replayed) -> None:
+    def add(self, event: Replayed) -> None:
         """Count an event."""
         self.events += 1
-        self.now.outcomes[told.outcome_now] += 1
-        self.now.latency.add(told.latency_seconds)
-        self.now.ahead.add(told.ahead_seconds)
-        self.nameless += told.vm is None and told.outcome_now == NOT_SENT
-        outcome = told.outcome_then
+        self.now.outcomes[event.outcome_now] += 1
+        self.now.latency.add(event.latency_seconds)
+        self.now.ahead.add(event.ahead_seconds)
+        self.nameless += event.vm is None and event.outcome_now == NOT_SENT
+        outcome = event.outcome_then
         if outcome is None:
             return
         self.compared += 1
         self.then.outcomes[outcome] += 1
-        self.then.latency.add(told.latency_then_seconds)
-        self.then.ahead.add(told.ahead_then_seconds)
-        self.changed += bool(told.changed)
-        difference = told.difference()
+        self.then.latency.add(event.latency_then_seconds)
+        self.then.ahead.add(event.ahead_then_seconds)
+        self.changed += bool(event.changed)
+        difference = event.difference()
         if difference is not None:
             then, now = difference
             change = Change(then.output, by(then), now.output, by(now))

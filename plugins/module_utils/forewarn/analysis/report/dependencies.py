@@ -65,8 +65,8 @@ class Reads:
             elif read in ("affects_me", "leader"):
                 wanted |= {PLACE.name, VM_NAME.name}
             elif read in ("event.Resources", TAGS_KNOWN.name):
-                told = "who" if read == "event.Resources" else TAGS_KNOWN.part
-                wanted |= {name for name, part in self._parts.items() if part == told}
+                part = "who" if read == "event.Resources" else TAGS_KNOWN.part
+                wanted |= {name for name, its_part in self._parts.items() if its_part == part}
             elif field or read in ("age", "now"):
                 wanted.add(read)
             else:

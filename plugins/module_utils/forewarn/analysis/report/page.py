@@ -105,13 +105,13 @@ def difference_page(
     )
 
 
-def _example(case: Mapping[str, Any], told: str) -> dict[str, str]:
+def _example(case: Mapping[str, Any], answers: str) -> dict[str, str]:
     facts = (
         f"{name}: {json.dumps(case[name]) if isinstance(case[name], Mapping) else case[name]}"
         for name in ("now", "first_seen", "vm", "params")
         if case.get(name)
     )
-    return {"event": json.dumps(case["event"], indent=1), "facts": "; ".join(facts), "told": told}
+    return {"event": json.dumps(case["event"], indent=1), "facts": "; ".join(facts), "answers": answers}
 
 
 def _decided(decision: Mapping[str, Any]) -> str:

@@ -252,7 +252,7 @@ class _Making:
         return None if by is None else [by[0], list(self._regions[side][by[0]]).index(by[1])]
 
     def _dimension(self, dimension: Dimension) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        data: dict[str, Any] = {
             "name": dimension.name,
             "title": dimension.symbol.title,
             "subject": dimension.symbol.spoken if dimension.symbol is COUNT else dimension.symbol.title,
@@ -265,12 +265,12 @@ class _Making:
         labels = [value.label for value in dimension.values]
         usual = _USUAL.get(dimension.symbol)
         if usual in labels:
-            told["start"] = labels.index(usual)
+            data["start"] = labels.index(usual)
         if isinstance(dimension.symbol, Param):
             default = str(dimension.symbol.declaration.get("default"))
             if default.lower() in [label.lower() for label in labels]:
-                told["start"] = [label.lower() for label in labels].index(default.lower())
-        return told
+                data["start"] = [label.lower() for label in labels].index(default.lower())
+        return data
 
     def _policy(self, side: int, place: int) -> dict[str, Any]:
         policy = self.readings[side].policies[place]
@@ -298,7 +298,7 @@ class _Making:
         return groups, base, deltas
 
     def _groups(self) -> list[list[int]]:
-        """Return the dimensions whose values are told together, since together they make one part of an event."""
+        """Return the dimensions whose values are shown together, since together they make one part of an event."""
         found: dict[str, list[int]] = {}
         for place, dimension in enumerate(self.dimensions):
             if dimension.kind != "opaque":
@@ -324,24 +324,24 @@ def _label(dimension: Dimension, place: int) -> str:
 
 def _region(one: _Region) -> dict[str, Any]:
     region, data = one.region, {} if one.region.match is None else one.region.match.data
-    told: dict[str, Any] = {"how": region.how, "output": region.output, "rule": region.rule}
+    shown: dict[str, Any] = {"how": region.how, "output": region.output, "rule": region.rule}
     if region.match is not None:
-        told["number"] = region.match.number
+        shown["number"] = region.match.number
     if region.how == RULE:
         hooks = hook_texts(data)
-        told.update(hooks)
+        shown.update(hooks)
         if region.output == APPROVE:
-            told["approver"] = data.get("approver", "leader")
+            shown["approver"] = data.get("approver", "leader")
             if "prepare" in hooks:
-                told["group"] = data.get("group", HOLD)
+                shown["group"] = data.get("group", HOLD)
         if data.get("explanation"):
-            told["explanation"] = " ".join(data["explanation"]["source"].split())
+            shown["explanation"] = " ".join(data["explanation"]["source"].split())
     if one.dims is not None and len(set(one.reasons.values())) == 1:
-        told["reason"] = next(iter(one.reasons.values()))
+        shown["reason"] = next(iter(one.reasons.values()))
     elif one.dims is not None and one.reasons:
-        told["dims"] = list(one.dims)
-        told["reasons"] = {",".join(map(str, at)): reason for at, reason in one.reasons.items()}
-    return told
+        shown["dims"] = list(one.dims)
+        shown["reasons"] = {",".join(map(str, at)): reason for at, reason in one.reasons.items()}
+    return shown
 
 
 def _delta(base: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:

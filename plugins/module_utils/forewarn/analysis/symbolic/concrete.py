@@ -138,7 +138,7 @@ def witness(case: Case, api_version: str) -> Witness:
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [event]}), api_version)
     tags = None
     if case.tags_known:
-        # 'policy explain' cannot be told of a VM without any tag, so it has one that nobody asks for.
+        # 'policy explain' cannot be given a VM without any tag, so it has one that nobody asks for.
         tags = known(case.tags) or {next(key for key in unasked("other") if key not in case.tags): "x"}
     first_seen = now - timedelta(microseconds=case.age // 1000)
     vm = Vm(**known({**case.vm, "name": name}), tags=tags)

@@ -169,10 +169,10 @@ def _text(entry: Entry) -> str:
 def _differing(name: str, entries: Sequence[Entry]) -> str:
     """Return what is assumed of a parameter that two versions declare differently."""
     allowed = list(dict.fromkeys(_allowed(entry) for entry in entries))
-    told = f"params.{name} is anything that its declarations allow: {' before, '.join(allowed)}"
+    text = f"params.{name} is anything that its declarations allow: {' before, '.join(allowed)}"
     if len(allowed) > 1:
-        told += " after; with what one of them refuses, it approves nothing"
+        text += " after; with what one of them refuses, it approves nothing"
     shown = list(dict.fromkeys(_text(entry) if "default" in entry else "none" for entry in entries))
     if len(shown) > 1:
-        told += f"; its default is {' before, '.join(shown)} after"
-    return told
+        text += f"; its default is {' before, '.join(shown)} after"
+    return text

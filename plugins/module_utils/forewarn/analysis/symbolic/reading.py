@@ -165,10 +165,10 @@ def _block(reader: Reader, block: Mapping[str, Any], prefix: str, numbers: Itera
     found = []
     for data in block["match"]:
         path, number = prefix + data["id"], next(numbers)
-        asked, told = data["condition"], data.get("explanation")
+        asked, explained = data["condition"], data.get("explanation")
         form = None if asked is None else read_form(asked["form"])
         condition = None if form is None else reader.term(asked, form)
-        explanation = None if told is None else reader.defined(told, read_form(told["form"]))
+        explanation = None if explained is None else reader.defined(explained, read_form(explained["form"]))
         inner = _block(reader, data["rule"], path + ".", numbers) if "rule" in data else None
         found.append(ReadMatch(data, path, number, condition, explanation, is_conditional(form), inner))
     return tuple(found)

@@ -76,33 +76,33 @@ def _grown(space: Space, outside: int, care: int, relevant: list[str], seed: int
 def words(space: Space, box: Box, care: int | None = None) -> str:
     """Return a box as people would say it; empty if it holds everything that is cared about."""
     care = space.reachable if care is None else care
-    told = []
+    parts = []
     compared = _compared(space, box)
     for name, places in box.chosen.items():
         dimension = space.by_name[name]
         values = [dimension.values[place] for place in places]
         if name in compared:
             values, relation = compared[name]
-            told += [dimension.phrase(values), *([relation] if relation else [])]
+            parts += [dimension.phrase(values), *([relation] if relation else [])]
             continue
         if dimension.kind == "opaque":
-            told.append(dimension.phrase(values))
+            parts.append(dimension.phrase(values))
             continue
         left_out = []
         if not dimension.ordered:
             left_out = [dimension.values[place] for place in space.places(name, care) if place not in places]
         if [value.label for value in values] == ["missing"]:
-            told.append(dimension.phrase(values))
+            parts.append(dimension.phrase(values))
         elif [value.label for value in left_out] == ["any other"] and not dimension.ordered:
-            told.append(dimension.phrase(left_out).replace(" = any other", " is a known one"))
+            parts.append(dimension.phrase(left_out).replace(" = any other", " is a known one"))
         elif [value.label for value in values] == ["any other"] and _only_known(left_out):
-            told.append(dimension.phrase(values).replace(" = any other", " is known"))
+            parts.append(dimension.phrase(values).replace(" = any other", " is known"))
         elif len(left_out) == 1 and len(values) > 1 and not dimension.ordered and dimension.symbol is not PLACE:
             shown = dimension.phrase(left_out)
-            told.append(shown.replace(" = ", " is not ").replace(" is missing", " is there"))
+            parts.append(shown.replace(" = ", " is not ").replace(" is missing", " is there"))
         else:
-            told.append(dimension.phrase(values))
-    return " and ".join(told)
+            parts.append(dimension.phrase(values))
+    return " and ".join(parts)
 
 
 def _compared(space: Space, box: Box) -> dict[str, tuple[list[Value], str]]:
@@ -151,23 +151,23 @@ def _only_known(left_out: list[Value]) -> bool:
 
 
 def describe(space: Space, classes: int, among: int | None = None, most: int = 3) -> str:
-    """Return a set of classes in words, such as tell it from other classes ``among`` which it is (reachable ones).
+    """Return a set of classes in words that distinguish it from the other (reachable) classes of ``among``.
 
-    What the service does not send is told only if there is nothing else. Empty if all events are meant. A slice of a
-    space does not tell which it is: see ``united``.
+    The words mention events that the service does not send only if there are no others. They are empty if all events
+    are meant. They do not say which slice of a space it is: see ``united``.
     """
     care = space.reachable if among is None else among
     if classes & space.normal:
         care &= space.normal
     found, rest = boxes(space, classes & care, most, care)
-    told = [words(space, box, care) for box in found]
-    return _OR.join([*dict.fromkeys(told), *([_REST] if rest else [])])
+    texts = [words(space, box, care) for box in found]
+    return _OR.join([*dict.fromkeys(texts), *([_REST] if rest else [])])
 
 
-def united(space: Space, told: Sequence[tuple[str, Cell]], most: int = 3) -> str:
-    """Return what is told of several slices as one text, of ``most`` parts; ``space`` is one of the slices."""
+def united(space: Space, texts: Sequence[tuple[str, Cell]], most: int = 3) -> str:
+    """Join the texts of several slices into one of ``most`` parts; ``space`` is one of the slices."""
     cells: dict[str, list[Cell]] = {}
-    for text, cell in told:
+    for text, cell in texts:
         for one in text.split(_OR):
             cells.setdefault(one, []).append(cell)
     rest = cells.pop(_REST, None) is not None or len(cells) > most

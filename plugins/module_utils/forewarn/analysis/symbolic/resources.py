@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The VMs of an event: how many there are, who is among them, and at which place this VM is.
 
-Names of VMs are not told apart by case, and expressions that look into Resources tell them apart.
+Names of VMs do not differ by case; expressions that look into Resources distinguish cases.
 """
 
 from __future__ import annotations

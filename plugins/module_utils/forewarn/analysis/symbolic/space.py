@@ -248,29 +248,29 @@ class Space:
     # For people
 
     def cell_words(self, cells: Sequence[Cell]) -> str:
-        """Return in words what tells some slices from all slices of the same space; empty if they are all."""
-        told, product = [], 1
+        """Return in words what distinguishes some slices from all slices of the same space; empty if they are all."""
+        parts, product = [], 1
         for name, _place in self.cell:
             dimension = self._whole[name]
             places = sorted({place for cell in cells for one, place in cell if one == name})
             product *= len(places)
             if dimension.kind == "opaque":
-                tells = len(places) == 1
+                distinct = len(places) == 1
             else:
-                tells = any(value.normal for place, value in enumerate(dimension.values) if place not in places)
-            if tells:
-                told.append(dimension.phrase([dimension.values[place] for place in places]))
+                distinct = any(value.normal for place, value in enumerate(dimension.values) if place not in places)
+            if distinct:
+                parts.append(dimension.phrase([dimension.values[place] for place in places]))
         if product == len(set(cells)):
-            return " and ".join(told)
+            return " and ".join(parts)
         return " or ".join(self.cell_words([cell]) for cell in dict.fromkeys(cells))
 
     def describe(self, number: int, names: Sequence[str] | None = None) -> str:
-        """Return the values of a class in words; ``names`` are the dimensions to tell of."""
-        told = []
+        """Return the values of a class in words; ``names`` are the dimensions to mention."""
+        parts = []
         for name, value in self.values(number).items():
             if self.by_name[name].kind != "opaque" and (names is None or name in names):
-                told.append(self.by_name[name].phrase([value]))
-        return " and ".join(told)
+                parts.append(self.by_name[name].phrase([value]))
+        return " and ".join(parts)
 
 
 def without(classes: int, others: int) -> int:
@@ -312,9 +312,9 @@ def slices(dimensions: Sequence[Dimension], api_version: str) -> Iterator[Space]
         chosen = _sliced_by(count, may, first)
         if chosen is None:
             sizes = sorted(((len(one.values), one.name) for one in dimensions), reverse=True)[:5]
-            told = ", ".join(f"{name} {size}" for size, name in sizes)
+            shown = ", ".join(f"{name} {size}" for size, name in sizes)
             raise InputError(
-                f"these policies tell apart {count:,} classes of events, more than can be looked at (largest: {told})",
+                f"these policies tell apart {count:,} classes of events, more than can be looked at (largest: {shown})",
                 "Verify fewer policies at a time, fix parameters with --param, or compare with fewer different values.",
             )
     for places in itertools.product(*(range(len(one.values)) for one in chosen)):

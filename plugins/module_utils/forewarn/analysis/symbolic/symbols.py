@@ -367,9 +367,9 @@ EVENT_TYPE, EVENT_STATUS = EventField("EventType"), EventField("EventStatus")
 
 def _ranges(dimension: Dimension, values: Sequence[Value]) -> list[str]:
     """Return ordered values as ranges, adjacent intervals as one. An interval of which not all representatives are
-    meant, since something else is compared with it, is told as such.
+    meant, since something else is compared with it, is marked as a part.
     """
-    told: list[str] = []
+    texts: list[str] = []
     run: list[Value] = []
     bounds: dict[tuple[Any, Any], list[Value]] = {}
     for value in dimension.values:
@@ -381,10 +381,10 @@ def _ranges(dimension: Dimension, values: Sequence[Value]) -> list[str]:
             run.append(every[0])
             continue
         if run:
-            told.append(merged_range(dimension.kind, run))
+            texts.append(merged_range(dimension.kind, run))
             run = []
         if len(meant) == len(every):
-            told.append(every[0].label)
+            texts.append(every[0].label)
         elif meant:
-            told.append(f"a part of {merged_range(dimension.kind, every[:1])}")
-    return [*told, merged_range(dimension.kind, run)] if run else told
+            texts.append(f"a part of {merged_range(dimension.kind, every[:1])}")
+    return [*texts, merged_range(dimension.kind, run)] if run else texts

@@ -27,7 +27,7 @@ class _Asked(NamedTuple):
 class Pretence:
     """Says once of each content of an event which hooks would run, when they would. Nothing here runs anything.
 
-    ``Record.pretended`` has what was said, under ``told``, and under ``unseen`` what would be recovered if the event
+    ``Record.pretended`` has under ``told`` what was reported, and under ``unseen`` what would be recovered if the event
     may have started unseen.
     """
 
@@ -35,9 +35,9 @@ class Pretence:
         self._recorder = recorder
 
     def act(self, record: EventRecord, verdicts: Sequence[Verdict], notice_seconds: float | None) -> None:
-        """Tell of the prepare hooks that are due now: NotBefore is ``notice_seconds`` away, if that is known."""
+        """Report the prepare hooks that are due now: NotBefore is ``notice_seconds`` away, if that is known."""
         started = record.event.event_status == "Started"
-        told, unseen = _noted(record, "told"), []
+        reported, unseen = _noted(record, "told"), []
         for verdict in verdicts:
             within = verdict.prepare_within_seconds
             early = within is not None and notice_seconds is not None and notice_seconds > within
@@ -47,17 +47,17 @@ class Pretence:
             asked = _Asked(verdict.policy, verdict.rule, record.revision, *hooked)
             if verdict.recover and verdict.recover_when == "started":
                 unseen.append(asked)
-            if asked in told or not (prepares or recovers):
+            if asked in reported or not (prepares or recovers):
                 continue
-            told.append(asked)
+            reported.append(asked)
             if prepares:
                 self._report(record, "prepare", asked, asked.prepare)
-        if (told, unseen) != (_noted(record, "told"), _noted(record, "unseen")):
-            record.pretended = {"told": told, "unseen": unseen}
+        if (reported, unseen) != (_noted(record, "told"), _noted(record, "unseen")):
+            record.pretended = {"told": reported, "unseen": unseen}
             self._recorder.journal.save(record.as_row())
 
     def gone(self, record: EventRecord, outcome: str = FINISHED) -> None:
-        """Tell of the hooks that would recover, now that the event has left the list."""
+        """Report the hooks that would recover, now that the event has left the list."""
         found = _noted(record, "told") + (_noted(record, "unseen") if outcome != CALLED_OFF else [])
         for asked in dict.fromkeys(asked._replace(revision=0, prepare=()) for asked in found):
             if asked.recover:
@@ -70,7 +70,7 @@ class Pretence:
 
 
 def _noted(record: EventRecord, what: str) -> list[_Asked]:
-    """Return what was said of an event, by the runner before too."""
+    """Return what was reported of an event, by an earlier runner too."""
     return [
         _Asked(policy, rule, revision, tuple(prepare), tuple(recover))
         for policy, rule, revision, prepare, recover in record.pretended.get(what, ())

@@ -28,9 +28,9 @@ class Notice(NamedTuple):
 
 
 class Notifications:
-    """What waits to be told, and what is being told. Nothing of it outlives the runner.
+    """The notices that wait, and those whose hooks run. None of them outlives the runner.
 
-    ``command`` makes what is to be run, or raises InputError. ``ended`` is told what became of each, and how many were
+    ``command`` makes what is to be run, or raises InputError. ``ended`` gets what became of each, and how many were
     dropped before it because too many waited.
     """
 

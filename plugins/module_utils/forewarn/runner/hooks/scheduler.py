@@ -88,7 +88,7 @@ class HookScheduler:
         self._now = now
         self._running: dict[Hashable, _Running] = {}  # by the executor's token
         self._next_token = 0
-        self._notifications = Notifications(executor, self._telling, self._told)
+        self._notifications = Notifications(executor, self._notice_command, self._notified)
 
     # What the loop asks for
 
@@ -629,12 +629,12 @@ class HookScheduler:
         self._count(run.phase, run.hook, outcome, record)
         self._journal.commit()
 
-    def _telling(self, notice: Notice) -> commands.Command:
+    def _notice_command(self, notice: Notice) -> commands.Command:
         occasion = self._occasion(notice.record, "notify", 1, notice.occasion)
         timeout = float(notice.hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
         return commands.command(notice.hook, occasion, self._settings, timeout)
 
-    def _told(self, notice: Notice, outcome: Outcome, dropped: int) -> None:
+    def _notified(self, notice: Notice, outcome: Outcome, dropped: int) -> None:
         fields = {
             "hook": commands.describe(notice.hook),
             "occasion": notice.occasion,

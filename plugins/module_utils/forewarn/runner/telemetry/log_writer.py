@@ -45,7 +45,7 @@ class LogWriter:
         self._waiting: deque[Forms | int] = deque()  # a number: of lines that were lost there
         self._size = 0
         self._overflow = 0  # lines that were lost after all that wait
-        self._failed = 0  # lines that could not be written, of which nothing could be told either
+        self._failed = 0  # lines that could not be written, which could not be reported either
         self._failing = False  # the last line could not be written
         self._broken = False
         self._started = False
@@ -134,7 +134,7 @@ class LogWriter:
             return None
 
     def _ended(self, *, failed: int = 0, lost: int = 0, broken: bool = False) -> None:
-        """Take in how a delivery ended: that ``failed`` lines are still to be told of, and ``lost`` more are."""
+        """Take in how a delivery ended: ``failed`` lines have yet to be reported, ``lost`` more are lost."""
         with self._lock:
             self._failing = failed > 0
             self._failed += failed
