@@ -13,7 +13,7 @@ from typing import Any
 from acts import Expectation
 
 Step = tuple[str, int, str | None]  # a hook, its attempt, and what came of it
-# By how much two records of the same clock may differ, in seconds: the journal's times are told in milliseconds.
+# By how much two records of the same clock may differ, in seconds: the journal's times are in milliseconds.
 _TICK = 0.01
 _ATTEMPTS = {1: "yes", 2: "2nd attempt"}
 

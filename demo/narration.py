@@ -79,7 +79,7 @@ class Narrator:
             self.console.stream.flush()
 
     def hear(self, line: Line) -> None:
-        """Tell what a process wrote, if it is of interest."""
+        """Show what a process wrote, if it is of interest."""
         if line.source == EMULATOR:
             self._hear_platform(line)
         else:

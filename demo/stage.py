@@ -43,7 +43,7 @@ class Line:
 
 
 class Stage:
-    """Starts processes, collects what they write, and ends them. ``on_line`` is told of every line, in order."""
+    """Starts processes, collects what they write, and ends them. ``on_line`` is called with every line, in order."""
 
     def __init__(self, on_line: Callable[[Line], None]) -> None:
         self.lines: list[Line] = []

@@ -157,7 +157,7 @@ def _row(
     decisions: Mapping[str, Sequence[Mapping[str, Any]]],
     good: bool,
 ) -> list[str]:
-    said: Mapping[str, Any] = next((decision for told in decisions.values() for decision in told), {})
+    said: Mapping[str, Any] = next((decision for made in decisions.values() for decision in made), {})
     seconds = _latency(event)
     return [
         expected.title,

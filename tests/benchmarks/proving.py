@@ -36,11 +36,11 @@ artifacts = [load_policies([Path(path)]) for path in sys.argv[1:]]
 begin = time.process_time()
 try:
     result = verify(read(artifacts[0])) if len(artifacts) == 1 else compare(*artifacts)
-    classes, told = result.classes, len(getattr(result, "findings", None) or result.changes)
+    classes, found = result.classes, len(getattr(result, "findings", None) or result.changes)
 except InputError as error:
-    classes, told = 0, f"{error.message}. {error.hint}"
+    classes, found = 0, f"{error.message}. {error.hint}"
 seconds = time.process_time() - begin
-print(json.dumps([seconds, classes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, told]))
+print(json.dumps([seconds, classes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, found]))
 """
 _GOALS = {5: 0.02, 50: 0.3, 200: 5.0}  # seconds by number of rules
 _DIFF_GOAL = 0.3
@@ -52,12 +52,12 @@ _CONSTANTS = (2, 5, 10, 20, 40, 80, 120, 160)
 
 
 class Measured(NamedTuple):
-    """``told`` is the number of findings or changes, or why there is no result."""
+    """``found`` is the number of findings or changes, or why there is no result."""
 
     seconds: float
     classes: int
     mebibytes: float
-    told: int | str
+    found: int | str
 
 
 def policy(rules: int, constants: int | None = None, seed: int = 1) -> str:
@@ -131,17 +131,17 @@ def measure(*texts: str, repeats: int = 1) -> Measured:
 
 
 def run() -> Report:
-    """Measure. Raises AssertionError if nothing was found in what holds mistakes, or no limit is told."""
+    """Measure. Raises AssertionError if nothing was found in what holds mistakes, or no limit is reported."""
     quantities: list[Quantity] = []
     goals: list[Goal] = []
     most = 0.0
 
     def note(name: str, one: Measured, goal: float | None) -> None:
         nonlocal most
-        if isinstance(one.told, str) or not one.told:
-            raise AssertionError(f"{name}: {one.told or 'nothing found'}")
+        if isinstance(one.found, str) or not one.found:
+            raise AssertionError(f"{name}: {one.found or 'nothing found'}")
         most = max(most, one.mebibytes)
-        quantities.append(Quantity(f"{name}, {one.classes:,} classes, {one.told} told", one.seconds, "s"))
+        quantities.append(Quantity(f"{name}, {one.classes:,} classes, {one.found} told", one.seconds, "s"))
         if goal is not None:
             goals.append(Goal(name, one.seconds / goal, f"{goal:g} s", AT_MOST, 1))
 
@@ -153,11 +153,11 @@ def run() -> Report:
     quantities.append(Quantity("most memory, of the whole process", most, "MiB"))
     goals.append(Goal("memory", most / _MEMORY_GOAL, f"{_MEMORY_GOAL:g} MiB", AT_MOST, 1))
     refused = measure(policy(200, 500))
-    if not isinstance(refused.told, str) or "more than can be looked at" not in refused.told:
+    if not isinstance(refused.found, str) or "more than can be looked at" not in refused.found:
         raise AssertionError(f"200 rules of 1000 constants were not refused: {refused}")
     notes = [
         f"Processor time beyond compiling, the best of {_REPEATS} processes.",
-        f"Of 200 rules with 1,000 different constants it says, after {refused.seconds:.1f} s: {refused.told}",
+        f"Of 200 rules with 1,000 different constants it says, after {refused.seconds:.1f} s: {refused.found}",
     ]
     return Report("Proving policies", quantities, goals, notes)
 
@@ -195,12 +195,12 @@ def draw() -> str:
         ),
     ]
     width, height = 2 * (_LEFT + _WIDTH + 20), _TOP + _HEIGHT + 46
-    told = "; ".join(f"{size} rules {seconds:.2g} s" for size, seconds in by_rules)
+    times = "; ".join(f"{size} rules {seconds:.2g} s" for size, seconds in by_rules)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
             f"<!-- {_LICENCE} -->",
-            f"<title>How long it takes to verify a policy: {told}</title>",
+            f"<title>How long it takes to verify a policy: {times}</title>",
             f"<style>{_STYLE}</style>",
             *panels,
             "</svg>",

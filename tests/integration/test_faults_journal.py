@@ -51,7 +51,7 @@ def test_events_with_hooks_are_held_until_it_can_be_written_again(
             seen = in_a_process(directory, kind, when)
         else:
             seen = run_with_own_mounts(WITH_MOUNTS.format(kind=kind, when=when), package, directory)
-    (reason,) = seen["told"]
+    (reason,) = seen["reasons"]
     assert told in reason
     trouble = seen["in trouble"]
     assert (trouble["new"], trouble["plain"]) == (UNTOUCHED, PLAIN)

@@ -97,7 +97,7 @@ def commands(block: Block) -> Iterator[Command]:
 
 def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> int:
     """Do what the page says, in a directory; raise AssertionError where it says otherwise. Return how much was run."""
-    told: list[Command] = []
+    ran: list[Command] = []
     script = ["exec 2>&1", "trap 'jobs=$(jobs -p); if [ -n \"$jobs\" ]; then kill $jobs; fi' EXIT"]
     for block in blocks(page):
         if block.note == "not run":
@@ -108,8 +108,8 @@ def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> i
             script.append(f"cat >{shlex.quote(block.value)} <<'END OF FILE'\n{block.text}END OF FILE")
         elif block.language == "console":
             for command in commands(block):
-                script += [f"printf '\\n{_MARK}{len(told)}\\n'", *_shell(command, port), f"printf '\\n{_MARK}%s\\n' $?"]
-                told.append(command)
+                script += [f"printf '\\n{_MARK}{len(ran)}\\n'", *_shell(command, port), f"printf '\\n{_MARK}%s\\n' $?"]
+                ran.append(command)
     process = subprocess.run(
         ["bash", "-c", "\n".join(script)],
         cwd=directory,
@@ -121,7 +121,7 @@ def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> i
         check=False,
     )
     pieces = process.stdout.replace(f":{port}", f":{EMULATOR_PORT}").split(f"\n{_MARK}")[1:]
-    for command, begin, end in zip(told, pieces[::2], pieces[1::2], strict=True):
+    for command, begin, end in zip(ran, pieces[::2], pieces[1::2], strict=True):
         place = f"{page.name}:{command.line}: $ {command.text}"
         _number, _newline, output = begin.partition("\n")
         code = end.partition("\n")[0]
@@ -130,7 +130,7 @@ def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> i
             assert re.fullmatch(_pattern(command.output), _plain(output) + "\n"), (
                 f"{place}\nshows\n{command.output}\n--- printed was\n{output}"
             )
-    return len(told)
+    return len(ran)
 
 
 def _shell(command: Command, port: int) -> list[str]:

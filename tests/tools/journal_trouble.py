@@ -67,7 +67,7 @@ def play(directory: Path, kind: str, when: str) -> dict[str, Any]:
             drained = [event_id for name, event_id in events.items() if name != "plain"]
             yield from world.until(lambda: all(world.over(event_id) for event_id in drained))
             seen["in the end"] = summary(world, events)
-            seen["told"] = [line["reason"] for line in world.lines("journal-trouble")]
+            seen["reasons"] = [line["reason"] for line in world.lines("journal-trouble")]
 
         if when == "start":
             trouble()

@@ -66,10 +66,10 @@ class PipedLines(Lines):
         wait_until(self._read_some, what="the log has lines that nobody can read")
         found = [json.loads(line) for line in self._received.splitlines()]
         lost = sum(line["lines"] for line in found if line["line"] == "log-lines-lost")
-        told = [line["line"] for line in found if line["line"] != "log-lines-lost"]
-        assert len(told) + lost == len(self.lines)
+        written = [line["line"] for line in found if line["line"] != "log-lines-lost"]
+        assert len(written) + lost == len(self.lines)
         if not lost:
-            assert told == [name for _level, name, _fields in self.lines]
+            assert written == [name for _level, name, _fields in self.lines]
 
     def _read_some(self) -> bool:
         self._log.close(0.01)  # lets the writer go on

@@ -83,8 +83,8 @@ class Oracle:
                 if said is not None or condition not in (None, True, "true"):
                     return said or Answer("abstain", None, "no-rule")
                 continue
-            told = match.get("explanation")
-            if told is not None and self._evaluate(_inlined(told, known), values, STRING) is None:
+            explained = match.get("explanation")
+            if explained is not None and self._evaluate(_inlined(explained, known), values, STRING) is None:
                 return Answer("hold", path, "explanation")
             return Answer(match["output"], path, "rule")
         return None

@@ -72,8 +72,8 @@ class Judge:
     def demand(self, condition: object, promise: str, *about: object) -> None:
         """Raise BrokenPromise, with what happened of late, unless the condition holds."""
         if not condition:
-            told = "\n".join(f"{entry.at:8.2f} {entry.kind:9} {_short(entry.fields)}" for entry in self.entries[-60:])
-            raise BrokenPromise(f"{promise}: {' '.join(map(str, about))}\n{told}")
+            latest = "\n".join(f"{entry.at:8.2f} {entry.kind:9} {_short(entry.fields)}" for entry in self.entries[-60:])
+            raise BrokenPromise(f"{promise}: {' '.join(map(str, about))}\n{latest}")
 
     # Runners come and go
 

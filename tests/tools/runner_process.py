@@ -146,8 +146,8 @@ class Host:
 
     def history(self) -> dict[str, dict[str, Any]]:
         """Return what ``forewarn history`` tells of each event, by its id."""
-        told = self.forewarn("history", "--json")
-        events = [] if told.returncode else json.loads(told.stdout)["events"]
+        history = self.forewarn("history", "--json")
+        events = [] if history.returncode else json.loads(history.stdout)["events"]
         return {event["event"]["EventId"]: event for event in events}
 
     def wait_for(self, event_id: str, state: str) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Hook:
 
 
 class World:
-    """``plan`` says of a new hook when it ends, and how. ``keep`` is told of every entry as it is made."""
+    """``plan`` says of a new hook when it ends, and how. ``keep`` is called with every entry as it is made."""
 
     def __init__(
         self,

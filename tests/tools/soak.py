@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks for promises that the runner breaks, for as long as it is told: half the time by crashes, half by hypothesis.
+"""Looks for promises that the runner breaks, for as long as asked: half the time by crashes, half by hypothesis.
 
 Each run tries what no run before did. What breaks a promise is printed with the command that does it again.
 
@@ -39,8 +39,8 @@ def try_properties(seconds: float) -> bool:
             again = f"FOREWARN_EXAMPLES={EXAMPLES} python {' '.join(options)}"
             print(f"{done.stdout}{done.stderr}\nAgain: {again}", file=sys.stderr)
             return False
-        told = f"{time.monotonic() - began:6.0f} s  {count * EXAMPLES} examples of {PROPERTIES}, all well"
-        print(told, file=sys.stderr, flush=True)
+        line = f"{time.monotonic() - began:6.0f} s  {count * EXAMPLES} examples of {PROPERTIES}, all well"
+        print(line, file=sys.stderr, flush=True)
     return True
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A runner in a made-up world, with policies of a test's own: what happens to one VM, told step by step."""
+"""A runner in a made-up world, with policies of a test's own: what happens to one VM, step by step."""
 
 from __future__ import annotations
 

@@ -174,5 +174,5 @@ def case(chance: random.Random) -> Case:
     facts = {"name": name, "tags": chance.choice((None, {}, {"role": "x"})), "zone": chance.choice((None, "1"))}
     params = {"limit": chance.choice(_SECONDS), "enough": f"{chance.choice((1, 4, 5, 6, 10, 15, 30, 31))}m"}
     given = {key: value for key, value in params.items() if chance.random() < 0.7}
-    told = {key: value for key, value in fields.items() if value is not None}
-    return Case(told, chance.choice((0, 0, 1)), facts, now, timedelta(minutes=chance.choice((0, 1, 5, 6))), given)
+    event = {key: value for key, value in fields.items() if value is not None}
+    return Case(event, chance.choice((0, 0, 1)), facts, now, timedelta(minutes=chance.choice((0, 1, 5, 6))), given)
