@@ -28,7 +28,7 @@ _MEASURE = """
 import json, resource, sys, time
 from pathlib import Path
 from forewarn.analysis.diff import compare
-from forewarn.analysis.reading import read
+from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
