@@ -16,7 +16,7 @@ from forewarn.analysis.counterexamples import Prover
 from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, changed_classes, compare
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read, read_together
-from forewarn.analysis.symbolic.regions import Box, words
+from forewarn.analysis.symbolic.regions import Cube, words
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
 from forewarn.policy.artifact import Artifact
@@ -133,7 +133,7 @@ def test_a_change_behind_a_rule_for_some_hours_is_shown_at_another(tmp_path: Pat
     assert [part.certain for change in changed.changes for part in change.parts] == [True]
 
 
-def test_a_wider_limit_is_told_as_one_box(tmp_path: Path) -> None:
+def test_a_wider_limit_is_told_as_one_cube(tmp_path: Path) -> None:
     found = difference(tmp_path, brief(9), brief(15))
     assert found.verdict == MORE
     (change,) = found.changes
@@ -165,13 +165,13 @@ def test_a_comparison_is_told_only_of_values_within_one_interval(tmp_path: Path)
         [place for place, text in enumerate(label[name]) if text.startswith("0..19")] for name in (duration, most)
     )
     assert len(first) == len(second) == 2
-    alone = Box({duration: (first[0],), most: (second[1],)}, space.all)
+    alone = Cube({duration: (first[0],), most: (second[1],)}, space.all)
     assert words(space, alone).endswith("DurationInSeconds < params.most")
     for chosen in (
         {duration: (first[0],), most: (second[1], second[1] + 1)},
         {duration: (first[0], first[1] + 1), most: (second[1],)},
     ):
-        assert "<" not in words(space, Box(chosen, space.all)).replace("in a part", "")
+        assert "<" not in words(space, Cube(chosen, space.all)).replace("in a part", "")
 
 
 def test_slices_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.domains import Value
 from forewarn.analysis.symbolic.reading import Reading, read
-from forewarn.analysis.symbolic.regions import boxes
+from forewarn.analysis.symbolic.regions import cubes
 from forewarn.analysis.symbolic.space import Space
 from forewarn.analysis.symbolic.symbols import Dimension, Param
 from forewarn.compiler.policyfile import load_policies
@@ -276,15 +276,15 @@ def test_sets_of_classes_are_what_their_members_say(small: Space, classes: int, 
 
 
 @given(classes=SETS, care=SETS)
-def test_boxes_hold_a_set_and_nothing_else_that_is_cared_about(small: Space, classes: int, care: int) -> None:
-    found, rest = boxes(small, classes & care, 300, care)
+def test_cubes_hold_a_set_and_nothing_else_that_is_cared_about(small: Space, classes: int, care: int) -> None:
+    found, rest = cubes(small, classes & care, 300, care)
     assert rest == 0
     held = 0
-    for box in found:
+    for cube in found:
         inside = care
-        for name, places in box.chosen.items():
+        for name, places in cube.chosen.items():
             inside &= small.mask_of(name, places)
-        assert box.classes == inside
+        assert cube.classes == inside
         held |= inside
     assert held == classes & care
 

@@ -4,7 +4,7 @@
 """``policy diff``: the events that two sets of policies decide differently, and whether the new one allows more.
 
 ``compare`` reads both over one table of symbols (reading) and goes through the space of events (space). On each slice
-it walks the rules of both (decide), pairs what becomes of each class (``changed_classes``), covers each change by boxes
+it walks the rules of both (decide), pairs what becomes of each class (``changed_classes``), covers each change by cubes
 in words (regions), and shows it by an event for which both engines confirm what was found (``_checked``).
 """
 
@@ -23,11 +23,11 @@ from .hook_wording import hook_text
 from .symbolic.abstract import Evaluation
 from .symbolic.decide import DOUBT, REFUSED, RULE, Decided, Outcome, Region, combine
 from .symbolic.reading import Reading, read_together
-from .symbolic.regions import ANY, boxes, united, words
+from .symbolic.regions import ANY, cubes, united, words
 from .symbolic.space import Cell, Space
 
 MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE = "more-permissive", "less-permissive", "incomparable", "alike", "no-change"
-_MOST_BOXES = 8
+_MOST_CUBES = 8
 _SAMPLE = 4  # events of each part that both engines are asked about, beside its last one
 _MOST_DEFAULTS = 3  # parameters with another default in each version, of which each choice is compared
 _TRIES = 50  # where an expression is not understood
@@ -324,16 +324,16 @@ def _add_parts(
     space = pair[0].space
     usual = bool(classes & space.normal)
     care = space.reachable & (space.normal if usual else space.all)
-    found, rest = boxes(space, classes & care, _MOST_BOXES, care)
+    found, rest = cubes(space, classes & care, _MOST_CUBES, care)
     change.complete = change.complete and not rest
-    for box in found:
-        when = words(space, box, care)
+    for cube in found:
+        when = words(space, cube, care)
         if (usual, when) in parts:
             parts[usual, when][1].append(space.cell)
-            _checked(pair, provers, box.classes & classes)
+            _checked(pair, provers, cube.classes & classes)
             continue
-        shown = _checked(pair, provers, box.classes & classes)
-        number = space.first(box.classes & classes) if shown is None else shown[0].number
+        shown = _checked(pair, provers, cube.classes & classes)
+        number = space.first(cube.classes & classes) if shown is None else shown[0].number
         sides = [one.decision for one in shown] if shown else [one.outcome(number) for one in pair]
         case = space.witness(number).as_dict()
         certain = shown is not None

@@ -1,7 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sets of classes in words: covers a set by boxes, each a choice of values for some dimensions."""
+"""Sets of classes in words: covers a set by cubes.
+
+A cube, as in logic, is a conjunction: it chooses some values for each of some dimensions.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,20 @@ ANY = "any event comes"
 _OR, _REST = "; or ", "in other cases"
 
 
-class Box(NamedTuple):
+class Cube(NamedTuple):
     """``chosen`` maps a dimension to the places of its values; one that is not named does not matter.
 
-    ``classes`` are the reachable classes of the box.
+    ``classes`` are the reachable classes of the cube.
     """
 
     chosen: Mapping[str, tuple[int, ...]]
     classes: int
 
 
-def boxes(space: Space, classes: int, most: int = 8, care: int | None = None) -> tuple[list[Box], int]:
-    """Cover a set by at most ``most`` boxes; returns them and what they leave out.
+def cubes(space: Space, classes: int, most: int = 8, care: int | None = None) -> tuple[list[Cube], int]:
+    """Cover a set by at most ``most`` cubes; returns them and what they leave out.
 
-    A box may reach beyond ``care`` (reachable classes), which nobody can see, and never holds another reachable class.
+    A cube may reach beyond ``care`` (reachable classes), which nobody can see, and never holds another reachable class.
     """
     care = space.reachable if care is None else care
     outside, rest = without(care, classes), classes
@@ -42,16 +45,16 @@ def boxes(space: Space, classes: int, most: int = 8, care: int | None = None) ->
                 relevant.append(dimension.name)
             else:
                 widened = wider
-    found: list[Box] = []
+    found: list[Cube] = []
     while rest and len(found) < most:
-        box = _grown(space, outside, care, relevant, space.first(rest))
-        found.append(box)
-        rest = without(rest, box.classes)
+        cube = _grown(space, outside, care, relevant, space.first(rest))
+        found.append(cube)
+        rest = without(rest, cube.classes)
     return found, rest
 
 
-def _grown(space: Space, outside: int, care: int, relevant: list[str], seed: int) -> Box:
-    """Return a box around a class that no class of ``outside`` is in: as few dimensions, as many values as may be."""
+def _grown(space: Space, outside: int, care: int, relevant: list[str], seed: int) -> Cube:
+    """Return a cube around a class that no class of ``outside`` is in: as few dimensions, as many values as may be."""
     masks = {name: space.mask(name, space.place(name, seed)) for name in relevant}
     chosen: dict[str, list[int]] = {}
     for name in relevant:
@@ -70,15 +73,15 @@ def _grown(space: Space, outside: int, care: int, relevant: list[str], seed: int
     for mask in masks.values():
         inside &= mask
     order = [dimension.name for dimension in space.dimensions if dimension.name in chosen]
-    return Box({name: tuple(chosen[name]) for name in order}, inside)
+    return Cube({name: tuple(chosen[name]) for name in order}, inside)
 
 
-def words(space: Space, box: Box, care: int | None = None) -> str:
-    """Return a box as people would say it; empty if it holds everything that is cared about."""
+def words(space: Space, cube: Cube, care: int | None = None) -> str:
+    """Return a cube as people would say it; empty if it holds everything that is cared about."""
     care = space.reachable if care is None else care
     parts = []
-    compared = _compared(space, box)
-    for name, places in box.chosen.items():
+    compared = _compared(space, cube)
+    for name, places in cube.chosen.items():
         dimension = space.by_name[name]
         values = [dimension.values[place] for place in places]
         if name in compared:
@@ -105,22 +108,23 @@ def words(space: Space, box: Box, care: int | None = None) -> str:
     return " and ".join(parts)
 
 
-def _compared(space: Space, box: Box) -> dict[str, tuple[list[Value], str]]:
-    """Return how pairs of dimensions compare of which a box has values of one interval only: for each its interval, and
-    for the latter of a pair the comparison.
+def _compared(space: Space, cube: Cube) -> dict[str, tuple[list[Value], str]]:
+    """Return how pairs of dimensions compare of which a cube has values of one interval only.
+
+    For each dimension this is its interval, and for the latter of a pair the comparison.
     """
     found: dict[str, tuple[list[Value], str]] = {}
-    for first, second in itertools.combinations(box.chosen, 2):
+    for first, second in itertools.combinations(cube.chosen, 2):
         if set(space.by_name[first].peers) != {first, second}:
             continue
         reps, ranks = [], []
         for name in (first, second):
             values = space.by_name[name].values
-            low, high = values[box.chosen[name][0]].low, values[box.chosen[name][0]].high
+            low, high = values[cube.chosen[name][0]].low, values[cube.chosen[name][0]].high
             within = [place for place, value in enumerate(values) if (value.low, value.high) == (low, high)]
             reps.append([values[place] for place in within])
-            ranks.append(tuple(within.index(place) for place in box.chosen[name] if place in within))
-            if len(ranks[-1]) < len(box.chosen[name]) or len(within) != 2:
+            ranks.append(tuple(within.index(place) for place in cube.chosen[name] if place in within))
+            if len(ranks[-1]) < len(cube.chosen[name]) or len(within) != 2:
                 break
         else:
             sign = _SIGNS.get(tuple(ranks))
@@ -159,8 +163,8 @@ def describe(space: Space, classes: int, among: int | None = None, most: int = 3
     care = space.reachable if among is None else among
     if classes & space.normal:
         care &= space.normal
-    found, rest = boxes(space, classes & care, most, care)
-    texts = [words(space, box, care) for box in found]
+    found, rest = cubes(space, classes & care, most, care)
+    texts = [words(space, cube, care) for cube in found]
     return _OR.join([*dict.fromkeys(texts), *([_REST] if rest else [])])
 
 
