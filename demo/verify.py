@@ -27,7 +27,7 @@ def judge(acts: Acts) -> tuple[list[list[str]], list[str]]:
         event = events[expected.event_id]
         decisions = {vm: _decisions(acts, expected, vm) for vm in expected.eligibilities}
         found = [
-            *_check_life(expected, event),
+            *_check_event(expected, event),
             *_check_approvals(expected, requests),
             *_check_decisions(expected, decisions),
             *check_journals(expected, event, requests, histories),
@@ -41,8 +41,8 @@ def judge(acts: Acts) -> tuple[list[list[str]], list[str]]:
     return rows, differences
 
 
-def _check_life(expected: Expectation, event: Mapping[str, Any]) -> list[str]:
-    """Compare the event's life, as the emulator has it."""
+def _check_event(expected: Expectation, event: Mapping[str, Any]) -> list[str]:
+    """Compare the event as the emulator has it."""
     found = []
     facts = {
         "status": (event["status"], expected.status),

@@ -82,10 +82,10 @@ def test_an_event_from_its_announcement_to_its_end(server: EmulatorServer, emula
     assert [event["EventStatus"] for event in listed(server)] == ["Started"]
     assert emulate("finish", "pause") == f"finished: {EVENT} (pause, Freeze of web_0, web_1)\n"
     assert listed(server) == []
-    header, row, *life = emulate("status", "pause").splitlines()
+    header, row, *history = emulate("status", "pause").splitlines()
     assert header.split() == ["TYPE", "STATUS", "NOT", "BEFORE", "SOURCE", "RESOURCES", "NAME", "EVENT", "ID"]
     assert row.split()[:2] == ["Freeze", "Finished"]
-    assert [line.split("Z  ")[1] for line in life] == [
+    assert [line.split("Z  ")[1] for line in history] == [
         *("scheduled", "shown to web_0", "shown to web_1", "started by control", "finished")
     ]
 

@@ -64,11 +64,11 @@ def test_how_late_a_client_was_can_be_measured(server: EmulatorServer, client: E
     get(server.url)
     assert approve(server.url, event) == 200
     after = time.monotonic()
-    life = client.event(event)
+    data = client.event(event)
     log = client.requests(since=1)
-    visible = life["visible_since"]["web_0"]["monotonic"]
+    visible = data["visible_since"]["web_0"]["monotonic"]
     seen, approved = (entry["received"]["monotonic"] for entry in log)
-    assert before <= visible <= seen <= approved <= life["approvals"][0]["at"]["monotonic"] <= after
+    assert before <= visible <= seen <= approved <= data["approvals"][0]["at"]["monotonic"] <= after
     assert [entry["event_ids"] for entry in log] == [[], [event]]
     client.clear_requests()
     assert client.requests() == []
@@ -186,7 +186,7 @@ def test_the_control_api_refuses_the_names_of_others(
     ]
     assert [answer.status_code for answer in answers] == [403] * 4
     assert all("--allow-host" in answer.json()["error"] for answer in answers)
-    assert [(life["event_id"], life["status"]) for life in client.state()["events"]] == [(event, "Scheduled")]
+    assert [(data["event_id"], data["status"]) for data in client.state()["events"]] == [(event, "Scheduled")]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EventLife
+from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EmulatedEvent
 from forewarn.emulator.spec import START_ON, EventSpec, Settings
 from forewarn.errors import InputError
 from forewarn.runner import event_record as states
@@ -140,16 +140,16 @@ class RunnerMachine(RuleBasedStateMachine):
             )
         )
 
-    def events(self, *status: str) -> list[EventLife]:
+    def events(self, *status: str) -> list[EmulatedEvent]:
         self.world.model.settle()
-        return [life for life in self.world.model.events.values() if not status or life.status in status]
+        return [event for event in self.world.model.events.values() if not status or event.status in status]
 
     @precondition(lambda self: self.events(SCHEDULED, STARTED))
     @rule(data=st.data(), what=st.sampled_from(["cancel", "start", "finish", "finish"]))
     def change(self, data: st.DataObject, what: str) -> None:
-        life = data.draw(st.sampled_from(self.events(SCHEDULED, STARTED)))
+        event = data.draw(st.sampled_from(self.events(SCHEDULED, STARTED)))
         with contextlib.suppress(InputError):
-            getattr(self.world.model, what)(life.event_id)
+            getattr(self.world.model, what)(event.event_id)
 
     @precondition(lambda self: self.events(SCHEDULED))
     @rule(
@@ -167,10 +167,10 @@ class RunnerMachine(RuleBasedStateMachine):
     )
     def change_what_is_listed(self, data: st.DataObject, what: dict[str, Any]) -> None:
         """Another content under the same id."""
-        life = data.draw(st.sampled_from(self.events(SCHEDULED)))
+        event = data.draw(st.sampled_from(self.events(SCHEDULED)))
         if "description" in what:
             what = {**what, "description": self.described(what["description"])}
-        self.world.change(life.event_id, **what)
+        self.world.change(event.event_id, **what)
 
     @precondition(lambda self: self.events(SCHEDULED))
     @rule(data=st.data(), fields=st.sampled_from(SPOILT))
@@ -195,7 +195,7 @@ class RunnerMachine(RuleBasedStateMachine):
             EventSpec("Reboot", (self.vm,), notice=left, description=self.described(description), start_on="not_before")
         )
         self.pass_time(seconds)
-        if event_id in [life.event_id for life in self.events(SCHEDULED)]:
+        if event_id in [event.event_id for event in self.events(SCHEDULED)]:
             self.world.postpone(event_id, postponed)
             self.pass_time(1)
 
@@ -205,14 +205,14 @@ class RunnerMachine(RuleBasedStateMachine):
         self.world.generation = generation
         self.instance.runner._reload()
 
-    @precondition(lambda self: any(not life.listed for life in self.events()))
+    @precondition(lambda self: any(not event.listed for event in self.events()))
     @rule(data=st.data(), description=DESCRIPTIONS, notice=NOTICES)
     def use_an_id_again(self, data: st.DataObject, description: str, notice: float) -> None:
-        life = data.draw(st.sampled_from([life for life in self.events() if not life.listed]))
-        key = life.event_id.lower()
+        event = data.draw(st.sampled_from([event for event in self.events() if not event.listed]))
+        key = event.event_id.lower()
         resources: tuple[str, ...] = (self.vm,)
         if not self.judge.over_for_good(key):  # to the runner it is the same event, however long nobody asked
-            description, resources = str(life.spec.description), life.spec.resources
+            description, resources = str(event.spec.description), event.spec.resources
         description = self.described(description)
         del self.world.model.events[key]
         self.world.model.schedule(
@@ -234,7 +234,7 @@ class RunnerMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def spoil_entries(self, data: st.DataObject) -> None:
-        ids = [life.event_id.lower() for life in self.events(SCHEDULED, STARTED)]
+        ids = [event.event_id.lower() for event in self.events(SCHEDULED, STARTED)]
         chosen = data.draw(st.lists(st.sampled_from(ids), unique=True)) if ids else []
         self.world.unreadable = frozenset(chosen)
 
@@ -411,10 +411,10 @@ class RunnerMachine(RuleBasedStateMachine):
 
     @invariant()
     def states_tell_the_truth(self) -> None:
-        for life in self.instance.parts.scheduler.records:
-            if life.state == states.RECOVERING:
-                assert life.outcome
-                assert life.gone_at
+        for record in self.instance.parts.scheduler.records:
+            if record.state == states.RECOVERING:
+                assert record.outcome
+                assert record.gone_at
 
     def teardown(self) -> None:
         try:
@@ -438,15 +438,15 @@ class RunnerMachine(RuleBasedStateMachine):
         self.world.unreadable = frozenset()
         self.world.not_startable = False
         self.kept.broken = self.kept.hidden = False
-        for life in self.events(SCHEDULED, STARTED):
-            if life.spec.fields:
-                self.world.change(life.event_id, fields={})
+        for event in self.events(SCHEDULED, STARTED):
+            if event.spec.fields:
+                self.world.change(event.event_id, fields={})
         self.pass_busy_time(150)
         self.judge.read(self.world.ledger).at_rest(self.world.now, self.world.wall)
-        for life in self.events(SCHEDULED):
-            self.world.model.cancel(life.event_id)
-        for life in self.events(STARTED):
-            self.world.model.finish(life.event_id)
+        for event in self.events(SCHEDULED):
+            self.world.model.cancel(event.event_id)
+        for event in self.events(STARTED):
+            self.world.model.finish(event.event_id)
         store = DrillStore(self.directory)
         names = store.names()
         for drill in names.drills if names else ():

@@ -238,7 +238,7 @@ def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
                 act_promptly(judge)
             left = JournalReader(str(scene.state)).records(open_only=True)
             if left:
-                raise BrokenPromise(f"the journal has open lives in the end: {left}")
+                raise BrokenPromise(f"the journal has open records in the end: {left}")
         except (BrokenPromise, AssertionError) as error:
             again = " ".join(["python -m tools.crashes --seed", str(script.seed), "--kill", *map(str, kills)])
             raise BrokenPromise(f"{error}\nAgain, in tests/: {again}") from error

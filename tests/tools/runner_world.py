@@ -198,15 +198,15 @@ class World:
 
     def change(self, event_id: str, **fields: Any) -> None:
         """Let the service list a scheduled event with other content under the same id."""
-        life = self.model.find(event_id)
-        life.spec = replace(life.spec, **fields)
+        event = self.model.find(event_id)
+        event.spec = replace(event.spec, **fields)
         self.model._refresh()
 
     def postpone(self, event_id: str, seconds: float) -> None:
         """Let the service move NotBefore of a scheduled event: forward in time, or, if negative, towards now."""
-        life = self.model.find(event_id)
-        life.deadline += seconds
-        life.not_before, life.start_at = self.model._not_before(life.deadline)
+        event = self.model.find(event_id)
+        event.deadline += seconds
+        event.not_before, event.start_at = self.model._not_before(event.deadline)
         self.model._refresh()
 
     def move_to(self, event_id: str, moment: float) -> None:

@@ -144,6 +144,6 @@ def test_the_log_has_what_came_when_and_what_was_answered(site: Site) -> None:
     assert (get.received.moment, get.received.monotonic, get.received.wall) == (7.0, 7.0, 1_800_000_007.0)
     assert (post.event_ids, post.status, post.received.moment) == ([event], 200, 10.0)
     assert (lost.status, lost.user_agent, lost.path) == (404, "curl", "/nowhere")
-    life = site.emulation.model.find(event)
-    assert life.visible_since["web_0"].moment == 5.0
-    assert life.approvals[0].at.moment == 10.0
+    found = site.emulation.model.find(event)
+    assert found.visible_since["web_0"].moment == 5.0
+    assert found.approvals[0].at.moment == 10.0

@@ -85,7 +85,7 @@ class ModelMachine(RuleBasedStateMachine):
     @rule(operation=st.sampled_from(["cancel", "start", "finish"]), data=st.data())
     def operate(self, operation: str, data: st.DataObject) -> None:
         if self.model.events:
-            event = data.draw(st.sampled_from([life.event_id for life in self.model.events.values()]))
+            event = data.draw(st.sampled_from([known.event_id for known in self.model.events.values()]))
             with contextlib.suppress(InputError):
                 getattr(self.model, operation)(event)
                 self.hurried.add(event)
@@ -100,7 +100,7 @@ class ModelMachine(RuleBasedStateMachine):
         self.clock.advance(seconds)
         self.model.settle()
         self.model.retime()
-        self.hurried.update(life.event_id for life in self.model.events.values() if life.started is not None)
+        self.hurried.update(event.event_id for event in self.model.events.values() if event.started is not None)
 
     @rule(scale=st.sampled_from([0.5, 1.0, 7.0, 60.0]))
     def change_scale(self, scale: float) -> None:
@@ -134,13 +134,13 @@ class ModelMachine(RuleBasedStateMachine):
     @invariant()
     def nothing_starts_before_its_not_before_unless_approved(self) -> None:
         """SE-20, as a client reads it: by the real clock, in whole seconds."""
-        for life in self.model.events.values():
-            if life.started is not None and life.event_id not in self.hurried:
-                announced = self.announced.get(life.event_id, life.not_before)
-                assert life.started.wall >= announced - 0.001
-                assert life.started.wall < math.inf
-            elif life.status == "Scheduled":
-                self.announced[life.event_id] = life.not_before
+        for event in self.model.events.values():
+            if event.started is not None and event.event_id not in self.hurried:
+                announced = self.announced.get(event.event_id, event.not_before)
+                assert event.started.wall >= announced - 0.001
+                assert event.started.wall < math.inf
+            elif event.status == "Scheduled":
+                self.announced[event.event_id] = event.not_before
 
     @invariant()
     def documents_tell_of_the_right_vms(self) -> None:

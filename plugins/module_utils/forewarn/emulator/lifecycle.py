@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The parts of the model: one event's life, one VM's view, one deployment's switch."""
+"""The parts of the model: one event, one VM's approval, one deployment's switch."""
 
 from __future__ import annotations
 
@@ -74,9 +74,11 @@ class ListedEvent:
 
 
 @dataclass
-class EventLife:
-    """One event. ``deadline`` is the moment that was asked for; ``not_before`` the same in real seconds since 1970,
-    rounded up to whole ones; ``start_at`` the moment at which the event starts unless approved, not before either.
+class EmulatedEvent:
+    """One event as the emulated service keeps it.
+
+    ``deadline`` is the moment that was asked for. ``not_before`` is the same in real seconds since 1970, rounded up to
+    whole ones. ``start_at`` is the moment, no earlier than either, at which the event starts unless approved.
     """
 
     event_id: str

@@ -25,7 +25,7 @@ from .lifecycle import (
     STARTED,
     Approval,
     Deployment,
-    EventLife,
+    EmulatedEvent,
     ListedEvent,
     Stamp,
     Transition,
@@ -76,7 +76,7 @@ class Model:
         check_settings(self.settings)
         check_vms(vms)
         vms = with_loneliness(vms)
-        self.events: dict[str, EventLife] = {}  # by EventId in lower case, in order of creation
+        self.events: dict[str, EmulatedEvent] = {}  # by EventId in lower case, in order of creation
         self.transitions: deque[Transition] = deque(maxlen=_HISTORY)
         self._views = {vm.name.lower(): View(vm) for vm in vms}
         self.default_vm = vms[0].name
@@ -252,8 +252,7 @@ class Model:
 
     def cancel(self, event: str) -> None:
         """Remove a Scheduled event without impact (SE-21)."""
-        life = self._expect(event, SCHEDULED)
-        self._end(life, CANCELLED)
+        self._end(self._expect(event, SCHEDULED), CANCELLED)
         self._refresh()
 
     def start(self, event: str) -> None:
@@ -268,10 +267,10 @@ class Model:
 
     def secondary_impact(self, event: str, duration: float) -> None:
         """Let a Started event affect its VMs once more (SE-23). It stays listed at least until that is over."""
-        life = self._expect(event, STARTED)
-        life.impacts.append((self._time, self._time + duration))
-        life.gone_at = max(life.gone_at or 0.0, self._time + duration)
-        self._note("impact", life.event_id, f"for another {duration:g} s")
+        started = self._expect(event, STARTED)
+        started.impacts.append((self._time, self._time + duration))
+        started.gone_at = max(started.gone_at or 0.0, self._time + duration)
+        self._note("impact", started.event_id, f"for another {duration:g} s")
 
     def switch_off(self) -> None:
         """Switch the service off for all deployments at once, as a day of silence does (SE-05)."""
@@ -280,21 +279,21 @@ class Model:
             if deployment.enabled:
                 self._switching_off(deployment)()
 
-    def find(self, event: str) -> EventLife:
+    def find(self, event: str) -> EmulatedEvent:
         """Return an event by its EventId in any case, or by its name. Raises UnknownNameError."""
         if event.lower() in self.events:
             return self.events[event.lower()]
-        for life in self.events.values():
-            if life.spec.name == event:
-                return life
+        for known in self.events.values():
+            if known.spec.name == event:
+                return known
         newest = list(self.events.values())[-_NAMED:]
-        ids = [life.event_id + (f" ({life.spec.name})" if life.spec.name else "") for life in newest]
+        ids = [known.event_id + (f" ({known.spec.name})" if known.spec.name else "") for known in newest]
         hint = f"The newest are {', '.join(ids)}." if ids else "None has been scheduled yet."
         raise UnknownNameError(f"there is no event {event!r}.", hint)
 
     # -- one step ------------------------------------------------------------------------------------------------------
 
-    def _schedule(self, spec: EventSpec, followers: tuple[EventSpec, ...] = (), pause: float = 0.0) -> EventLife:
+    def _schedule(self, spec: EventSpec, followers: tuple[EventSpec, ...] = (), pause: float = 0.0) -> EmulatedEvent:
         self.settle()
         spec = self._checked(spec)
         notice = self.settings.notice_of(spec.event_type) if spec.notice is None else spec.notice
@@ -302,17 +301,18 @@ class Model:
         not_before, start_at = self._not_before(deadline)
         event_id = spec.event_id or self._new_id()
         vms = [self.vm(name) for name in spec.resources]
-        life = EventLife(event_id, spec, self.stamp(), deadline, not_before, start_at, followers=followers, pause=pause)
-        life.preview_resources = tuple(vm.preview_name for vm in vms)
-        self.events[event_id.lower()] = life
+        event = EmulatedEvent(event_id, spec, self.stamp(), deadline, not_before, start_at)
+        event.followers, event.pause = followers, pause
+        event.preview_resources = tuple(vm.preview_name for vm in vms)
+        self.events[event_id.lower()] = event
         if spec.hardware_failure:
-            self._start(life, "hardware failure")
+            self._start(event, "hardware failure")
         else:
             several = len({vm.fault_domain for vm in vms}) > 1
             doubt = " (of several fault domains, which Azure serves one after another)" if several else ""
             self._note("scheduled", event_id, f"{spec.event_type} of {', '.join(spec.resources)}{doubt}")
         self._refresh()
-        return life
+        return event
 
     def _checked(self, spec: EventSpec) -> EventSpec:
         """Return the spec with VM names as they are spelled, or raise InputError."""
@@ -326,36 +326,36 @@ class Model:
             )
         if spec.event_id is not None and (not is_guid(spec.event_id) or spec.event_id.lower() in self.events):
             raise InputError(f"the EventId {spec.event_id} is not a GUID, or is taken.")
-        if spec.name is not None and any(life.spec.name == spec.name for life in self.events.values()):
+        if spec.name is not None and any(event.spec.name == spec.name for event in self.events.values()):
             raise InputError(f"an event named {spec.name!r} exists already.")
         return replace(spec, resources=names)
 
-    def _step_of(self, life: EventLife) -> Callable[[], None]:
+    def _step_of(self, event: EmulatedEvent) -> Callable[[], None]:
         def step() -> None:
-            if life.status == SCHEDULED:
-                approved = life.approved_start is not None and life.approved_start <= life.start_at
-                self._start(life, "approval" if approved else "NotBefore")
+            if event.status == SCHEDULED:
+                approved = event.approved_start is not None and event.approved_start <= event.start_at
+                self._start(event, "approval" if approved else "NotBefore")
             else:
-                self._end(life, FINISHED)
+                self._end(event, FINISHED)
 
         return step
 
-    def _start(self, life: EventLife, why: str) -> None:
-        spec = life.spec
+    def _start(self, event: EmulatedEvent, why: str) -> None:
+        spec = event.spec
         impact = spec.impact
         if impact is None:
             impact = RECORDED_IMPACT if spec.listed_duration < 0 else float(spec.listed_duration)
         gone_after = self.settings.gone_after if spec.gone_after is None else spec.gone_after
-        life.status, life.started, life.started_by = STARTED, self.stamp(), why
-        life.impacts.append((self._time, self._time + impact))
-        life.gone_at = self._time + max(gone_after, impact)
-        self._note("started", life.event_id, f"by {why}")
+        event.status, event.started, event.started_by = STARTED, self.stamp(), why
+        event.impacts.append((self._time, self._time + impact))
+        event.gone_at = self._time + max(gone_after, impact)
+        self._note("started", event.event_id, f"by {why}")
 
-    def _end(self, life: EventLife, status: str) -> None:
-        life.status, life.ended = status, self.stamp()
-        self._note(status.lower(), life.event_id)
-        if status == FINISHED and life.followers:
-            following, rest, pause = life.followers[0], life.followers[1:], life.pause
+    def _end(self, event: EmulatedEvent, status: str) -> None:
+        event.status, event.ended = status, self.stamp()
+        self._note(status.lower(), event.event_id)
+        if status == FINISHED and event.followers:
+            following, rest, pause = event.followers[0], event.followers[1:], event.pause
             self.at(self._time + pause, lambda: self._schedule(following, rest, pause))
 
     def _listing_of(self, deployment: Deployment) -> Callable[[], None]:
@@ -379,14 +379,14 @@ class Model:
         for view in self._views.values():
             if not self._deployments[view.vm.deployment].listing:
                 continue
-            visible = [life for life in self.events.values() if life.listed and _sees(view.vm, life, self.vm)]
-            listing = tuple(life.listing() for life in visible)
+            visible = [event for event in self.events.values() if event.listed and _sees(view.vm, event, self.vm)]
+            listing = tuple(event.listing() for event in visible)
             if listing == view.listing:
                 continue
             view.show(listing, self.settings.incarnation_step)
             seen = self.stamp()
-            for life in visible:
-                life.visible_since.setdefault(view.vm.name, seen)
+            for event in visible:
+                event.visible_since.setdefault(view.vm.name, seen)
 
     def _view(self, name: str | None) -> View:
         wanted = self.default_vm if name is None else name
@@ -396,12 +396,12 @@ class Model:
             raise UnknownNameError(f"there is no VM {wanted!r}.", f"The VMs are {names}.")
         return view
 
-    def _expect(self, event: str, status: str) -> EventLife:
+    def _expect(self, event: str, status: str) -> EmulatedEvent:
         self.settle()
-        life = self.find(event)
-        if life.status != status:
-            raise WrongStateError(f"event {event} is {life.status}, not {status}.")
-        return life
+        found = self.find(event)
+        if found.status != status:
+            raise WrongStateError(f"event {event} is {found.status}, not {status}.")
+        return found
 
     def _note(self, kind: str, subject: str, detail: str = "") -> None:
         transition = Transition(self.stamp(), kind, subject, detail)
@@ -414,7 +414,7 @@ def _nothing() -> None:
     """Do nothing; used when nothing is due."""
 
 
-def _suffices(event: EventLife) -> bool:
+def _suffices(event: EmulatedEvent) -> bool:
     """Return whether the approvals so far start the event."""
     if event.spec.start_on == "not_before":
         return False
@@ -423,7 +423,7 @@ def _suffices(event: EventLife) -> bool:
     return True
 
 
-def _sees(vm: VmSpec, life: EventLife, find: Callable[[str], VmSpec]) -> bool:
-    if vm.name in life.spec.resources:
+def _sees(vm: VmSpec, event: EmulatedEvent, find: Callable[[str], VmSpec]) -> bool:
+    if vm.name in event.spec.resources:
         return True
-    return life.spec.audience == "group" and find(life.spec.resources[0]).deployment == vm.deployment
+    return event.spec.audience == "group" and find(event.spec.resources[0]).deployment == vm.deployment

@@ -65,7 +65,7 @@ def parse_scenario(text: str, source: str = "scenario") -> Scenario:
     setup, timeline = Settings(), []
     try:
         setup = settings(data.get("settings", {}))
-    except InputError as error:  # a duration longer than anybody lives for, which the schema cannot tell
+    except InputError as error:  # a duration of centuries, which the schema cannot tell
         flaws.append(tree.flaw(("settings",), str(error)))
     for index, step in enumerate(data.get("timeline", ())):
         try:
@@ -147,13 +147,13 @@ def _rehearse_step(step: Step, model: Model, clock: ManualClock, faults: Faults)
 
 def _serve_all_domains(model: Model, clock: ManualClock, event: str) -> None:
     """Let the events of all fault domains come into being, so that later steps may name them."""
-    life = model.find(event)
-    while life.followers:
-        model.start(life.event_id)
-        model.finish(life.event_id)
-        clock.advance(life.pause)
+    current = model.find(event)
+    while current.followers:
+        model.start(current.event_id)
+        model.finish(current.event_id)
+        clock.advance(current.pause)
         model.settle()
-        life = list(model.events.values())[-1]
+        current = list(model.events.values())[-1]
 
 
 class _Tree:
