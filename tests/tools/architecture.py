@@ -63,8 +63,8 @@ def module_names(package: Path) -> dict[str, Path]:
 
 def is_standard_library_only(module: str) -> bool:
     """Return whether a module, named as ``module_names`` does, is one that a VM runs."""
-    rooms = (*STANDARD_LIBRARY_ONLY, *SENT_BY_ANSIBLE)
-    return module in ("", "adhoc", "cli") or any(module == own or module.startswith(own + ".") for own in rooms)
+    packages = (*STANDARD_LIBRARY_ONLY, *SENT_BY_ANSIBLE)
+    return module in ("", "adhoc", "cli") or any(module == own or module.startswith(own + ".") for own in packages)
 
 
 def violations(package: Path) -> list[str]:
