@@ -363,6 +363,6 @@ def _hook(name: str, event: Expectation, vm: str, phase: str, attempt: int = 1) 
 
 
 def _happened(kind: str, event: Expectation) -> Callable[[Line], bool]:
-    """Return a test for what the emulator says of an event."""
+    """Return a test of an event as the emulator has it."""
     wanted = {"event": "transition", "kind": kind, "subject": event.event_id}
     return lambda line: line.source == EMULATOR and wanted.items() <= line.data.items()

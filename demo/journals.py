@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the runners' journals tell what was expected, and the same as the emulator's records."""
+"""Whether the runners' journals hold what was expected, and agree with the emulator's records."""
 
 from __future__ import annotations
 

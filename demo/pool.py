@@ -55,5 +55,5 @@ class Pool:
             (self.directory / "users" / f"{vm}-{user}").touch()
 
     def users(self) -> list[Path]:
-        """Return the users that are there; each leaves when its file is removed."""
+        """Return the present users; each leaves when its file is removed."""
         return sorted((self.directory / "users").iterdir())

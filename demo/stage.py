@@ -123,7 +123,7 @@ class Stage:
         return self.directory / f"state-{vm}"
 
     def history(self, vm: str) -> dict[str, Any]:
-        """Return all that the journal of a VM has, as ``forewarn history`` tells it to programs."""
+        """Return everything in the journal of a VM, as ``forewarn history --json`` has it."""
         code, output, errors = self.command(forewarn("history", "--json", "--state", str(self.state(vm))))
         if code:
             raise StageError(errors)

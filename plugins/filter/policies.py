@@ -64,7 +64,7 @@ def _policy_set(policies: Any, params: Mapping[str, Any] | None, api_version: st
 
 
 class FilterModule:
-    """Tells Ansible the names."""
+    """The filters as Ansible looks them up."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return the filters by their names."""

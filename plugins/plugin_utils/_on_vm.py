@@ -84,7 +84,7 @@ def apply(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def remove(request: dict[str, Any]) -> dict[str, Any]:
-    """Stop and disable the service, and remove files and directories; only tell so where it is a rehearsal."""
+    """Stop and disable the service, and remove files and directories; a rehearsal only reports what it would do."""
     name = request["service"]["name"]
     found = _look_at(name)
     paths = [path for path in map(Path, request["absent"]) if path.exists() or path.is_symlink()]
@@ -137,7 +137,7 @@ def _attributes_are_so(path: Path, entry: dict[str, Any]) -> bool:
 
 
 def _compare(entry: dict[str, Any]) -> dict[str, Any]:
-    """Tell how a file is: whether it differs from what is wanted, and what it says, if that may be shown."""
+    """Return whether a file differs from what is wanted, and its text if that may be shown."""
     path = Path(entry["path"])
     if path.is_symlink() or not path.is_file():
         return {"path": entry["path"], "differs": True, "digest": None, "text": ""}

@@ -73,7 +73,7 @@ class WindowsTransport(Transport):
         )
 
     def now(self) -> datetime:
-        """Return the time by the clock of the service, which tells it with each answer; without that, by our own."""
+        """Return the time of the service's clock, which each answer carries; without that, the time of our own."""
         try:
             return parse_time(str(self._date))
         except ValueError:

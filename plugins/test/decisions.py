@@ -22,7 +22,7 @@ def approved(decision: Any) -> bool:
 
 
 class TestModule:
-    """Tells Ansible the name."""
+    """The test as Ansible looks it up."""
 
     def tests(self) -> dict[str, Callable[..., bool]]:
         """Return the test by its name."""

@@ -52,7 +52,7 @@ class Browser:
         self.driver.get(page.as_uri())
 
     def complaints(self, page: Path) -> list[str]:
-        """Return what the console says, and every request but the one for the page, so far."""
+        """Return the lines of the console, and every request but the one for the page, so far."""
         said = [f"{entry['level']}: {entry['message']}" for entry in self._log("browser")]
         for entry in self._log("performance"):
             message = json.loads(entry["message"])["message"]

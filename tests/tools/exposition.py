@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner tells Prometheus, read by Prometheus' own client library and checked by promtool."""
+"""The metrics that the runner exposes, read by Prometheus' own client library and checked by promtool."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def fill(file: Path) -> None:
 
 
 def status(state: Path) -> dict[str, Any]:
-    """Return what the command says, and its exit code."""
+    """Return the command's output and its exit code."""
     shown = forewarn("status", "--state", state)
     return {"code": shown.returncode, "out": shown.stdout, "err": shown.stderr}
 

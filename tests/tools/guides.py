@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does what a Markdown page tells its reader to do, and compares what comes of it with what the page shows.
+"""Does what a Markdown page tells its reader to do, and compares the results with those that the page shows.
 
 A fenced block of ``console`` is a session: lines after ``$ `` are commands, ``> `` goes on with one, and what follows
 is their output. Output that is shown has to come, ``…`` standing for anything, a line of it for any number of lines. A

@@ -22,7 +22,7 @@ DAY = 86400.0
 
 
 def record(number: int, is_open: bool = True, state: str = "seen", **data: Any) -> EventRow:
-    """Return a record whose key tells its number."""
+    """Return a record whose key has its number."""
     return EventRow(number, f"{number:08x}-afdc-4513", state, is_open, {"id": number, **data})
 
 

@@ -27,7 +27,7 @@ STATUSES = {"Scheduled", "Started"}
 
 
 class Answer(NamedTuple):
-    """What a policy says. ``how`` it came to it: ``rule``, ``error``, ``explanation``, ``doubt``, ``no-rule``."""
+    """What a policy decides. ``how`` it came to it: ``rule``, ``error``, ``explanation``, ``doubt``, ``no-rule``."""
 
     output: str
     rule: str | None
@@ -65,7 +65,7 @@ class Oracle:
     def _block(
         self, block: Mapping[str, Any], variables: Mapping[str, str], values: Mapping[str, Any], at: str
     ) -> Answer | None:
-        """Return what a block says, None if the search goes on behind it."""
+        """Return what a block decides; None if the search goes on behind it."""
         known = dict(variables)
         for entry in block.get("variables", ()):
             known[entry["name"]] = _inlined(entry["expression"], known)

@@ -113,7 +113,7 @@ class _Reference:
 
 
 def _notes(schema: Schema) -> Iterator[str]:
-    """Yield what the schema says about keys beside each other."""
+    """Yield what the schema demands of keys beside each other."""
     if "oneOf" in schema:
         yield "Exactly one of " + ", ".join(f"`{one['required'][0]}`" for one in schema["oneOf"]) + "."
     for key, others in schema.get("dependentRequired", {}).items():

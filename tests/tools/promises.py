@@ -70,7 +70,7 @@ class Judge:
         return key not in [listing.event_id.lower() for listing in going if not listing.drill]
 
     def demand(self, condition: object, promise: str, *about: object) -> None:
-        """Raise BrokenPromise, with what happened of late, unless the condition holds."""
+        """Raise BrokenPromise, with the latest entries, unless the condition holds."""
         if not condition:
             latest = "\n".join(f"{entry.at:8.2f} {entry.kind:9} {_short(entry.fields)}" for entry in self.entries[-60:])
             raise BrokenPromise(f"{promise}: {' '.join(map(str, about))}\n{latest}")
@@ -102,7 +102,7 @@ class Judge:
                 if attempt.result is not None and not attempt.known:
                     attempt.result, attempt.dead = None, True
                 attempt.interrupted = attempt.interrupted or attempt.result is None
-        # What is in no journal is forgotten: the next document tells it again.
+        # What is in no journal is forgotten: the next document shows it again.
         for listing in self._just_gone:
             key = (listing.drill, listing.event_id.lower())
             if key not in self.listed:
@@ -237,7 +237,7 @@ class Judge:
                 self.demand(ending, "a prepare hook ends before NotBefore", attempt.uid, attempt.end_by)
         self._document_at = at
 
-    # The journal tells of a start before it happens
+    # The journal records a start before it happens
 
     def _begun(self, at: float, event: str, drill: bool, phase: str, name: str, attempt: int) -> None:
         if phase != "prepare":

@@ -145,12 +145,12 @@ class Host:
         return forewarn(*arguments, STATE_DIRECTORY=str(self.state))
 
     def history(self) -> dict[str, dict[str, Any]]:
-        """Return what ``forewarn history`` tells of each event, by its id."""
+        """Return what ``forewarn history`` reports of each event, by its id."""
         history = self.forewarn("history", "--json")
         events = [] if history.returncode else json.loads(history.stdout)["events"]
         return {event["event"]["EventId"]: event for event in events}
 
     def wait_for(self, event_id: str, state: str) -> dict[str, Any]:
-        """Return what history tells of an event once that is its state."""
+        """Return what history reports of an event once that is its state."""
         wait_until(lambda: self.history().get(event_id, {}).get("state") == state)
         return self.history()[event_id]

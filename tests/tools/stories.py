@@ -149,7 +149,7 @@ class Story:
         return number
 
     def ready(self) -> bool:
-        """Return what /readyz says."""
+        """Return the answer of /readyz."""
         parts = self.instance.parts
         found = Readiness(parts.clocks, 60.0, VMS[0])
         parts.health._readiness = found  # as if it were asked for by --probe-listen

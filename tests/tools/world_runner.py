@@ -225,7 +225,7 @@ class WorldExecutor:
             self._world.note("asked", uid=hook.uid)
 
     def finished(self) -> Iterator[tuple[Hashable, Outcome]]:
-        """One at a time: the ledger must not tell of an end before the runner knows of it."""
+        """One at a time: the ledger must not have an end before the runner knows of it."""
         self._world.running()
         for token, hook in list(self._hooks.items()):
             if isinstance(hook, int):

@@ -141,7 +141,7 @@ class Maker:
         return self._compared("event.NotBefore - now", self.world.lead, minutes * MINUTE, shown, error)
 
     def _order(self) -> Truth:
-        """Compare two fields, of which no constant tells the order."""
+        """Compare two fields, whose order no constant gives."""
         error = z3.And(z3.Not(self.world.started), z3.Not(self.world.has_not_before))
         sign, true = self.chance.choice(
             (

@@ -296,7 +296,7 @@ def _listed_twice(events: dict[str, Event], first: Event, problems: list[str]) -
 
 
 class _Ambiguous(dict[str, Any]):
-    """A JSON object with keys that are there more than once: which of the values is meant, nobody can say."""
+    """A JSON object with repeated keys: which of their values is meant is unknown."""
 
     twice: tuple[str, ...] = ()
 
@@ -409,7 +409,7 @@ class _FieldReader:
     def resources(self, names_left: int) -> tuple[str, ...]:
         value = self._get("Resources")
         prefix = "_" if self.api_version == API_VERSIONS[0] else ""  # of IaaS resources, in that version alone
-        # A name that is nothing, or nothing but the prefix, is none.
+        # An empty name, or one that is only the prefix, is no name.
         if not isinstance(value, list) or not all(isinstance(name, str) and name not in ("", prefix) for name in value):
             self._doubt("Resources", value, "a list of names")
             return ()

@@ -81,7 +81,7 @@ def read(data: Mapping[str, Any]) -> Reading:
 def reading_of(document: Any, api_version: str, vm: Any = None, now: str | None = None) -> Reading:
     """Read a document as the service gives it, as text or parsed, or a result of the module, all in plain values.
 
-    ``vm`` (a name or a mapping) and ``now`` (ISO 8601) replace what the result says. Raises InputError, DocumentError.
+    ``vm`` (a name or a mapping) and ``now`` (ISO 8601) replace those of the result. Raises InputError, DocumentError.
     """
     if isinstance(document, dict) and "events" in document:
         missing = sorted({"api_version", "document_incarnation", "problems", "read_at", "vm"} - document.keys())

@@ -77,7 +77,7 @@ def perform(
     """Do a task whose options, checked against ARGUMENTS, are ``params``; return its result, with ``failed`` if it did.
 
     ``environ`` is that of the VM. ``transport`` makes what carries the requests where this process does not run on the
-    VM, and ``clock`` then tells the VM's time, after the document was read.
+    VM, and ``clock`` then returns the VM's time, after the document was read.
     """
     begin = monotonic()
     patience_seconds: int = params["patience"]
@@ -328,7 +328,7 @@ def approve(
 
 
 def _failure(error: ForewarnError, seconds: float | None) -> dict[str, Any]:
-    """Return what of a result tells that the task failed, why, and what to do; ``seconds`` is how long it tried."""
+    """Return the part of a result that says why the task failed and what to do; ``seconds`` is how long it tried."""
     failure: dict[str, Any] = {"failed": True, "msg": str(error)}
     if not isinstance(error, Fault):
         return failure

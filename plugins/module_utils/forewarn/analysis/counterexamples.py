@@ -73,10 +73,10 @@ class Prover:
     ) -> Example | None:
         """Return an event of a set of classes, one that the service sends if there is one.
 
-        ``witness`` makes an event of a class, other than the space does; it must be one of the same class. ``beside``
-        says of an event whether another was found that it is to be compared with.
-        None if the set is empty, or if only expressions that are not understood tell its classes from others and no
-        event was found for which they are as the class has it. Raises AnalysisError where engine and analysis disagree.
+        ``witness`` makes an event of a class instead of the space; it must be one of the same class. ``beside`` returns
+        whether another event was found to compare an event with.
+        None if the set is empty, or if only expressions that are not understood distinguish its classes and no event
+        was found for which they are as the class has it. Raises AnalysisError where engine and analysis disagree.
         """
         space = decided.space
         usual = classes & space.normal

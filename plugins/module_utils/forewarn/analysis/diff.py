@@ -227,7 +227,7 @@ def _what(old: Behaviour, new: Behaviour) -> str:
     who = (("approver", old.approver, new.approver), ("group", old.group, new.group))
     texts += [f"{name}: {before} → {after}" for name, before, after in who if before and after and before != after]
     if not texts:
-        refused = any(one.reason[2] == REFUSED for one in (old, new))  # which rule holds instead says little
+        refused = any(one.reason[2] == REFUSED for one in (old, new))  # which rule holds instead matters little
         reasons = ["the rules" if refused and one.reason[2] != REFUSED else _reason(one) for one in (old, new)]
         texts.append(f"{old.output}, for another reason: {' → '.join(reasons)}")
     return "; ".join(texts)

@@ -29,7 +29,7 @@ class Found(NamedTuple):
     when: str
     types: tuple[str, ...]
     cell: Cell
-    about: str  # tells findings at one place apart: what is said of no rule
+    about: str  # distinguishes findings at one place that are about no rule
 
 
 class Refuted(NamedTuple):

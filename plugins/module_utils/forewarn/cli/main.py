@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # Python would end with 1, which says that a policy has a finding
+    except Exception as error:  # Python would end with 1, which means that a policy has a finding
         if isinstance(error, OSError) and error.filename is None and error.errno in _NOT_WRITABLE:
             hint = "The command may have done its work all the same."
             _report(f"the output cannot be written: {error.strerror}.", hint)

@@ -99,7 +99,7 @@ def tested_by(test: Path) -> list[Path]:
 
 
 def is_test(path: Path) -> bool:
-    """Tell a test file from a policy."""
+    """Return whether a file is a test, not a policy."""
     return bool(_TEST_NAME.fullmatch(path.name)) or path.absolute().parent.name == _TEST_DIRECTORY
 
 

@@ -65,7 +65,7 @@ def parse_scenario(text: str, source: str = "scenario") -> Scenario:
     setup, timeline = Settings(), []
     try:
         setup = settings(data.get("settings", {}))
-    except InputError as error:  # a duration of centuries, which the schema cannot tell
+    except InputError as error:  # a duration of centuries, which the schema cannot detect
         flaws.append(tree.flaw(("settings",), str(error)))
     for index, step in enumerate(data.get("timeline", ())):
         try:
@@ -209,7 +209,7 @@ class _Tree:
                     raise self._error(key_node, f"the key {key_node.value!r} is not a text: put it in quotes")
                 if key in found:
                     raise self._error(key_node, f"the key {key!r} is there twice")
-                # A key's place says more than its value's.
+                # A key's place is more useful than its value's.
                 self._marks[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
                 found[key] = self._convert(value_node, (*path, key), inside)
             return found

@@ -193,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Socket
 
     def version_string(self) -> str:
-        """Return what the header Server says."""
+        """Return the value of the header Server."""
         return "forewarn-emulator"
 
     def _dispatch(self) -> None:

@@ -100,7 +100,7 @@ class Service:
         return response
 
     def _who(self, path: str, vm: str | None) -> tuple[str | None, str, str | None]:
-        """Return who asks, the path without the prefix that tells it, and what is wrong with that prefix."""
+        """Return the VM that asks, the path without the prefix that names it, and what is wrong with that prefix."""
         with self.emulation.lock:
             if path.startswith(_VM_PREFIX):
                 name, slash, rest = path[len(_VM_PREFIX) :].partition("/")
@@ -264,7 +264,7 @@ def _check_version(query: list[tuple[str, str]], headers: Mapping[str, str], unk
 
 
 def _start_requests(body: bytes) -> list[str]:
-    """Return the EventIds of a POST's body (SE-30), each once. Whatever the content type says."""
+    """Return the EventIds of a POST's body (SE-30), each once, whatever its content type."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:

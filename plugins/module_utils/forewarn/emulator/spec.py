@@ -57,10 +57,11 @@ HARDWARE_FAILURE = "Virtual machine is being restarted because its host has fail
 
 @dataclass(frozen=True)
 class VmSpec:
-    """One VM. Those of one ``group`` (availability set, placement group) see each other's events (SE-14); a VM that is
-    ``alone`` sees only its own. None: it is where ``with_loneliness`` says so. ``cloud_service``: a role instance of a
-    classic cloud service, whose name has no ``_`` in api-version 2017-03-01, as only names of IaaS resources have. The
-    rest is what ``/metadata/instance`` tells about it.
+    """One VM. Those of one ``group`` (availability set, placement group) see each other's events (SE-14).
+
+    A VM that is ``alone`` sees only its own; if that is None, ``with_loneliness`` decides. ``cloud_service``: a role
+    instance of a classic cloud service, whose name has no ``_`` in api-version 2017-03-01, as only names of IaaS
+    resources have. The rest is what ``/metadata/instance`` has about it.
     """
 
     name: str
@@ -81,7 +82,7 @@ class VmSpec:
 
     @property
     def deployment(self) -> str:
-        """The group that is switched on and off together (SE-05); a VM alone is one by itself."""
+        """The group that is switched on and off together (SE-05); a VM alone is its own group."""
         return f"vm {self.name}" if self.alone else f"group {self.group}"
 
 
@@ -89,7 +90,7 @@ class VmSpec:
 class EventSpec:
     """An event to be scheduled; None means the default of its type.
 
-    ``notice`` is the time until NotBefore, ``duration`` what DurationInSeconds says (a whole number, -1 unknown),
+    ``notice`` is the time until NotBefore, ``duration`` is DurationInSeconds (a whole number, -1 unknown),
     ``impact`` how long the VMs are in fact affected, ``gone_after`` how long after its start the event is listed.
     ``start_on``: ``any_approval`` (SE-32), ``all_approvals`` (every VM in Resources, on shared hardware: SE-20), or
     ``not_before``: approvals are taken and do not help, as when a neighbour on the host does not approve.
@@ -133,7 +134,7 @@ class EventSpec:
 
     @property
     def audience(self) -> str:
-        """Who sees the event: Terminate is each VM's own affair, unless said otherwise."""
+        """Who sees the event: only the VM itself sees a Terminate, unless ``seen_by`` is set."""
         return self.seen_by or ("resources" if self.event_type == "Terminate" else "group")
 
 

@@ -42,7 +42,7 @@ class Cache:
     ) -> Result:
         """Return what ``read`` makes of a result: of one that is kept, or of what ``make`` returns now.
 
-        ``of`` is a JSON value that tells the results of a kind apart; another version of this package has others. One
+        ``of`` is a JSON value that distinguishes the results of a kind; another version of this package has others. One
         process of a run makes a result while the others wait. It is kept if ``belongs`` says that it is the result of
         ``of`` indeed: files may have changed meanwhile. One that cannot be kept, or not be read again (ValueError,
         KeyError, InputError), is made again. What ``make`` raises is raised.

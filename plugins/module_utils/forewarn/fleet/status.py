@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..pages import counted, printable
 
-Event = Mapping[str, Any]  # as forewarn status and forewarn history tell of it
+Event = Mapping[str, Any]  # as forewarn status and forewarn history report it
 
 _HEADER = ("HOST", "RUNNER", "SERVICE", "POLICY", "PENDING")
 _WIDEST = 60  # of a column

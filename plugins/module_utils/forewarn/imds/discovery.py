@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The endpoint of a VM that has no 169.254.169.254 (SE-04): DHCP option 245, from the leases that DHCP clients keep.
 
-Every VM on Azure is given option 245, inside a virtual network too. What tells them apart is the route: where the
-lease also routes 169.254.169.254, that address serves the VM and option 245 is left alone.
+Every VM on Azure is given option 245, inside a virtual network too. The route decides: if the lease
+also routes 169.254.169.254, that address serves the VM and option 245 is ignored.
 """
 
 from __future__ import annotations

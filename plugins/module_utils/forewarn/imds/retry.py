@@ -60,7 +60,7 @@ class RetryPolicy:
         self.next_attempt_at = None
 
     def gives_up(self, fault: Fault) -> bool:
-        """Tell, after ``failed(fault)``, whether a waiting caller should give up."""
+        """Return, after ``failed(fault)``, whether a waiting caller should give up."""
         if isinstance(fault, LastingFault):
             return True
         return self.deadline is not None and self.next_attempt_at is not None and self.next_attempt_at > self.deadline

@@ -20,7 +20,7 @@ _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def compile_program(program: list[Any]) -> Callable[[str], bool]:
-    """Return a function that tells whether the pattern occurs anywhere in a text.
+    """Return a function that returns whether the pattern occurs anywhere in a text.
 
     Raises ValueError, TypeError or LookupError for what is not a program.
     """

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The shape of an artifact's policies: the digest tells that nobody changed them, not that they are right.
+"""The shape of an artifact's policies: the digest shows that nobody changed them, not that they are right.
 
 Every function raises ValueError naming the place, for whatever JSON value it is given. What reads artifacts may then
 rely on keys and their types.

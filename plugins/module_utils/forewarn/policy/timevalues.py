@@ -25,7 +25,7 @@ _RFC3339 = re.compile(
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
 _DURATION = re.compile(r"([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|ms|s|m|h))+)", re.ASCII)
 _DURATION_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|ms|s|m|h)", re.ASCII)
-# Files that stand among the zones and are none: what they hold is the machine's own affair.
+# Files among the zones that are no zones: what they hold depends on the machine.
 _NO_ZONES = frozenset(("localtime", "posixrules", "Factory"))
 _FIXED_ZONE = re.compile(r"([+-]?)(\d{2}):(\d{2})", re.ASCII)
 

@@ -91,7 +91,7 @@ class Approvals:
     def answered(
         self, events: Sequence[Event], reconciler: Reconciler, fault: Fault | None = None
     ) -> list[list[Event]]:
-        """Take in what became of a request. Return the requests that tell which event of a refused one it was."""
+        """Take in what became of a request. Return the requests that find out which event was refused."""
         if fault is None:
             self._failure = None
             self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner says to the service and hears from it: a document, who this VM is, an approval.
+"""The runner's exchange with the service: documents, who this VM is, approvals.
 
 One request follows another, and the main thread waits for none. An approval is the first request after the document
 that the decision rests on; while it is under way no other document is asked for.
@@ -23,7 +23,7 @@ from .telemetry.log import Logger
 
 # A document waits this long for the answer who this VM is, which as a rule takes some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05
-# An answer that was there for longer before it was taken in says what was: the VM may have been frozen in between.
+# An answer that waited for longer before it was taken in is out of date: the VM may have been frozen in between.
 FRESH_SECONDS = 1.0
 
 
@@ -100,7 +100,7 @@ class Exchange:
         return None if self._document is None else max(0.0, self._document_until - self._clock())
 
     def abandon(self, seconds: float) -> None:
-        """End it. An approval that is under way has so many seconds; what becomes of it after that is not known."""
+        """End all requests. An approval that is under way has so many seconds; its result after that is unknown."""
         self._document = None
         if not self.busy:
             return

@@ -61,7 +61,7 @@ class Stop(Protocol):
 
 
 class Reloaded(NamedTuple):
-    """What the configuration says now."""
+    """The configuration as it is now."""
 
     policies: Policy
     shadow: Shadow | None
@@ -209,7 +209,7 @@ class Runner:
         parts = self._parts
         parts.health.stopping()
         until = parts.clocks.monotonic() + STOP_PATIENCE_SECONDS
-        parts.executor.close()  # what it ends runs again: the journal says that it was running
+        parts.executor.close()  # what it ends runs again: by the journal it was running
         self._exchange.abandon(max(0.0, until - parts.clocks.monotonic()))
         parts.log.info("stopped", signal=self._stop.received)
         parts.journal.note("runner-stopped", None, signal=self._stop.received)

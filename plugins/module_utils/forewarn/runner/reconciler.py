@@ -156,7 +156,7 @@ class Reconciler:
         if changed:
             self.document = document
             self._report_document(document)
-        # An answer without a body, or one that can be read in part, does not tell what is listed.
+        # An answer without a body, or one that can be read in part, does not show what is listed.
         if self._journal.damaged_unknown and not self.drill:
             listed = [event.key for event in document.events]
             sure = document.incarnation is not None and not document.problems

@@ -32,7 +32,7 @@ class StopSignals:
 
     def __init__(self, grace_seconds: float = REQUEST_GRACE_SECONDS) -> None:
         self.received: str | None = None  # the signal's name
-        self.reload = False  # SIGHUP came; whoever sees to it sets this back
+        self.reload = False  # SIGHUP came; whoever handles it sets this back
         self._woken = False
         self._grace = grace_seconds
         self._requesting = False

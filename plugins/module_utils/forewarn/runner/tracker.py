@@ -23,7 +23,7 @@ from .poller import is_due
 REPEAT_SECONDS = 60.0
 # Without an answer for longer than this, an event may have started and ended unseen: it is not called cancelled.
 LONGEST_GAP_SECONDS = 10.0
-# An answer without a body says that nothing is scheduled, or that something went wrong on the way. Only after so long,
+# An answer without a body means that nothing is scheduled, or that something went wrong on the way. Only after so long,
 # in which each answer was such a one, are listed events believed to be gone: to recover for one that is about to start
 # would do harm. Of the time between two answers that are further apart only ``LONGEST_GAP_SECONDS`` count.
 EMPTY_SECONDS = 60.0
@@ -54,7 +54,7 @@ class Tracked:
         self.logged = ()
 
     def outcome(self, now: float, wall: float, boot_id: str) -> str:
-        """Tell how the event ended, now that it is no longer listed (SE-20, SE-21).
+        """Return how the event ended, now that it is no longer listed (SE-20, SE-21).
 
         It may have started and ended between two polls, in which the VM may have been frozen all the time, if it was
         approved or its time had come; or if the machine was booted since (``boot_id`` is another).
@@ -254,7 +254,7 @@ class Tracker:
             tracked.retry.failed(fault)
 
     def split(self, events: Sequence[Event], fault: Fault) -> list[list[Event]]:
-        """Return the requests that tell which event of a refused request it was; they are never joined again."""
+        """Return the requests that find out which event of a refused request it was; they are never joined again."""
         if not fault.unsure:
             self.unsent(events)
         for event in events:

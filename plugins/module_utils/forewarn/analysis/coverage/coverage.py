@@ -31,7 +31,7 @@ from ..symbolic.symbols import EVENT_TYPE
 from .suggestions import Suggestion, suggest
 
 BRANCHES = ("true", "false", "error")
-_TRIED = 12  # events of a set of classes, until one is decided as the analysis says
+_TRIED = 12  # events of a set of classes, until one is decided as the analysis predicts
 _UNKNOWN_TYPE = "unknown type"
 _WORDS = {"true": "applies", "false": "does not apply", "error": "cannot be evaluated"}
 _USUAL_NOTICE = timedelta(minutes=15)

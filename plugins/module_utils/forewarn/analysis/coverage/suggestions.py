@@ -119,7 +119,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input; what the file's own says, or a test has anyway, is left out."""
+    """Return the input, without what the file's own input or every test has anyway."""
     now = witness.facts.now
     given: dict[str, Any] = {}
     if "events" in common:
@@ -147,7 +147,7 @@ def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _event(witness: Witness, shared: Mapping[str, Any], vm_name: str) -> tuple[dict[str, Any], int | None]:
-    """Return the event's fields, and the nanoseconds to NotBefore where the test says that instead of a field."""
+    """Return the event's fields, and the nanoseconds to NotBefore where the test has that instead of a field."""
     wanted = witness.event
     inherited = {
         "EventId": EVENT_ID,
@@ -175,7 +175,7 @@ def _event(witness: Witness, shared: Mapping[str, Any], vm_name: str) -> tuple[d
 
 
 def _duration(value: Any) -> int | None:
-    """Return nanoseconds of what a file says, None for an expression, which nobody compares."""
+    """Return nanoseconds of a file's value; None for an expression, which nobody compares."""
     if isinstance(value, dict):
         value = value.get("value")
     try:

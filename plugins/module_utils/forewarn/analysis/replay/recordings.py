@@ -43,8 +43,8 @@ class Record(NamedTuple):
     """What was listed at a moment, and what a runner made of it until the next record.
 
     ``at`` is None where nobody wrote the time down. Without ``document`` the one before still is what is listed.
-    ``approved`` has the key of each event whose approval the service took, and when. ``vm`` is who asked, None where
-    the recording does not tell.
+    ``approved`` has the key of each event whose approval the service took, and when. ``vm`` is the VM that asked, None
+    where the recording does not say.
     """
 
     at: datetime | None
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
 def read_lines(
     stream: BinaryIO, name: str, api_version: str, report: Report, *, timed: bool = False
 ) -> Iterator[Record]:
-    """Yield a record for each line of JSON; ``timed``: each must tell its time.
+    """Yield a record for each line of JSON; ``timed``: each must have its time.
 
     ``report`` gets each line that cannot be used. Raises OSError.
     """

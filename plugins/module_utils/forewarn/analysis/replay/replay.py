@@ -48,7 +48,7 @@ _Decision = TypeVar("_Decision", Past, Decided)
 
 @dataclass
 class Replayed:
-    """One event, from when it was first listed until it was last. ``vm`` is the name of who asks.
+    """One event, from when it was first listed until it was last. ``vm`` is the name of the VM that asks.
 
     ``then`` and ``approved_then`` are what a runner kept, empty and None without a journal. ``now`` has each change of
     the decision; ``would_approve`` that an approval would have been sent, ``approved_now`` when, if times are known.
@@ -75,7 +75,7 @@ class Replayed:
 
     @property
     def outcome_now(self) -> str:
-        """What would have become of it: one of this module's constants."""
+        """What would become of it now: one of this module's constants."""
         return APPROVED if self.would_approve else _outcome([decided.output for decided in self._undecided()])
 
     @property

@@ -128,7 +128,7 @@ def _quoted(decision: Mapping[str, Any]) -> str:
 
 
 def _policies(artifact: Artifact, side: int, files: Sequence[str]) -> tuple[list[dict[str, Any]], Anchors]:
-    """Return what the page tells of each policy, and where its rules are."""
+    """Return what the page shows of each policy, and where its rules are."""
     policies, anchors = [], {}
     for place, data in enumerate(artifact.data["policies"]):
         rules = []

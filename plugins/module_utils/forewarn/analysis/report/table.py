@@ -99,7 +99,7 @@ def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | N
 
 
 def _read(artifacts: Sequence[Artifact], params: Mapping[str, Any] | None) -> tuple[list[Reading], dict[str, Any]]:
-    """Read policies with their parameters' defaults, where that says more than a range. Returns the values, too."""
+    """Read policies with their parameters' defaults, where that is clearer than a range. Returns the values, too."""
     given = dict(params or {})
     declared: dict[str, list[Mapping[str, Any]]] = {}
     for artifact in artifacts:
@@ -163,7 +163,7 @@ class _View:
 
 
 class _Region(NamedTuple):
-    """What a page tells of a region of one policy. ``reasons`` maps the places of ``dims`` to the engine's words."""
+    """What a page shows of a region of one policy. ``reasons`` maps the places of ``dims`` to the engine's words."""
 
     region: Region
     dims: tuple[int, ...] | None
@@ -185,7 +185,7 @@ class _Making:
         self._roots = [[0] * len(reading.policies) for reading in readings]
 
     def see(self, side: int, decided: Decided) -> None:
-        """Take in what each policy says, and why."""
+        """Take in what each policy decides, and why."""
         for place, policy in enumerate(decided.policies):
             known = self._regions[side][place]
             leaves = []

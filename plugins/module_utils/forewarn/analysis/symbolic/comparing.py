@@ -21,7 +21,7 @@ from .domains import MISSING
 from .space import without
 from .symbols import DURATION
 
-_LONG = (900, 3600, 24 * 3600, 30 * 24 * 3600)  # seconds, tried where nothing tells which are long
+_LONG = (900, 3600, 24 * 3600, 30 * 24 * 3600)  # seconds, tried where nothing shows which are long
 # In what events may differ and still be of one kind, with what expressions read of that.
 _ALIKE: Mapping[str, tuple[str, ...]] = {
     "EventSource": ("event.EventSource",),

@@ -89,7 +89,7 @@ class Witness(NamedTuple):
 def roots(case: Case, params: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what an expression reads of a case, in the order of program.ROOTS.
 
-    What the case does not tell is left out, so an expression must read nothing else. ``params`` are further ones.
+    What the case does not give is left out, so an expression must read nothing else. ``params`` are further ones.
     """
     event: dict[str, Any] = known(case.event)
     notice: Any = ABSENT
@@ -108,7 +108,7 @@ def roots(case: Case, params: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def witness(case: Case, api_version: str) -> Witness:
-    """Return an event of a case. What the case does not tell of is as usual, and this VM leads if that may be."""
+    """Return an event of a case. What the case does not give is as usual, and this VM leads if possible."""
     now = _time(case.now)
     name = case.vm.get("name", VM)
     listed = None if name is MISSING else spelling(name, case.named)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Walks the rules of all policies over all classes at once: which rule decides where, and what comes of it together.
+"""Walks the rules of all policies over all classes at once: which rule decides where, and the joint outcome.
 
 For the outcome of one class ask ``Decided.outcome``; for an event that belongs to it, ``Decided.space.witness``. Sets
 of classes are integers (see space). Every class of ``space.reachable`` is in exactly one region of each policy.
@@ -80,7 +80,7 @@ class PolicyDecided(NamedTuple):
     matches: Mapping[int, MatchSets]
 
     def giving(self, output: str) -> int:
-        """Return the classes for which the policy says ``output``."""
+        """Return the classes for which the policy decides ``output``."""
         classes = 0
         for region in self.regions:
             if region.output == output:

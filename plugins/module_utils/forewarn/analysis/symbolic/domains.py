@@ -1,11 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values of the dimensions of the event space: a short list that stands for all that policies tell apart.
+"""Values of the dimensions of the event space: a short list that stands for all that policies distinguish.
 
-Ordered values (numbers, durations, times) are cut where an expression compares them, so that no comparison can tell
-two values of one interval apart. Where expressions compare dimensions with each other, each interval offers as many
-representatives as there are such dimensions: every order of them then occurs.
+Ordered values (numbers, durations, times) are cut where an expression compares them, so that no comparison
+distinguishes two values of one interval. Where expressions compare dimensions with each other, each interval offers as
+many representatives as there are such dimensions: every order of them then occurs.
 """
 
 from __future__ import annotations

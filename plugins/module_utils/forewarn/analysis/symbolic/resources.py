@@ -68,7 +68,7 @@ class Count(Symbol):
 
 
 class Place(Flag):
-    """Where this VM is among Resources. Without a name nobody knows, and one value stands for all."""
+    """Where this VM is among Resources. Without a name this is unknown, and one value stands for all."""
 
     choices: tuple[Value, ...] = tuple(Value(place, place) for place in (LEADER, FURTHER_DOWN, NOT_LISTED))
 

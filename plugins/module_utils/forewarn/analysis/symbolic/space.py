@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The space of event classes: the product of dimensions, sets of classes as bits of Python integers.
 
-A class is a number below ``Space.count``; bit N of a set tells whether class N is in it. ``Space.reachable`` leaves out
+A class is a number below ``Space.count``; bit N of a set says whether class N is in it. ``Space.reachable`` leaves out
 what the service never sends (``CONSTRAINTS``). For one class, ``witness`` gives an event that belongs to it with the
 facts about VM and time, and ``locate`` finds the class of a concrete case.
 """

@@ -122,7 +122,7 @@ class SymbolTable:
             self.asked(NOTICE).signed = True
 
     def cut(self, leaf: Leaf, op: str, value: Any) -> None:
-        """Let the classes tell ``leaf OP value``."""
+        """Let the classes distinguish ``leaf OP value``."""
         asked = self.asked(leaf.main)
         if leaf.kind == "text":
             asked.texts.add(value)
@@ -133,7 +133,7 @@ class SymbolTable:
             asked.cuts.add(after(value))
 
     def join(self, first: Leaf, second: Leaf) -> frozenset[str] | None:
-        """Let the classes tell two ordered leaves from each other; None for texts."""
+        """Let the classes distinguish two ordered leaves; None for texts."""
         if "text" in (first.kind, second.kind):
             return None
         self.want(first)

@@ -78,7 +78,7 @@ class Symbol:
         self.key = key or name  # in its entries
         self.spoken = spoken or name  # its name as people say it
         self.title = title or self.spoken  # the same at the head of a list of values
-        self.part = part or name  # the part of an event that it tells of, maybe together with others
+        self.part = part or name  # the part of an event that it describes, maybe together with others
 
     def entries(self, case: Case) -> dict[str, Any]:
         """Return that of a case among which its value is."""

@@ -373,7 +373,7 @@ class Reader:
     def _in_range(self, *forms: f.Form) -> bool:
         """Return whether sums have a value for all times that are looked at: no difference passes 292 years.
 
-        What a sum is made of grows or shrinks with each time steadily, so the ends tell of all between them.
+        The parts of a sum grow or shrink steadily with each time, so the ends hold for all times between them.
         """
         ends = [
             roots(Case(now=now, notice=lead), self.params)

@@ -23,7 +23,7 @@ from .store import ID_PREFIX, NOTHING, DrillStore, Record, Request, check, new_i
 
 FINISHED, CANCELLED, OVERTAKEN, REFUSED = "finished", "cancelled", "overtaken", "refused"  # results
 
-# A request that nobody took in time is none any more: no VM may begin to drain when its runner is repaired tomorrow.
+# A request that nobody took in time expires: no VM may begin to drain when its runner is repaired tomorrow.
 LONGEST_WAIT_SECONDS = 300.0
 # At once; each has an event in every document that is decided.
 MOST_RUNNING = 16

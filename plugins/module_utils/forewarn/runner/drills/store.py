@@ -95,11 +95,11 @@ class DrillStore:
         return Names(frozenset(found[_RECORD]), frozenset(found[_CANCEL]), tuple(strange))
 
     def make(self) -> None:
-        """Make the directory if there is none, for the runner's user if it is root who asks. Raises InputError."""
+        """Make the directory if it is missing; root makes it for the runner's user. Raises InputError."""
         self._inbox.make()
 
     def read(self, event_id: str) -> Record:
-        """Return a drill. Raises InputError if its file is none, or not safe from others."""
+        """Return a drill. Raises InputError if its file holds no drill, or is not safe from others."""
         return _record(self._inbox.read(event_id + _RECORD))
 
     def write(self, event_id: str, record: Record) -> None:

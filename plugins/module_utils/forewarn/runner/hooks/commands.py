@@ -76,7 +76,7 @@ class Occasion(NamedTuple):
 
 
 class HookSettings(NamedTuple):
-    """What the runner's configuration says about hooks of kind http.
+    """The runner's configuration for hooks of kind http.
 
     ``proxy`` is ``http://HOST:PORT``; ``ca_file`` (PEM) is trusted instead of the system's authorities;
     ``credentials_directory`` is systemd's, where ``bearer: {credential: NAME}`` is looked up.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hooks that a dry run says it would run."""
+"""The hooks that a dry run reports it would run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Asked(NamedTuple):
 
 
 class Pretence:
-    """Says once of each content of an event which hooks would run, when they would. Nothing here runs anything.
+    """Reports once for each content of an event which hooks would run, when they would. Nothing here runs anything.
 
     ``Record.pretended`` has under ``told`` what was reported, and under ``unseen`` what would be recovered if the event
     may have started unseen.

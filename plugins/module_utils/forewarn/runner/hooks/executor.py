@@ -92,7 +92,7 @@ class Executor:
         self._hooks[token] = hook
         try:
             hook.open()
-            # The thread starts the process, so there is none that nobody watches.
+            # The thread starts the process, so that every process is watched.
             hook.thread = threading.Thread(target=hook.run, args=(begun := threading.Event(),), daemon=True)
             hook.thread.start()
         except (OSError, RuntimeError) as error:  # too many open files, or threads
@@ -145,7 +145,7 @@ def ask_leftover(pid: int, pid_started: int | None) -> bool:
 def end_leftover(pid: int, pid_started: int | None, grace_seconds: float = _LEFTOVER_GRACE_SECONDS) -> bool:
     """End the process group of a hook that outlived the runner before; return whether there was one.
 
-    ``pid`` and its start tell that it is the same process. This waits until it has ended, at most for two graces.
+    ``pid`` and its start identify the process. This waits until it has ended, at most for two graces.
     """
     if pid_started is None or not (_is_leader(pid, pid_started) or _is_orphaned(pid, pid_started)):
         return False
@@ -155,7 +155,7 @@ def end_leftover(pid: int, pid_started: int | None, grace_seconds: float = _LEFT
         while _is_leader(pid, pid_started) or (number == signal.SIGTERM and group_records(pid)):
             if time.monotonic() >= deadline:
                 break
-            time.sleep(_LOOK_SECONDS)  # it is not a child of ours: nothing tells when it ends
+            time.sleep(_LOOK_SECONDS)  # it is not a child of ours: nothing reports its end
         else:
             break
     return True

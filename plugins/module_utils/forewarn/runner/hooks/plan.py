@@ -316,9 +316,9 @@ class Plan:
         return None
 
     def _join_hooks(self, verdicts: Sequence[Verdict], revision: int, *, owed: bool = False) -> None:
-        """Let each hook have the most careful ``timeout`` and ``retry`` of those who ask for it now.
+        """Let each hook have the most careful ``timeout`` and ``retry`` of the rules that ask for it now.
 
-        ``owed``: and of those who asked before.
+        ``owed``: and of those that asked before.
         """
         asked: dict[int, tuple[Run, list[tuple[Mapping[str, Any], float]]]] = {}
         for verdict in verdicts:

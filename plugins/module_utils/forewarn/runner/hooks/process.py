@@ -36,7 +36,7 @@ _WHY_NOT = {
 
 
 class Identity(NamedTuple):
-    """What the kernel says of a process. ``start`` is in clock ticks since boot."""
+    """What the kernel reports of a process. ``start`` is in clock ticks since boot."""
 
     state: str
     group: int
@@ -92,7 +92,7 @@ def why_not_started(program: str, error: Exception) -> str:
 
 
 def identity(pid: int) -> Identity | None:
-    """Return what the kernel says of a process; None if there is no such process, or no /proc."""
+    """Return what the kernel reports of a process; None if there is no such process, or no /proc."""
     try:
         # The name, in brackets, may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

@@ -113,7 +113,7 @@ class Recoveries:
         self._done: set[str] = set()  # what is to be removed as soon as the journal is on the disk
 
     def look(self) -> None:
-        """Take in the requests that are there now."""
+        """Take in the present requests."""
         names = self._inbox.names()
         if names is None or (not names and not self._asked):  # as nearly always
             return

@@ -315,7 +315,7 @@ class HookScheduler:
             self._look_at_preparation(record)
 
     def _obstacle(self, record: EventRecord, run: Run, left_seconds: float | None) -> str:
-        """Return why a prepare hook that is due cannot be started now, "" if it can; see to it that it can soon."""
+        """Return why a prepare hook that is due cannot be started now, "" if it can; make sure that it can soon."""
         if self._journal.trouble is not None:
             return f"nobody could promise its recovery: {self._journal.trouble}"
         if self._journal.late:
@@ -413,7 +413,7 @@ class HookScheduler:
             self._interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")
 
     def _has_room(self, record: EventRecord) -> bool:
-        """Return whether a prepare hook of the event may start; if not, see to it that it soon may."""
+        """Return whether a prepare hook of the event may start; if not, make room so that it soon may."""
         urgency = _urgency(record)[0]
         ahead = 0
         for running in self._running.values():
@@ -507,7 +507,7 @@ class HookScheduler:
         return None
 
     def _recovers_already(self, run: Run) -> bool:
-        """Return whether another event's recovery runs the same hook now: what comes of it is waited for."""
+        """Return whether another event's recovery runs the same hook now: this one waits for its result."""
         return any(
             running.run.phase == plans.RECOVER and running.run.words == run.words for running in self._running.values()
         )
@@ -682,7 +682,7 @@ class HookScheduler:
 
 
 def _may_prepare(record: EventRecord) -> bool:
-    """Return whether an event is listed and has not started, as far as anybody knows."""
+    """Return whether an event is listed and is not known to have started."""
     return record.listed and record.state != states.STARTED and record.event.event_status != "Started"
 
 

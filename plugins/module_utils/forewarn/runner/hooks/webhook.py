@@ -55,7 +55,7 @@ def main(source: BinaryIO | None = None, target: TextIO | None = None) -> int:
 
 def deliver(settings: Mapping[str, Any], body: bytes) -> tuple[int, str, _AttemptError | None]:
     """Return how often the request was tried, what was answered, and the last failure if none was taken."""
-    # Some of the time is for starting up, and for telling how it went.
+    # Some of the time is for starting up, and for reporting how it went.
     whole = float(settings["timeout_seconds"])
     deadline = time.monotonic() + whole - min(1.0, 0.2 * whole)
     pause = _FIRST_PAUSE_SECONDS

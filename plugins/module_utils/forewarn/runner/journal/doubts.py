@@ -152,7 +152,7 @@ class Doubts:
 
 
 def _is_gone(file: str) -> bool:
-    """Return whether somebody has removed a file: one that cannot be looked at is there."""
+    """Return whether somebody has removed a file: one that cannot be looked at counts as present."""
     try:
         os.lstat(file)
     except FileNotFoundError:
@@ -176,7 +176,7 @@ def _write(doubt: Doubt) -> None:
 
 
 def _read(file: str) -> Doubt:
-    """Return what a file says. One that cannot be read may mean any event."""
+    """Read a doubt from its file. One that cannot be read may mean any event."""
     try:
         with Path(file).open("rb") as opened:
             content = opened.read(_MOST_BYTES)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How many commits the journal has had and which events it has open, kept twice: in the database and in a file beside.
 
-The row in the database tells whether an open event has gone missing from it. The file, written after each commit,
-tells whether the database is the one that was last written: one that lost its WAL, or an older copy, lags behind it.
+The row in the database shows whether an open event has gone missing from it. The file, written after each commit,
+shows whether the database is the one that was last written: one that lost its WAL, or an older copy, lags behind it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class MarkFile:
         self._path = Path(directory, FILE_NAME)
 
     def read(self) -> Mark | None:
-        """Return what it says, None if there is none or it is damaged."""
+        """Return the file's mark; None if there is no file or it is damaged."""
         try:
             with self._path.open("rb") as file:
                 checksum, _space, text = file.read(SIZE).partition(b" ")
@@ -91,7 +91,7 @@ class MarkFile:
             return None
 
     def write(self, mark: Mark, durable: bool) -> None:
-        """Replace what it says. ``durable`` waits for the disk."""
+        """Replace the file's mark. ``durable`` waits for the disk."""
         named = []
         room = SIZE - 200
         for record, (checksum, key) in mark.records.items():
@@ -115,9 +115,9 @@ class MarkFile:
 
 
 def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Found:
-    """Tell what of the open records can be relied on.
+    """Return which open records can be relied on.
 
-    ``beside`` is what the file says. ``replaced``: the database was too damaged to be read, and this is a new one.
+    ``beside`` is the mark in the file. ``replaced``: the database was too damaged to be read, and this is a new one.
     """
     count = 0 if stock.mark is None else stock.mark.commits
     if beside is not None and (stock.mark is None or beside.commits >= count):
@@ -163,7 +163,7 @@ def _by_itself(stock: Stock) -> Found:
     records = tuple(row for row, _sum in stock.intact.values())
     losses = [
         Loss(row.key, row.id, "its record in the journal is damaged", row.text)
-        for row in stock.damaged  # whether the event is over, a damaged record does not tell
+        for row in stock.damaged  # a damaged record does not show whether the event is over
     ]
     mark = stock.mark
     if mark is not None and mark.number == UNCOUNTED:

@@ -136,7 +136,7 @@ class JournalReader:
             try:
                 return read(self._path, query, values)
             except sqlite3.OperationalError:
-                with Path(self._path).open("rb"):  # SQLite does not tell why it cannot
+                with Path(self._path).open("rb"):  # SQLite does not say why it cannot
                     raise
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(

@@ -64,12 +64,12 @@ _DEEPEST = 50
 _DAMAGE = (
     "Could not decode to UTF-8",
     "unsupported file format",
-    "user-defined function raised exception",  # of a text that is none, while a file is converted
+    "user-defined function raised exception",  # for bytes that are no text, while a file is converted
     "no such column: ",  # the names are in the file as well
     *(f"no such table: {table}" for table in ("lives", "entries", "mark")),
     *(f"table {table} has no column" for table in ("lives", "entries", "mark")),
 )
-# By SQLite's message: Python tells no error codes before 3.11.
+# By SQLite's message: Python before 3.11 gives no error codes.
 _WORDS = {
     "database or disk is full": "the disk is full",
     "attempt to write a readonly database": "it is read-only",
@@ -112,7 +112,7 @@ def connect(path: str) -> sqlite3.Connection:
     """
     import sqlite3
 
-    # SQLite would make it readable for all, and not tell why it cannot be opened.
+    # SQLite would make it readable for all, and not say why it cannot be opened.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     # Autocommit: every transaction is begun and ended in so many words.
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
@@ -206,8 +206,8 @@ def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, .
 
     wal = Path(path + "-wal")
     size = wal.stat().st_size if wal.exists() else None
-    # SQLite would create a WAL if there is none, and cannot on a disk that is full or read-only. Without one, or with
-    # one that is empty, what is in the file itself is all there is.
+    # SQLite would create a missing WAL, and cannot on a disk that is full or read-only. If the WAL is missing or empty,
+    # the file itself holds everything.
     modes = ([] if size is None else ["mode=ro"]) + ([] if size else ["immutable=1"])
     for mode in modes:
         connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?{mode}", uri=True, timeout=5)
@@ -290,7 +290,7 @@ def explain(error: Exception, path: str) -> str:
 
 
 def _lenient(raw: bytes) -> str:
-    """Read a text; what is none becomes one whose checksum does not fit."""
+    """Decode a text; invalid bytes become one whose checksum does not fit."""
     return raw.decode("utf-8", "backslashreplace")
 
 

@@ -123,7 +123,7 @@ class Journal:
         self._marked: frozenset[int] = frozenset()  # the open records when that was last written down for sure
         self._noted = 0  # entries that were ever added
         self._lost = 0
-        self._interruption: str | None = None  # why what is kept has a gap, until an entry says so
+        self._interruption: str | None = None  # why what is kept has a gap, until an entry records it
         self._interrupted_at = 0.0
         self._retry_at = 0.0
         self._prune_at = 0.0
@@ -182,7 +182,7 @@ class Journal:
         self._doubts.settle(frozenset(keys) - self._before)
 
     def suspect(self, keys: Iterable[str]) -> None:
-        """Say what is listed since the loss, by a document that does not tell all: these may be concerned.
+        """Say what is listed since the loss, by an incomplete document: these events may be concerned.
 
         That is written down, since after a restart their own records look like those of an earlier run.
         """
@@ -413,7 +413,7 @@ class Journal:
         connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, checksum(*values)))
         connection.execute("COMMIT")
         self._count = mark.commits
-        if self._doubts.kept:  # as long as what the file tells is not written down elsewhere, it has to stay
+        if self._doubts.kept:  # the file stays as long as its content is not written down elsewhere
             # A process that is killed loses nothing that it has written. Only which records there are is worth a wait.
             durable = self._marked != frozenset(sums)
             self._marked = frozenset(sums)

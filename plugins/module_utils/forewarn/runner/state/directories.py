@@ -42,7 +42,7 @@ def default(environ: Mapping[str, str], uid: int) -> str:
 
 
 def in_memory(environ: Mapping[str, str], uid: int) -> str | None:
-    """Return a directory in memory, which is there also when the disk is full, None if there is none.
+    """Return a directory in memory, usable also when the disk is full; None if there is none.
 
     What systemd made for the unit comes first (RuntimeDirectory=), then /run/forewarn for root, then the user's own.
     """
@@ -63,7 +63,7 @@ class StateDirectory:
         self._locked: int | None = None
 
     def prepare(self) -> None:
-        """Make the directory, with mode 0700, if there is none. Raises InputError if others can change it."""
+        """Make the directory, with mode 0700, if it is missing. Raises InputError if others can change it."""
         missing: list[Path] = []
         path = Path(self.path)
         while not os.path.lexists(path):

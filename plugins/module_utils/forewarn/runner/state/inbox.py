@@ -34,7 +34,7 @@ class Inbox:
         self._stuck: set[str] = set()  # names of files that are done with, but could not be removed
 
     def names(self) -> list[str] | None:
-        """Return the names of the files that are there, None if that cannot be read. Never raises.
+        """Return the names of the present files; None if the directory cannot be read. Never raises.
 
         Left out are hidden files, as those that are being written, and what is done with.
         """
@@ -47,7 +47,7 @@ class Inbox:
         return [name for name in listing if not name.startswith(".") and name not in self._stuck]
 
     def make(self) -> None:
-        """Make the directory if there is none, for the runner's user if it is root who asks. Raises InputError."""
+        """Make the directory if it is missing; root makes it for the runner's user. Raises InputError."""
         opened = []
         try:
             opened.append(os.open(self._state, os.O_RDONLY | os.O_DIRECTORY))

@@ -24,7 +24,7 @@ from ...errors import InputError
 from ...imds.endpoint import Endpoint
 
 _LINK_LOCAL = ("169.254.", "fe80:")
-_BACKLOG = 128  # of who asks whose lock it is
+_BACKLOG = 128  # of clients that ask whose lock it is
 _NAMES = 3  # so many other users may have taken one on purpose, before it is reported
 _PATIENCE_SECONDS = 1.0  # a runner that has just been started has a name before it can be asked who it is
 

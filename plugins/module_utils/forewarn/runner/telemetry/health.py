@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner does at every tick beside its work: saying that it lives, how it is, and what it has counted."""
+"""What the runner reports at every tick beside its work: that it is alive, how it is, and what it has counted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HealthReporter:
         textfile: str | None = None,
         readiness: Readiness | None = None,
     ) -> None:
-        self.facts: dict[str, Any] = {}  # what the heartbeat tells beside: policy, interval, dry run
+        self.facts: dict[str, Any] = {}  # what the heartbeat adds: policy, interval, dry run
         self.fault: str | None = None  # why the service does not answer
         self.last_good_poll: Stamp | None = None
         self._scheduler = scheduler
@@ -95,7 +95,7 @@ class HealthReporter:
                 self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(last_good_poll()))
 
     def documented(self, document: Document) -> None:
-        """Note what of the last document could not be read: whatever is scheduled there, nobody else would tell."""
+        """Note what of the last document could not be read: nobody else would report what is scheduled there."""
         self._problems = document.problems
 
     def keep(self) -> None:

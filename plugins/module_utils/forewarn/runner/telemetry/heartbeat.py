@@ -75,7 +75,7 @@ class Heartbeat:
         """Close the file, which stays as it is."""
         if self._file is not None:
             file, self._file = self._file, None
-            with suppress(OSError):  # it tells of a write that failed; there will be another
+            with suppress(OSError):  # it reports a write that failed; there will be another
                 os.close(file)
 
     def _write(self, content: bytes, durable: bool) -> None:

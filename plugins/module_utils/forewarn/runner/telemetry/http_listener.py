@@ -203,7 +203,7 @@ class HttpListener:
             return _UNSUPPORTED
         try:
             return route()
-        except Exception as error:  # a defect: the one who asks learns of it, and the thread lives on
+        except Exception as error:  # a defect: the client learns of it, and the thread goes on
             return self.failed(error)
 
     def failed(self, _error: Exception) -> Answer:

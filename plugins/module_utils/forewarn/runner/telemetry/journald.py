@@ -165,7 +165,7 @@ def _assignment(key: str, value: str, bound: int) -> bytes:
 
 
 def _leads_to_journal(noted: str, stream: TextIO) -> bool:
-    """Return whether systemd connected the stream, or standard error, to the journal, and it is so still.
+    """Return whether systemd connected the stream, or standard error, to the journal, and still does.
 
     ``noted`` is JOURNAL_STREAM: device and inode. A child inherits it though its output may go elsewhere.
     """

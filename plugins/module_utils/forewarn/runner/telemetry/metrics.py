@@ -228,7 +228,7 @@ def write_textfile(path: str, text: str) -> str | None:
         except OSError:
             draft.unlink()
             raise
-    except (OSError, ValueError) as error:  # ValueError: a path that is none
+    except (OSError, ValueError) as error:  # ValueError: an impossible path
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         return f"The metrics cannot be written to {path}: {reason}."
     return None

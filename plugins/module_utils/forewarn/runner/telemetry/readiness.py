@@ -30,7 +30,7 @@ class _Turn(NamedTuple):
 class Readiness:
     """``lead_seconds`` before NotBefore this VM is not ready any more, whatever is decided.
 
-    ``vm_name`` is the name by which this VM was known last, until ``turning`` knows better. ``drills`` tells whether a
+    ``vm_name`` is the name by which this VM was known last, until ``turning`` knows better. ``drills`` says whether a
     drill counts as an event.
     """
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner tells systemd of itself: that it is ready, how it goes, that it still lives (``sd_notify(3)``)."""
+"""Notifies systemd that the runner is ready, what its status is, and that it is alive (``sd_notify(3)``)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class Clock(Protocol):
 
 
 class Notifier:
-    """Tells the service manager, where there is one, and takes its variables out of ``environ``: they are for this
-    process alone, not for its children.
+    """Notifies the service manager, if there is one.
+
+    Takes its variables out of ``environ``: they are for this process alone, not for its children.
 
     Nothing here raises or blocks. What systemd has no room for is sent before what comes next: ``watchdog``, which is
     called at every tick, sees to that.
@@ -42,32 +43,32 @@ class Notifier:
 
     @property
     def heard(self) -> bool:
-        """Whether there is a service manager to tell anything."""
+        """Whether there is a service manager to notify."""
         return self._address is not None
 
     def ready(self, status: str) -> None:
-        """Tell that the start, or a reload, is over."""
+        """Notify that the start, or a reload, is over."""
         line = _line(status)
         self._surely(f"READY=1\nSTATUS={line}")
         self._status = line
 
     def status(self, text: str) -> None:
-        """Tell how it goes: a sentence for ``systemctl status``. Only a new one is sent."""
+        """Notify the status: a sentence for ``systemctl status``. Only a new one is sent."""
         line = _line(text)
         if line != self._status and self._catch_up() and self._send(f"STATUS={line}"):
             self._status = line
 
     def reloading(self) -> None:
-        """Tell that a reload has begun; ``ready`` must follow."""
+        """Notify that a reload has begun; ``ready`` must follow."""
         # The time is how Type=notify-reload knows that this answers its signal and not an older one.
         self._surely(f"RELOADING=1\nMONOTONIC_USEC={int(self._clocks.monotonic() * 1_000_000)}")
 
     def stopping(self) -> None:
-        """Tell that the stop has begun."""
+        """Notify that the stop has begun."""
         self._surely("STOPPING=1")
 
     def watchdog(self) -> None:
-        """Tell, twice in the time that WatchdogSec= allows, that the loop goes round. Call it every tick."""
+        """Notify, twice in the time that WatchdogSec= allows, that the loop turns. Call it every tick."""
         now = self._clocks.monotonic()
         if self._catch_up() and self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
             self._next_watchdog = now + self._interval
