@@ -221,7 +221,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def check_event(spec: EventSpec) -> None:
-    """Raise InputError for an event that cannot be, whatever VMs and events there are."""
+    """Raise InputError for an event that is impossible with any VMs and events."""
     if spec.event_type == "Terminate" and len(spec.resources) > 1:
         raise InputError("Terminate is an event of one VM.", "Schedule one for each VM.")
     if spec.start_on not in START_ON or spec.audience not in SEEN_BY:

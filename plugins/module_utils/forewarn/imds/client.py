@@ -23,7 +23,7 @@ from .limiter import READ_RESERVE, Limiter
 from .retry import FaultLog, RetryPolicy
 from .transport import Response, Transport
 
-# The address is on the host: a connection takes milliseconds, or there is nobody.
+# The address is on the host: a connection takes milliseconds, or fails.
 CONNECT_TIMEOUT_SECONDS = 5.0
 # Giving up sooner gains nothing: the service keeps working on abandoned requests, and soon answers 429.
 READ_TIMEOUT_SECONDS = 10.0

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The typed form of a checked expression: JSON in the artifact, objects for whoever evaluates or analyses it.
+"""The typed form of a checked expression: JSON in the artifact, objects for evaluation and analysis.
 
 In JSON, which the compiler makes, a form is ``[op, type, start, end, …]``: the type as CEL writes it, the character
 offsets of the part of the source that it stands for, and operands that depend on the op (``_OPS``). Nothing but

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sending approvals, and what becomes of them."""
+"""Sending approvals, and their results."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Approvals:
     def answered(
         self, events: Sequence[Event], reconciler: Reconciler, fault: Fault | None = None
     ) -> list[list[Event]]:
-        """Take in what became of a request. Return the requests that find out which event was refused."""
+        """Take in the result of a request. Return the requests that find out which event was refused."""
         if fault is None:
             self._failure = None
             self._metrics.count("forewarn_approvals_total", float(len(events)), result="taken")

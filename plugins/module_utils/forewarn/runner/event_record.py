@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of an event, as far as this VM is concerned: its states, what moves it on, and how the journal keeps it.
+"""The record of an event on this VM: its states, what moves it on, and how the journal keeps it.
 
 The table below is the whole machine. docs/runner-states.md draws it.
 """

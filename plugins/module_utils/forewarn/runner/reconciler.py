@@ -295,7 +295,7 @@ class Reconciler:
         return blocked if blocked is not None and (found.send or found.code in (NOT_LEADER, GROUP)) else found
 
     def _drop_notify_hooks(self) -> None:
-        """Let nobody hear of an event any more whom the policies, if they are others than before, do not name."""
+        """Drop notify hooks that changed policies no longer name."""
         if self._decided_by is self.policies:
             return
         named = list(self.policies.every_hook())

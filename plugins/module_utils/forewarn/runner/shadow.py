@@ -68,7 +68,7 @@ class Shadow:
         """
         try:
             return list(self._compared(decisions, self._policies.decide(document, facts)))
-        except Exception as error:  # whatever the shadow makes of Python, the live decision must not notice
+        except Exception as error:  # no defect of the shadow may disturb the live decision
             return list(self._failed(decisions, error))
 
     def forget(self, keys: Iterable[str]) -> None:
@@ -102,7 +102,7 @@ class Shadow:
 
 
 def _effect(decision: Decision) -> _Effect:
-    """Return what would happen. Who may approve is nothing where nobody does and nothing is prepared."""
+    """Return what would happen. The approver is empty if nobody approves and nothing is prepared."""
     acting = [verdict for verdict in decision.verdicts if verdict.output != ABSTAIN]
     prepare = tuple(
         (_text(hook), verdict.on_failure, verdict.parallel and len(verdict.prepare) > 1, verdict.prepare_within_seconds)

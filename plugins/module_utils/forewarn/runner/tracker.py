@@ -66,13 +66,13 @@ class Tracked:
             self.record.approvals > 0
             or self.record.unanswered
             or (not_before is not None and wall >= not_before.timestamp())
-            or self.record.event.event_status != "Scheduled"  # it cannot be read, or nobody knows what it means
+            or self.record.event.event_status != "Scheduled"  # it cannot be read, or its meaning is unknown
         )
         watched = now - self.last_seen <= LONGEST_GAP_SECONDS and self.record.last_seen.boot_id == boot_id
         return CALLED_OFF if watched and not could_start else UNSEEN
 
     def to_send(self, now: float) -> bool:
-        """Return whether an approval may be sent now, as far as earlier ones go."""
+        """Return whether earlier approvals allow another now."""
         if self.pretended:
             return False
         if self.approved_at is not None:

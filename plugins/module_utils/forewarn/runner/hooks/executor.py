@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs hooks as child processes, each watched by a thread of its own, and hands back what became of them.
+"""Runs hooks as child processes, each watched by a thread of its own, and returns their outcomes.
 
 Whatever a hook does, its outcome comes: it may print a gigabyte, read nothing, ignore SIGTERM, or leave processes
 behind that do. The main thread never waits for it.
@@ -44,7 +44,7 @@ CLOSE_SECONDS = (1.0, 0.25)
 
 
 class Outcome(NamedTuple):
-    """What became of a hook. ``exit_code`` is None unless it exited by itself; ``reason`` is empty after a success.
+    """The outcome of a hook. ``exit_code`` is None unless it exited by itself; ``reason`` is empty after a success.
 
     ``output`` is what it printed, as text; of much of it the first and the last part.
     """

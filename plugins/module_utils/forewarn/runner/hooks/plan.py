@@ -158,7 +158,7 @@ class Run:
             self.wait(reason)
 
     def ready(self, now: float) -> bool:
-        """Return whether it may be started now, as far as earlier attempts go."""
+        """Return whether earlier attempts allow a start now."""
         if self.status == FAILED:
             return self.phase == RECOVER and not self.exhausted and (self.retry_at is None or now >= self.retry_at)
         return self.status == WAITING and (self.retry_at is None or now >= self.retry_at)

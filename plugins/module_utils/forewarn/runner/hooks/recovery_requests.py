@@ -86,7 +86,7 @@ def hand_over(directory: str, request: Request) -> str:
 
 
 def waits(directory: str, request_id: str) -> bool:
-    """Return whether a request has yet to be carried out, as far as can be seen."""
+    """Return whether a request has yet to be carried out; True if that is unknown."""
     names = Inbox(directory, DIRECTORY, "request").names()
     return names is None or request_id + _SUFFIX in names
 
@@ -210,7 +210,7 @@ class Recoveries:
 
 
 def asker(environ: Mapping[str, str]) -> str:
-    """Return the name of the user of this process, and through sudo of whoever became it."""
+    """Return the name of the user of this process, and with sudo the name of who ran it."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drives the plans of all records: starts hooks when they are due, takes in what became of them, keeps the journal.
+"""Drives the plans of all records: starts hooks when they are due, takes in their outcomes, keeps the journal.
 
 The promises, in the order in which they are kept:
 

@@ -64,7 +64,7 @@ class Doubts:
 
     @property
     def keys(self) -> frozenset[str]:
-        """``Event.key`` of all events that are meant, as far as they are known."""
+        """``Event.key`` of all events in doubt that are known."""
         return frozenset(self._reasons)
 
     def __len__(self) -> int:

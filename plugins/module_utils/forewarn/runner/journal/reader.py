@@ -27,7 +27,7 @@ from .schema import (
     record_of,
 )
 
-_AT_ONCE = 200  # entries; what is a page or two for whoever reads them
+_AT_ONCE = 200  # entries; a page or two for the reader
 _SELECT = "SELECT id, kind, life_id, wall, boot, boot_id, fields, sum FROM entries"
 DAMAGED = "record-damaged"  # as the kind of an entry, and
 DAMAGED_STATE = "damaged"  # as the state of a record: the record is there, and not what was written

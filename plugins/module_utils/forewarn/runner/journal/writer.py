@@ -139,7 +139,7 @@ class Journal:
 
     @property
     def damaged_keys(self) -> frozenset[str]:
-        """``Event.key`` of the events of which something was lost, as far as that is known."""
+        """``Event.key`` of the events of which something is known to be lost."""
         return self._doubts.keys
 
     @property
@@ -149,7 +149,7 @@ class Journal:
 
     @property
     def damaged(self) -> int:
-        """How many records are kept aside because something was lost, and nobody has seen to it."""
+        """How many records are kept aside because something was lost, and nobody has dealt with it."""
         return len(self._doubts)
 
     @property
@@ -193,7 +193,7 @@ class Journal:
         self._lose(Loss(key, None, reason, "") for key in sorted(new))
 
     def distrust(self, row: EventRow, why: str) -> None:
-        """Set a record aside that cannot be used: nothing is done for its event until a person has seen to it."""
+        """Set a record aside that cannot be used: nothing is done for its event until a person has dealt with it."""
         self._open.pop(row.id, None)
         self._lose([Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))])
         self.save(row._replace(open=False))
@@ -304,7 +304,7 @@ class Journal:
 
             with suppress(
                 sqlite3.Error, UnicodeDecodeError
-            ):  # what was committed is in the WAL: whoever opens the file next has it
+            ):  # what was committed is in the WAL: the next to open the file has it
                 self._connection.close()
             self._connection = None
 

@@ -149,7 +149,7 @@ class StateDirectory:
 
 
 def _holder(descriptor: int) -> str:
-    """Return whom the lock's file names, as the end of a sentence; nothing if nobody, or none that records."""
+    """Return the process that the lock's file names, as the end of a sentence; "" if none of that id runs."""
     try:
         pid = int(os.pread(descriptor, 32, 0))
         os.kill(pid, 0)

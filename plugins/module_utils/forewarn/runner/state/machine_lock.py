@@ -116,7 +116,7 @@ def _turn_away(listening: socket.socket) -> None:
 
 
 def _holder(name: bytes) -> tuple[int, int] | None:
-    """Return process and user of who listens on the name, None if nobody does."""
+    """Return process and user of the listener on the name, None if there is none."""
     asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         asking.setblocking(False)

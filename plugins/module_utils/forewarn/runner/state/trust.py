@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whom the runner believes: files that nobody but root and its own user can change, and a service on this very machine.
+"""What the runner trusts: files that nobody but root and its own user can change, and a service on this very machine.
 
 A policy decides when a machine goes down, and a hook runs with the runner's rights. docs/SECURITY.md says what follows.
 """

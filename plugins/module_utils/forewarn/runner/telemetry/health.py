@@ -29,7 +29,7 @@ HEALTHY_SECONDS = 15.0  # a request may take that long beside three intervals
 
 
 class HealthReporter:
-    """``heartbeat``, ``textfile`` and ``readiness`` may be None: nobody wants them."""
+    """``heartbeat``, ``textfile`` and ``readiness`` may be None: they are not wanted."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class Logger(Protocol):
         """Write what passes, or what an operator may want to look at."""
 
     def error(self, name: str, /, **fields: Any) -> None:
-        """Write what will not pass unless somebody does something."""
+        """Write what needs somebody to act."""
 
 
 class Log:
@@ -68,7 +68,7 @@ class Log:
         return self._lost + (0 if self._writer is None else self._writer.lost)
 
     def detach(self, limit_bytes: int | None = None) -> None:
-        """From now on, leave the writing to a thread, so that nobody who reads the log can hold up the runner.
+        """From now on, leave the writing to a thread, so that no reader of the log can hold up the runner.
 
         Does nothing where the stream is not a file of the system. ``close`` belongs to it. ``limit_bytes`` is what may
         wait to be written, None for what a runner has to spare that works for months.
@@ -83,13 +83,13 @@ class Log:
         self._writer = LogWriter(self._deliver, self._about_lost, limit_bytes)
 
     def close(self, seconds: float | None) -> None:
-        """Let lines that wait be written, for so long at most, or, with None, for as long as somebody may read."""
+        """Let lines that wait be written, for so long at most, or, with None, for as long as there is a reader."""
         if self._writer is not None:
             self._writer.close(seconds)
 
     @property
     def unread(self) -> bool:
-        """Whether nobody is there any more to read what is left to the thread."""
+        """Whether the thread's lines have no reader any more."""
         return self._writer is not None and self._writer.broken
 
     def info(self, name: str, /, **fields: Any) -> None:
@@ -101,7 +101,7 @@ class Log:
         self._write("warning", name, fields)
 
     def error(self, name: str, /, **fields: Any) -> None:
-        """Write what will not pass unless somebody does something."""
+        """Write what needs somebody to act."""
         self._write("error", name, fields)
 
     def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:

@@ -55,7 +55,7 @@ class LogWriter:
         self._idle = allocate_lock()
 
     def put(self, line: Forms) -> None:
-        """Hand over a line; this never waits. Raises BrokenPipeError if nobody is there to read any more."""
+        """Hand over a line; this never waits. Raises BrokenPipeError if there is no reader any more."""
         size = _size(line)
         with self._lock:
             if self._broken:
@@ -80,7 +80,7 @@ class LogWriter:
 
     @property
     def broken(self) -> bool:
-        """Whether nobody is there to read any more."""
+        """Whether there is no reader any more."""
         return self._broken
 
     def close(self, seconds: float | None) -> None:
@@ -149,7 +149,7 @@ class HalfError(OSError):
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of ``data``, waiting for whoever reads it. Raises OSError, HalfError if some of it was written."""
+    """Write all of ``data``, waiting for the reader. Raises OSError, HalfError if some of it was written."""
     size = len(data)
     while data:
         try:

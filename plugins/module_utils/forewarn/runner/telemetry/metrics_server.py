@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A listener on loopback for whoever scrapes the metrics or asks whether the runner is well."""
+"""A listener on loopback that serves the metrics and the probes of the runner's health."""
 
 from __future__ import annotations
 

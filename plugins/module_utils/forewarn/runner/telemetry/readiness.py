@@ -90,4 +90,5 @@ def _disturbed(record: EventRecord) -> bool:
 
 def _touched(record: EventRecord) -> bool:
     """Return whether something was done for an event, which counts though the event may name this VM no longer."""
-    return record.plan.begun() or record.approvals > 0  # the service may go by an approval whatever became of the event
+    # The service may follow an approval, whatever happened to the event.
+    return record.plan.begun() or record.approvals > 0
