@@ -138,8 +138,8 @@ def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:
 def recover_nothing_after_a_restart(patch: pytest.MonkeyPatch) -> None:
     resume_records = HookScheduler.resume_records
 
-    def hasty(self: HookScheduler, rows: Any) -> list[EventRecord]:
-        records = resume_records(self, rows)
+    def hasty(self: HookScheduler, *late: Any) -> list[EventRecord]:
+        records = resume_records(self, *late)
         for record in records:
             for run in record.plan.of_phase(RECOVER):
                 run.end(SKIPPED, "the runner was restarted")
@@ -172,7 +172,7 @@ def send_unannounced(patch: pytest.MonkeyPatch) -> None:
 
 
 def let_leftovers_run(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(World, "end_leftover", lambda *_: False)
+    patch.setattr(World, "end_leftovers", lambda *_: set())
 
 
 def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:
@@ -182,8 +182,8 @@ def wait_for_no_hook(patch: pytest.MonkeyPatch) -> None:
 def recover_what_is_listed(patch: pytest.MonkeyPatch) -> None:
     resume_records = HookScheduler.resume_records
 
-    def eager(self: HookScheduler, rows: Any) -> list[EventRecord]:
-        records = resume_records(self, rows)
+    def eager(self: HookScheduler, *late: Any) -> list[EventRecord]:
+        records = resume_records(self, *late)
         for record in records:
             if record.listed and record.plan.begun():
                 record.plan.stop_preparing("the runner was restarted")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -102,6 +102,7 @@ class World:
         self.post_fault: str | None = None  # "failed", "lost"
         self.policies: Callable[[int], PolicySet] = policies  # by their generation
         self.bodyless = False  # answers have no body
+        self.bodyless_since: float | None = None  # when the first of such answers came, if the latest is one
         self.unreadable: frozenset[str] = frozenset()  # ids, in lower case, whose entries nobody can read
         self.nameless = False  # the instance metadata do not answer, so the VM does not know its name
         self.latency = 0.0  # seconds that each request takes
@@ -163,14 +164,16 @@ class World:
         self.note("start", uid=hook.uid, timeout=timeout, wall=self.wall, ends_at=ends_at, **fields)
         return hook
 
-    def end_leftover(self, pid: int, started: int | None, _grace: float = 2.0) -> bool:
-        """Do what ``executor.end_leftover`` does."""
+    def end_leftovers(self, processes: Iterable[tuple[int, int | None]], _grace: float = 2.0) -> set[int]:
+        """Do what ``executor.end_leftovers`` does."""
+        of_before = set(processes)
+        found = set()
         for hook in self.running():
-            if (hook.uid + FIRST_PID, hook.boot) == (pid, started):
+            if (hook.uid + FIRST_PID, hook.boot) in of_before:
                 hook.over, hook.over_at, hook.collected = ENDED, self.now, True
                 self.note("leftover", uid=hook.uid)
-                return True
-        return False
+                found.add(hook.uid + FIRST_PID)
+        return found
 
     def kill(self) -> None:
         """Note that the runner was killed. Its hooks go on, and nobody ends them when their time is over."""

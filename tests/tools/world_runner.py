@@ -115,6 +115,10 @@ def show(world: World, document: Document, source: str, watcher: Any) -> None:
         }
         for event in document.events
     ]
+    if source == "service":
+        world.bodyless_since = world.now if world.bodyless_since is None else world.bodyless_since
+        if document.incarnation is not None:
+            world.bodyless_since = None
     unreadable = bool(document.problems) or document.incarnation is None
     shown = (events, unreadable)
     if shown != watcher._shown:
@@ -365,6 +369,5 @@ def _show_drills(world: World, reconciler: Reconciler) -> Any:
 def leftovers_in(world: World) -> Iterator[None]:
     """Let the scheduler look for the hooks of an earlier runner in the world."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scheduler, "ask_leftover", lambda *_: False)
-        patch.setattr(scheduler, "end_leftover", world.end_leftover)
+        patch.setattr(scheduler, "end_leftovers", world.end_leftovers)
         yield

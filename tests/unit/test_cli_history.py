@@ -20,7 +20,7 @@ from forewarn.events import parse_time
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.journal.reader import JournalEntry
 from forewarn.runner.journal.writer import EventRow
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tools.recorded_state import DRAIN, UNDRAIN, Recorded, Run, Terminal, decided, planned
 
@@ -510,22 +510,39 @@ def test_what_a_hook_said_is_not_told_twice() -> None:
 
 
 KINDS = (
-    *("decision", "state", "hook-started", "hook-ended", "hook-left", "hook-waits"),
-    *("notified", "approval-sending", "approved"),
-    *("would-approve", "approval-failed", "event-gone", "impact", "shadow", "drill", "runner-started", "document"),
-    *("runner-stopped", "reloaded", "reload-failed", "poll-failed", "poll-recovered", "journal-recovered"),
-)
-
-
-@given(
-    st.sampled_from(KINDS),
-    st.dictionaries(
-        st.sampled_from(
-            ["output", "policy", "values", "seconds", "result", "reason", "status", "attempt", "document", "problems"]
-        ),
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.integers()),
+    *("decision", "state", "hook-started", "hook-ended", "hook-left", "hook-waits", "hook-left-over", "notified"),
+    *(
+        "approval-sending",
+        "approved",
+        "would-approve",
+        "would-run",
+        "approval-failed",
+        "event-gone",
+        "impact",
+        "shadow",
     ),
+    *("drill", "document", "runner-started", "runner-stopped", "reloaded", "reload-failed", "poll-failed"),
+    *("poll-recovered", "journal-trouble", "journal-recovered", "record-damaged", "damage-cleared"),
+    *("recovery-again", "recovery-dealt-with", "recovery-refused", "something-new"),
 )
+FIELDS = (
+    *("Events", "action", "after_seconds", "announced_seconds", "attempt", "before", "by", "document", "dropped"),
+    *("dry_run", "error", "event_id", "event_keys", "exit_code", "hook", "hooks", "incarnation", "kind", "lasting"),
+    *("listed_seconds", "live", "lost", "occasion", "other", "outcome", "output", "phase", "policy", "problems"),
+    *("reason", "request", "result", "seconds", "seconds_to_not_before", "signal", "standing", "standing_reason"),
+    *("status", "timeout_seconds", "times", "to", "unsure", "values", "version", "what", "why"),
+)
+NUMBERS = st.integers() | st.floats() | st.sampled_from([10**400, -(10**400)])
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=3),
+    lambda some: st.lists(some, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), some, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(FIELDS), VALUES))
+@example("hook-ended", {"seconds": float("inf")})
+@example("poll-recovered", {"seconds": -(10**400)})
 def test_fields_may_be_anything(kind: str, fields: dict[str, Any]) -> None:
     describe(entry(kind, **fields))
     assert generic(entry(kind, **fields)).text.startswith(kind)

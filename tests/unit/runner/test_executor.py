@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.runner.hooks import executor as executor_module
-from forewarn.runner.hooks.executor import end_leftover
+from forewarn.runner.hooks.executor import end_leftovers
 from forewarn.runner.hooks.process import KEPT_BYTES, Output, identity
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -264,9 +264,9 @@ def leftover(script: str) -> tuple[subprocess.Popen[bytes], int]:
 
 def test_a_leftover_hook_is_ended() -> None:
     process, started = leftover("sleep 20")
-    assert end_leftover(process.pid, started, 0.2)
+    assert end_leftovers([(process.pid, started)], 0.2) == {process.pid}
     assert process.wait(PATIENCE_SECONDS) == -signal.SIGTERM
-    assert not end_leftover(process.pid, started, 0.2)
+    assert not end_leftovers([(process.pid, started)], 0.2)
 
 
 def test_a_leftover_hook_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_leftover_hook_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     process, started = leftover(script)
     pid = int(wait_for(child))
     assert int(wait_for(own)) == process.pid
-    assert end_leftover(process.pid, started, 0.2)
+    assert end_leftovers([(process.pid, started)], 0.2) == {process.pid}
     assert process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
     assert_gone(pid)
 
@@ -283,12 +283,12 @@ def test_a_leftover_hook_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 def test_another_process_of_the_same_number_is_left_alone() -> None:
     process, started = leftover("sleep 20")
     try:
-        assert not end_leftover(process.pid, started + 1, 0.2)
-        assert not end_leftover(process.pid, None, 0.2)
+        assert not end_leftovers([(process.pid, started + 1)], 0.2)
+        assert not end_leftovers([(process.pid, None)], 0.2)
         with subprocess.Popen(["/bin/sleep", "20"]) as member:  # of our own group, not a leader as hooks are
             found = identity(member.pid)
             assert found is not None
-            assert not end_leftover(member.pid, found.start, 0.2)
+            assert not end_leftovers([(member.pid, found.start)], 0.2)
             assert is_running(member.pid)
             member.kill()
         assert is_running(process.pid)
@@ -303,6 +303,6 @@ def test_a_leftover_that_nobody_has_waited_for_is_not_waited_for_either() -> Non
     found = identity(process.pid)
     assert found is not None
     begin = time.monotonic()
-    assert end_leftover(process.pid, found.start, 5.0)  # a zombie until this test waits for it
+    assert end_leftovers([(process.pid, found.start)], 5.0) == {process.pid}  # a zombie until this test waits for it
     assert time.monotonic() - begin < 2
     process.wait(10)

@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from forewarn.runner.journal import writer as journal_module
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.schema import MOST_MOVED_ASIDE, move_aside
 from forewarn.runner.journal.writer import RETRY_SECONDS, Journal
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
 from tools.journals import commit, entries, kinds, opened, record
@@ -313,6 +314,7 @@ def test_bytes_that_are_no_text_in_what_sqlite_says(tmp_path: Path, clocks: Manu
     first_pages=st.lists(st.tuples(st.integers(0, 12 * PAGE), st.binary(min_size=1, max_size=8)), max_size=5),
     length=st.floats(0, 1) | st.just(1.0),
 )
+@example(damage=[], first_pages=[(3253, b"\t")], length=1.0)  # a row without an id
 def test_whatever_the_damage_it_goes_on(
     sound: bytes, damage: list[tuple[float, bytes]], first_pages: list[tuple[int, bytes]], length: float
 ) -> None:
@@ -323,6 +325,8 @@ def test_whatever_the_damage_it_goes_on(
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         (directory / "journal.db").write_bytes(content[: int(length * len(content))])
+        with suppress(InputError):
+            assert all(isinstance(row.id, int) for row in JournalReader(name).records())
         journal = Journal(name, clocks)
         journal.open()
         for number in range(500, 520):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tools.stories import AFTER, DRAINED, HELD, Story, hook, match
+from tools.stories import AFTER, DRAINED, HELD, Policies, Story, hook, match
 
 MORE = [("web", [match("drain", prepare=["drain", "late"], recover=["undrain"])])]
 PLAIN = [("web", [match("plain", "hold")])]
@@ -158,6 +158,48 @@ def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tm
     story.go(4)
     assert story.count("start", name="undrain") == 1
     assert story.instance.parts.scheduler.records == []
+
+
+@pytest.mark.parametrize("policies", [DRAINED, AFTER])
+def test_what_was_recovered_is_not_recovered_again_after_a_stop_that_finds_the_journal(
+    tmp_path: Path, policies: Policies
+) -> None:
+    story = Story(tmp_path, policies)
+    event = story.schedule(start_on="all_approvals")
+    story.go(4)
+    if policies is AFTER:
+        story.world.model.start(event)
+    story.go(4)
+    heal = restarted(story)
+    story.world.model.finish(event)
+    story.go(4)
+    heal()
+    story.stop()
+    assert not story.instance.parts.journal.trouble
+    story.start()
+    story.go(30)
+    assert story.count("start", phase="recover") == 1
+    assert story.instance.parts.scheduler.records == []
+
+
+def test_what_ends_in_the_moment_in_which_the_journal_comes_back_is_recovered_once(tmp_path: Path) -> None:
+    plain = match("plain", "hold", condition='event.Description == "plain"')
+    story = Story(tmp_path, [("web", [plain, match("a", "hold", recover=["start-again"], recover_when="started")])])
+    first = story.schedule(description="plain", start_on="all_approvals")
+    second = story.schedule(start_on="all_approvals")
+    story.go(4)
+    heal = restarted(story)
+    for event in (first, second):
+        story.world.model.start(event)
+    story.go(2)
+    heal()
+    story.world.clock.advance(30.0)  # until the journal is tried again: the end of the first one does
+    for event in (first, second):
+        story.world.model.finish(event)
+    story.go(40)
+    assert not story.instance.parts.journal.trouble
+    assert story.count("start", name="start-again") == 1
+    assert len(story.outcomes()) == 2
 
 
 def test_an_event_that_has_changed_and_was_approved_meanwhile_is_approved_once(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from forewarn.runner.hooks.executor import end_leftover
-from forewarn.runner.hooks.process import identity
+import pytest
+from forewarn.runner.hooks import executor
+from forewarn.runner.hooks.executor import end_leftovers
+from forewarn.runner.hooks.process import identity, signal_group
 from tools.runner_world import VMS
 from tools.stories import DRAINED, Story, hook, match
 from tools.world_runner import new_runner
@@ -50,7 +52,7 @@ def test_what_a_leftover_hook_has_started_is_ended_though_its_leader_is_gone() -
     leader.wait()
     try:
         assert alive(child)
-        end_leftover(leader.pid, found.start)
+        end_leftovers([(leader.pid, found.start)])
         assert not alive(child), "the next attempt runs beside it"
     finally:
         with suppress(ProcessLookupError):
@@ -65,8 +67,18 @@ time.sleep(60)
 """
 
 
-def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path) -> None:
-    """docs/runner-states.md: after a restart recovery begins within 1 s, whatever ... ; each costs 2 s."""
+def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/runner-states.md: after a restart recovery begins within 1 s, whatever ... ; each costs 2 s.
+
+    Each has one SIGTERM: at a second one, a shell would begin its trap again in the middle of the first.
+    """
+    sent: dict[int, list[int]] = {}
+
+    def send(pid: int, number: int) -> bool:
+        sent.setdefault(pid, []).append(number)
+        return signal_group(pid, number)
+
+    monkeypatch.setattr(executor, "signal_group", send)
     three = match("three", prepare=[hook(name) for name in ("a", "b", "c")], parallel=True, recover=["undrain"])
     told = Story(tmp_path, [("web", [three])])
     told.slow = {"a", "b", "c"}
@@ -96,6 +108,7 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path) -> None:
         process.kill()
         process.wait()
     assert seconds < 3.0, seconds
+    assert sent == {process.pid: [signal.SIGTERM, signal.SIGKILL] for process in processes}
 
 
 def test_a_leftover_that_two_records_name_has_one_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,11 +169,14 @@ def text_of(data: Any, name: str) -> str:
 
 
 def number_of(data: Any, name: str) -> float | None:
-    """Return an object's number of that name, None if there is none."""
+    """Return an object's number of that name, None if there is none, or one that is not finite as a float."""
     value = data.get(name) if isinstance(data, Mapping) else None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number beyond all floats
+        return None
 
 
 def object_of(data: Any, name: str) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from .event_record import RECOVERING
 from .exchange import Exchange
 from .hooks.executor import Executor
 from .hooks.recovery_requests import Recoveries
-from .hooks.scheduler import HookScheduler
+from .hooks.scheduler import GRACE_SECONDS, HookScheduler
 from .impact import Pauses
 from .journal.writer import Journal
 from .observed import Observed
@@ -213,8 +213,9 @@ class Runner:
         self._exchange.abandon(max(0.0, until - parts.clocks.monotonic()))
         parts.log.info("stopped", signal=self._stop.received)
         parts.journal.note("runner-stopped", None, signal=self._stop.received)
-        parts.journal.commit()
         parts.journal.close()
+        if self._adopt_late(grace_seconds=0.0):  # this stop is what found the journal
+            parts.journal.close()
 
     def run_once(self) -> None:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""
@@ -281,14 +282,20 @@ class Runner:
 
     def _resume_late(self) -> None:
         """Take up records that the journal could not read at the start, and can now."""
+        if self._adopt_late():
+            self._decide_again()  # they were planned by the policies of that time
+            self._rehearse()
+
+    def _adopt_late(self, grace_seconds: float = GRACE_SECONDS) -> bool:
+        """Go on with what the journal found late; return whether there was anything.
+
+        Hooks of the earlier runner that still run have this long to end.
+        """
         rows, self._parts.journal.late = self._parts.journal.late, []
-        if not rows:
-            return
-        for record in self._parts.scheduler.resume_records(rows):
+        for record in self._parts.scheduler.resume_records(rows, grace_seconds):
             if record.listed:
                 (self._parts.drill_reconciler if record.drill else self._parts.reconciler).adopt(record)
-        self._decide_again()  # they were planned by the policies of that time
-        self._rehearse()
+        return bool(rows)
 
     def _process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
         parts = self._parts

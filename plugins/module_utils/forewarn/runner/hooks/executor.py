@@ -13,7 +13,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from .commands import Command
@@ -21,7 +21,7 @@ from .process import (
     Streams,
     exit_descriptor,
     group_is_of_hook,
-    group_records,
+    group_exists,
     identity,
     signal_group,
     spawn,
@@ -135,30 +135,33 @@ class Executor:
         self._wake()
 
 
-def ask_leftover(pid: int, pid_started: int | None) -> bool:
-    """Tell a hook that outlived the runner before to end; return whether there was one. This does not wait."""
-    if pid_started is None or not (_is_leader(pid, pid_started) or _is_orphaned(pid, pid_started)):
-        return False
-    return signal_group(pid, signal.SIGTERM)
+def end_leftovers(
+    processes: Iterable[tuple[int, int | None]], grace_seconds: float = _LEFTOVER_GRACE_SECONDS
+) -> set[int]:
+    """End the process groups of hooks that outlived the previous runner, side by side; return the ids of those it found.
 
-
-def end_leftover(pid: int, pid_started: int | None, grace_seconds: float = _LEFTOVER_GRACE_SECONDS) -> bool:
-    """End the process group of a hook that outlived the runner before; return whether there was one.
-
-    ``pid`` and its start identify the process. This waits until it has ended, at most for two graces.
+    ``processes`` has ids and starts; both together identify a process. A group receives SIGTERM once, as from systemd,
+    and SIGKILL if it is still there after the grace. Return when all have ended, or after the second grace.
     """
-    if pid_started is None or not (_is_leader(pid, pid_started) or _is_orphaned(pid, pid_started)):
-        return False
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        signal_group(pid, number)
-        deadline = time.monotonic() + (grace_seconds if number == signal.SIGTERM else _LEFTOVER_GRACE_SECONDS)
-        while _is_leader(pid, pid_started) or (number == signal.SIGTERM and group_records(pid)):
-            if time.monotonic() >= deadline:
+    left = []
+    for pid, start in processes:
+        if start is not None and (_is_leader(pid, start) or _is_orphaned(pid, start)):
+            left.append((pid, start))
+    found = {pid for pid, _start in left}
+    for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, _LEFTOVER_GRACE_SECONDS)):
+        for pid, _start in left:
+            signal_group(pid, number)
+        deadline = time.monotonic() + seconds
+        while left:
+            left = [
+                (pid, start)
+                for pid, start in left
+                if _is_leader(pid, start) or (number == signal.SIGTERM and group_exists(pid))
+            ]
+            if not left or time.monotonic() >= deadline:
                 break
-            time.sleep(_LOOK_SECONDS)  # it is not a child of ours: nothing reports its end
-        else:
-            break
-    return True
+            time.sleep(_LOOK_SECONDS)  # they are not children of ours: nothing reports their end
+    return found
 
 
 def _is_leader(pid: int, pid_started: int) -> bool:

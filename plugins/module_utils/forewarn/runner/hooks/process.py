@@ -112,7 +112,7 @@ def signal_group(process_group: int, number: int) -> bool:
     return True
 
 
-def group_records(process_group: int) -> bool:
+def group_exists(process_group: int) -> bool:
     """Return whether a process of a group is left that runs: one that has ended stays in it until it is waited for."""
     if not signal_group(process_group, 0):
         return False

@@ -31,7 +31,7 @@ from ..journal.writer import EventRow
 from ..telemetry.recorder import Recorder
 from . import commands, notifications
 from . import plan as plans
-from .executor import Executor, Outcome, ask_leftover, end_leftover
+from .executor import Executor, Outcome, end_leftovers
 from .notifications import Notice, Notifications
 from .plan import Plan, Run
 
@@ -96,11 +96,10 @@ class HookScheduler:
         """Take up the open records of the journal, as the runner before left them."""
         self.resume_records(self._journal.open())
 
-    def resume_records(self, rows: Sequence[EventRow]) -> list[EventRecord]:
-        """Take up records that an earlier runner left; return them."""
+    def resume_records(self, rows: Sequence[EventRow], grace_seconds: float = GRACE_SECONDS) -> list[EventRecord]:
+        """Take up records that an earlier runner left; return them. Its hooks that still run have this long to end."""
         taken = []
         found: list[tuple[EventRecord, list[Run]]] = []
-        asked = set()  # several end side by side
         for row in rows:
             try:
                 record = EventRecord.of(row)
@@ -112,15 +111,13 @@ class HookScheduler:
             for run in interrupted:
                 if run.pid_boot not in (None, self._clocks.boot_id):
                     run.pid = None  # a number of another boot, which may be somebody else's now
-                if run.pid is not None and ask_leftover(run.pid, run.pid_started):
-                    asked.add(run.pid)
             found.append((record, interrupted))
-        until = self._clocks.monotonic() + GRACE_SECONDS
+        processes = [(run.pid, run.pid_started) for _record, runs in found for run in runs if run.pid is not None]
+        ended = end_leftovers(processes, grace_seconds)
         for record, interrupted in found:
             taken.append(record)
             for run in interrupted:
-                left = max(0.0, until - self._clocks.monotonic())
-                if run.pid is not None and (end_leftover(run.pid, run.pid_started, left) or run.pid in asked):
+                if run.pid in ended:
                     fields = {
                         "hook": commands.describe(run.hook),
                         "pid": run.pid,

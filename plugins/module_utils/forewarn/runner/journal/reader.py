@@ -162,7 +162,7 @@ def _record_of(row: tuple[Any, ...]) -> EventRow:
         return record_of(row)
     except DamageError:
         damaged = damaged_record(row)
-        return EventRow(damaged.id, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
+        return EventRow(damaged.id or 0, damaged.key or "?", DAMAGED_STATE, bool(row[3]), {})
 
 
 def _entry_of(row: tuple[Any, ...]) -> JournalEntry:

@@ -93,9 +93,11 @@ class DamageError(Exception):
 
 
 class DamagedRow(NamedTuple):
-    """A record's row that is not what was written: its id, ``Event.key`` if two places agree on it, and all as text."""
+    """A record's row that is not what was written: its id if it is a number, ``Event.key`` if two places agree on it,
+    and all as text.
+    """
 
-    id: int
+    id: int | None
     key: str | None
     text: str
 
@@ -242,7 +244,8 @@ def damaged_record(row: tuple[Any, ...]) -> DamagedRow:
         event = load(data).get("event")
         named = event.get("EventId") if isinstance(event, dict) else None
     agreed = isinstance(named, str) and isinstance(key, str) and clean(named.lower()) == key
-    return DamagedRow(int(identifier), key if agreed else None, json.dumps([str(value) for value in row]))
+    known = identifier if isinstance(identifier, int) else None
+    return DamagedRow(known, key if agreed else None, json.dumps([str(value) for value in row]))
 
 
 def dump(value: Mapping[str, Any]) -> str:

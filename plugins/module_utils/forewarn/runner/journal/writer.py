@@ -154,7 +154,9 @@ class Journal:
 
     @property
     def unread(self) -> bool:
-        """Whether an earlier run may have left open records that could not be read yet."""
+        """Whether an earlier run may have left open records that are not read yet, or has, and ``late`` has them."""
+        if self.late:
+            return True
         if not self._unread or self.trouble is None:
             return False
         mark = self._mark_file.read()
