@@ -21,7 +21,6 @@ from forewarn.emulator.spec import Settings
 from forewarn.imds.client import Client
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.assembly import Equipment, assemble
-from forewarn.runner.loop import Runner
 from forewarn.runner.poller import Identity
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import REPEAT_SECONDS
@@ -55,9 +54,7 @@ class Vm:
         self.client = Client(url, clock=clock.now, sleep=clock.advance)
         identity = Identity(Client(url, clock=clock.now, sleep=clock.advance), None, log, clock.now)
         clocks = ScriptedClocks(clock.now, lambda: clock.wall(clock.now()))
-        self.runner = Runner(
-            assemble(self.client, identity, policies, self, lambda: None, Equipment(clocks, log)), self
-        )
+        self.runner = assemble(self.client, identity, policies, self, lambda: None, Equipment(clocks, log))
 
     def wait(self, seconds: float) -> None:
         raise NotImplementedError("the fleet waits")

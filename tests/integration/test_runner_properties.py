@@ -397,7 +397,7 @@ class RunnerMachine(RuleBasedStateMachine):
     @rule(description=DESCRIPTIONS, notice=NOTICES, resources=RESOURCES)
     def rehearse(self, description: str, notice: float, resources: tuple[str, ...]) -> None:
         request = Request("Reboot", notice, 30.0, "Platform", resources, self.described(description))
-        clocks = self.instance.parts.clocks
+        clocks = self.instance.clocks
         store = DrillStore(self.directory)
         Path(store.path).mkdir(mode=0o700, exist_ok=True)
         store.write(f"{ID_PREFIX}{next(self.numbers):012x}", Record(request, clocks.stamp()))
@@ -411,7 +411,7 @@ class RunnerMachine(RuleBasedStateMachine):
 
     @invariant()
     def states_tell_the_truth(self) -> None:
-        for record in self.instance.parts.scheduler.records:
+        for record in self.instance.runner.scheduler.records:
             if record.state == states.RECOVERING:
                 assert record.outcome
                 assert record.gone_at
@@ -453,12 +453,12 @@ class RunnerMachine(RuleBasedStateMachine):
             store.cancel(drill)
         self.pass_busy_time(150)
         for _ in range(6):  # a recovery that has failed is tried again an hour later
-            if self.instance.parts.scheduler.records:
+            if self.instance.runner.scheduler.records:
                 self.world.clock.advance(3600.0)
                 self.pass_busy_time(5)
         self.judge.read(self.world.ledger).over()
-        assert not self.instance.parts.scheduler.records
-        assert self.instance.parts.scheduler.idle()
+        assert not self.instance.runner.scheduler.records
+        assert self.instance.runner.scheduler.idle()
         assert not [row for row in self.kept.records() if row.open]
 
 

@@ -159,7 +159,7 @@ class Scene:
                 world.note("rehearse", event=drill.event_id)
                 store = DrillStore(str(self.state))
                 Path(store.path).mkdir(mode=0o700, exist_ok=True)
-                _hand_over(store, drill.event_id, Record(drill.request, instance.parts.clocks.stamp()))
+                _hand_over(store, drill.event_id, Record(drill.request, instance.clocks.stamp()))
         wanted = max((reload for reload in self.script.reloads if world.now >= reload[0]), default=(0.0, 0))[1]
         if world.generation != wanted:
             world.generation = wanted
@@ -193,7 +193,7 @@ def _append(file: int, entry: Entry) -> None:
 
 
 def _at_rest(world: World, instance: Instance, script: Script) -> bool:
-    scheduler = instance.parts.scheduler
+    scheduler = instance.runner.scheduler
     pending = [planned.at for planned in script.events] + [drill.at + 2.0 for drill in script.drills]
     longest = LONGEST_DELAY_SECONDS + READ_TIMEOUT_SECONDS
     pending += [silence.at + silence.seconds + longest for silence in script.silences]

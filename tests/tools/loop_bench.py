@@ -154,8 +154,7 @@ class Bench:
         identity = Identity(self, vm_name, log, self.clock)  # type: ignore[arg-type]  # a fake client
         clocks = ScriptedClocks(self.clock, lambda: self.now().timestamp())
         equipment = Equipment(clocks, log, Mode(dry_run, once), requester=requester)
-        parts = assemble(self, identity, self, self, lambda: None, equipment)  # type: ignore[arg-type]  # as above
-        return Runner(parts, self)
+        return assemble(self, identity, self, self, lambda: None, equipment)  # type: ignore[arg-type]  # as above
 
     def run(self, seconds: float, **options: Any) -> None:
         self.ends_at = seconds

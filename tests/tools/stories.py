@@ -112,7 +112,7 @@ class Story:
         drills = store.DrillStore(str(self.directory))
         drills.make()
         request = store.Request("Reboot", notice, duration, "Platform", VMS[:1])
-        drills.write(name, store.Record(request, self.instance.parts.clocks.stamp()))
+        drills.write(name, store.Record(request, self.instance.clocks.stamp()))
         return drills
 
     def go(self, seconds: int) -> None:
@@ -150,11 +150,11 @@ class Story:
 
     def ready(self) -> bool:
         """Return the answer of /readyz."""
-        parts = self.instance.parts
-        found = Readiness(parts.clocks, 60.0, VMS[0])
-        parts.health._readiness = found  # as if it were asked for by --probe-listen
-        parts.scheduler.vm_name = VMS[0]
-        parts.health.turning(1.0)
+        health, scheduler = self.instance.runner.health, self.instance.runner.scheduler
+        found = Readiness(self.instance.clocks, 60.0, VMS[0])
+        health._readiness = found  # as if it were asked for by --probe-listen
+        scheduler.vm_name = VMS[0]
+        health.turning(1.0)
         return found.ready()
 
     def outcomes(self) -> list[str]:

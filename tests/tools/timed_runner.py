@@ -29,7 +29,7 @@ from forewarn.imds.client import Client
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.hooks.executor import Executor
-from forewarn.runner.loop import Runner
+from forewarn.runner.loop import Previous
 from forewarn.runner.poller import Identity
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from tools.clocks import ScriptedClocks
@@ -172,14 +172,14 @@ class TimedRunner:
         beat = read_heartbeat(str(self.state))
         with asking, identifying:
             identity = Identity(identifying, None, self.log, clocks.monotonic)
-            equipment = Equipment(clocks, self.log, directory=str(self.state))
-            parts = assemble(asking, identity, self._policies, stop, stop.woken.set, equipment)
-            stop.executor = parts.executor
+            previous = Previous(None if beat is None else beat.stamp)
+            equipment = Equipment(clocks, self.log, directory=str(self.state), previous=previous)
+            runner = assemble(asking, identity, self._policies, stop, stop.woken.set, equipment)
+            stop.executor = runner.scheduler._executor
             try:
-                Runner(parts, stop, last_poll=None if beat is None else beat.stamp).run(1.0)
+                runner.run(1.0)
             finally:
-                parts.executor.close()
-                parts.journal.close()
+                runner.close()
 
 
 class _Stop:

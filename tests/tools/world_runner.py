@@ -23,12 +23,13 @@ from forewarn.runner.hooks.commands import Command
 from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, Outcome, Started
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
-from forewarn.runner.loop import Parts, Reloaded, Runner
+from forewarn.runner.loop import Previous, Reloaded, Runner
 from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
 from forewarn.runner.reconciler import Mode, Reconciler
 from forewarn.runner.requester import APPROVAL, INSTANCE, Answer
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from forewarn.runner.telemetry.heartbeat import vm_name as earlier_vm_name
+from tools.clocks import ScriptedClocks
 from tools.logs import Lines
 from tools.runner_world import FIRST_PID, NEVER, TICK, Hook, World
 
@@ -301,7 +302,10 @@ class Instance(NamedTuple):
     """One runner, with what it is made of."""
 
     runner: Runner
-    parts: Parts
+    client: Any
+    identity: Identity
+    requester: WorldRequester
+    clocks: ScriptedClocks
     stop: VirtualStop
     executor: WorldExecutor
     log: Lines
@@ -343,12 +347,13 @@ def new_runner(
         identity = Identity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
         if identity.vm.name is not None:
             world.note("known")
-        equipment = Equipment(clocks, log, Mode(world.dry_run), directory=directory, requester=requester)
-        parts = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
-        down = downtime(beat, clocks) if beat else None
-        runner = Runner(parts, stop, reload=reload, last_poll=last_poll, down_seconds=down)
-    watchers.append(_show_drills(world, parts.drill_reconciler))
-    return Instance(runner, parts, stop, executor, log)
+        previous = Previous(last_poll, downtime(beat, clocks) if beat else None)
+        equipment = Equipment(
+            clocks, log, Mode(world.dry_run), directory, requester=requester, reload=reload, previous=previous
+        )
+        runner = assemble(client, identity, world.policies(generation), stop, stop.wake, equipment)
+    watchers.append(_show_drills(world, runner.controller._rehearsal.reconciler))
+    return Instance(runner, client, identity, requester, clocks, stop, executor, log)
 
 
 def _show_drills(world: World, reconciler: Reconciler) -> Any:

@@ -36,7 +36,7 @@ def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [ALWAYS])])
     told.schedule(event_id=event_id, notice=30.0)
     told.go(3)
-    assert [record.event.key for record in told.instance.parts.scheduler.records] == [event_id.lower()]
+    assert [record.event.key for record in told.instance.runner.scheduler.records] == [event_id.lower()]
     told.go(30)
     told.world.model.finish(event_id)
     told.go(5)
@@ -55,7 +55,7 @@ def test_so_it_stays_across_a_restart_though_the_document_could_be_read_in_part_
     told.go(3)
     assert (told.count("start"), told.count("post")) == (0, 0)
     told.world.kill()
-    told.instance.parts.journal._disconnect()
+    told.instance.runner.recorder.journal._disconnect()
     told.start()
     told.go(10)
     assert file.exists()

@@ -12,7 +12,6 @@ import pytest
 from forewarn.events import Document, Vm
 from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.errors import TIMEOUT, PassingFault
-from forewarn.runner.loop import Runner
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE, InlineRequester
 from tools.promises import BrokenPromise
 from tools.runner_world import VMS, Hook
@@ -62,16 +61,15 @@ def test_a_runner_that_waits_for_the_service_is_found_out(story: Story) -> None:
     """The judge would notice: one that makes its requests in the loop starts its hooks too late."""
     story.turns(3)
     story.schedule("steps", notice=60.0)
-    story.turns(1.1)
-    world, client = story.world, story.instance.parts.client
+    story.turns(0.3)
+    world, client = story.world, story.instance.client
 
     def hang() -> Document:
         world.clock.advance(READ_TIMEOUT_SECONDS)
         raise PassingFault("no answer", "", kind=TIMEOUT)
 
-    client.read_once = hang  # type: ignore[method-assign]  # to make it worse than it is
-    parts = story.instance.parts._replace(requester=InlineRequester(story.instance.parts.clocks.monotonic))
-    story.instance = story.instance._replace(runner=Runner(parts, story.instance.stop))
+    client.read_once = hang  # to make it worse than it is
+    story.instance.runner._exchange._requester = InlineRequester(story.instance.clocks.monotonic)
     story.turns(30)
     with pytest.raises(BrokenPromise, match=r"taken in at once|starts at once"):
         NobodyWaits().read(world.ledger)
@@ -107,7 +105,7 @@ def test_an_approval_is_the_first_request_after_a_document(story: Story, name: s
 
 def test_hooks_do_not_wait_for_who_this_vm_is(story: Story) -> None:
     story.world.stuck = frozenset({INSTANCE})
-    story.instance.parts.identity.vm = Vm(name=VMS[0])  # as given by --vm-name
+    story.instance.identity.vm = Vm(name=VMS[0])  # as given by --vm-name
     story.world.note("known")
     story.schedule("drain", notice=600.0)
     story.turns(0.3)
@@ -147,7 +145,7 @@ def test_a_document_that_lay_about_while_the_vm_was_frozen_approves_nothing(stor
     story.turns(3)
     story.world.latency = 0.2
     story.schedule("plain", notice=600.0)
-    while not story.instance.parts.requester.busy:
+    while not story.instance.requester.busy:
         story.instance.runner.turn()
     answered_at = story.world.now + 0.2
     story.world.clock.advance(30.0)
@@ -159,7 +157,7 @@ def test_a_document_that_lay_about_while_the_vm_was_frozen_approves_nothing(stor
 def test_polls_keep_to_their_ticks_while_answers_take_a_while(story: Story) -> None:
     story.world.latency = 0.4
     asked: list[float] = []
-    client: Any = story.instance.parts.client
+    client: Any = story.instance.client
     read = client.read_once
 
     def watched() -> Any:
@@ -175,7 +173,7 @@ def test_polls_keep_to_their_ticks_while_answers_take_a_while(story: Story) -> N
 def test_signs_of_record_go_on_while_the_service_is_silent(story: Story) -> None:
     story.turns(3)
     kept: list[float] = []
-    health = story.instance.parts.health
+    health = story.instance.runner.health
     keep = health.keep
 
     def watched() -> None:
@@ -225,5 +223,5 @@ def test_an_approval_whose_answer_nobody_waited_for_may_have_had_an_effect(story
     assert "not known" in interrupted["reason"]
     (failed,) = story.instance.log.named("approval-failed")
     assert (failed["event_ids"], failed["kind"]) == ([event], "timeout")
-    (tracked,) = story.instance.parts.reconciler.tracker._tracked.values()
+    (tracked,) = story.instance.runner.controller.reconciler.tracker._tracked.values()
     assert tracked.record.unanswered

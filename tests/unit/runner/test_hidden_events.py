@@ -32,7 +32,7 @@ def freeze(told: Story, event: str) -> None:
     told.world.latency = 0.05
     told.instance.runner.cycle()
     answer = told.world.document(VMS[0]), None
-    told.instance.parts.requester._made = answer  # type: ignore[attr-defined] # it is the world's
+    told.instance.requester._made = answer
     told.world.clock.advance(0.05)
     told.world.model.start(event)
     told.world.clock.advance(30.0)
@@ -119,7 +119,7 @@ def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Pat
     told.stop()
     told.world.stuck = frozenset({"document"})
     told.start()
-    told.instance.parts.identity.vm = Vm(name=VMS[0])  # as --vm-name says
+    told.instance.identity.vm = Vm(name=VMS[0])  # as --vm-name says
     told.drill(DRILL)
     told.turns(8.0)
     assert told.count("start", drill=True) == 0

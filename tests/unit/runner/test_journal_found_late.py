@@ -48,7 +48,7 @@ def restarted(story: Story, generation: int = 0) -> Callable[[], None]:
     story.world.generation = generation
     story.start()
     story.go(4)
-    assert story.instance.parts.journal.trouble
+    assert story.instance.runner.recorder.journal.trouble
     return heal
 
 
@@ -59,7 +59,7 @@ def test_what_is_known_to_have_been_done_is_not_done_again(tmp_path: Path) -> No
     heal = restarted(story)
     heal()
     story.go(20)
-    assert not story.instance.parts.journal.trouble
+    assert not story.instance.runner.recorder.journal.trouble
     assert story.count("start", name="drain") == 1
     assert story.count("post") == 1, "the reminder is due 60 s after the first"
 
@@ -152,12 +152,12 @@ def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tm
     story.world.clock.advance(30.0)  # until the journal is tried again
     story.restart()
     story.go(4)
-    assert len(story.instance.parts.scheduler.records) == 1
+    assert len(story.instance.runner.scheduler.records) == 1
     assert (story.count("start", name="drain"), story.count("post")) == (1, 1)
     story.world.model.cancel(event)
     story.go(4)
     assert story.count("start", name="undrain") == 1
-    assert story.instance.parts.scheduler.records == []
+    assert story.instance.runner.scheduler.records == []
 
 
 @pytest.mark.parametrize("policies", [DRAINED, AFTER])
@@ -175,11 +175,11 @@ def test_what_was_recovered_is_not_recovered_again_after_a_stop_that_finds_the_j
     story.go(4)
     heal()
     story.stop()
-    assert not story.instance.parts.journal.trouble
+    assert not story.instance.runner.recorder.journal.trouble
     story.start()
     story.go(30)
     assert story.count("start", phase="recover") == 1
-    assert story.instance.parts.scheduler.records == []
+    assert story.instance.runner.scheduler.records == []
 
 
 def test_what_ends_in_the_moment_in_which_the_journal_comes_back_is_recovered_once(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_what_ends_in_the_moment_in_which_the_journal_comes_back_is_recovered_on
     for event in (first, second):
         story.world.model.finish(event)
     story.go(40)
-    assert not story.instance.parts.journal.trouble
+    assert not story.instance.runner.recorder.journal.trouble
     assert story.count("start", name="start-again") == 1
     assert len(story.outcomes()) == 2
 
@@ -248,7 +248,7 @@ def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path, num
     heal()
     told.go(40)
     assert told.count("start", name="start-again") == 1
-    assert told.instance.parts.scheduler.records == []
+    assert told.instance.runner.scheduler.records == []
 
 
 def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp
     assert told.count("start", name="start-again") == 1
     heal()
     told.go(15)
-    assert not told.instance.parts.journal.trouble
+    assert not told.instance.runner.recorder.journal.trouble
     told.slow = set()
     told.go(40)
     assert told.count("start", name="start-again") == 1
@@ -318,7 +318,7 @@ def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_p
     told.world.read_fault = 503
     heal()
     told.go(15)
-    assert not told.instance.parts.journal.trouble
+    assert not told.instance.runner.recorder.journal.trouble
     told.world.model.start(event)
     told.world.read_fault = None
     told.go(10)
@@ -341,7 +341,7 @@ def test_a_start_that_was_seen_meanwhile_is_kept_though_the_service_is_silent(tm
     told.go(15)
     told.stop()
     told.start()
-    assert [record.state for record in told.instance.parts.scheduler.records] == ["started"]
+    assert [record.state for record in told.instance.runner.scheduler.records] == ["started"]
 
 
 def test_a_real_event_that_is_found_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:
@@ -429,4 +429,4 @@ def test_the_same_id_later_is_another_event(tmp_path: Path, before: bool, early:
     told.go(40)
     assert told.count("start", name="undrain") == (not early), "what the next event has prepared too is left to it"
     assert told.count("start", name="drain") == 2
-    assert [record.listed for record in told.instance.parts.scheduler.records] == [True]
+    assert [record.listed for record in told.instance.runner.scheduler.records] == [True]

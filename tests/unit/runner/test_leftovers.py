@@ -85,7 +85,7 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
     told.schedule()
     told.go(3)
     processes = []
-    (record,) = told.instance.parts.scheduler.records
+    (record,) = told.instance.runner.scheduler.records
     for run in record.plan.running():
         process = subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, start_new_session=True)
         assert process.stdout
@@ -95,12 +95,12 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
         run.pid, run.pid_started = process.pid, found.start
         processes.append(process)
     assert len(processes) == 3
-    told.instance.parts.journal.save(record.as_row())
-    assert told.instance.parts.journal.commit()
+    told.instance.runner.recorder.journal.save(record.as_row())
+    assert told.instance.runner.recorder.journal.commit()
     told.world.kill()
-    told.instance.parts.journal._disconnect()
+    told.instance.runner.recorder.journal._disconnect()
     instance = new_runner(told.world, str(tmp_path), VMS[0])
-    instance.parts.scheduler._clocks.monotonic = time.monotonic  # type: ignore[method-assign]  # hooks are real here
+    instance.runner.scheduler._clocks.monotonic = time.monotonic  # type: ignore[method-assign]  # hooks are real here
     began = time.monotonic()
     instance.runner.resume()
     seconds = time.monotonic() - began
@@ -133,17 +133,17 @@ def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -
     told.slow = {"drain"}
     told.schedule()
     told.go(3)
-    (record,) = told.instance.parts.scheduler.records
+    (record,) = told.instance.runner.scheduler.records
     (run,) = record.plan.running()
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
     found = identity(process.pid)
     assert found
     run.pid, run.pid_started = process.pid, found.start
-    told.instance.parts.journal.save(record.as_row())
-    assert told.instance.parts.journal.commit()
+    told.instance.runner.recorder.journal.save(record.as_row())
+    assert told.instance.runner.recorder.journal.commit()
     told.world.kill()
     told.world.reboot(30.0)
-    told.instance.parts.journal._disconnect()
+    told.instance.runner.recorder.journal._disconnect()
     new_runner(told.world, str(tmp_path), VMS[0]).runner.resume()
     try:
         assert alive(process.pid), "it is somebody else's"

@@ -47,7 +47,7 @@ def test_nothing_waits_for_a_name_that_there_is_not(tmp_path: Path, monkeypatch:
     told.go(10)
     told.world.model.finish(event)
     told.go(300)
-    assert told.instance.parts.scheduler.records == []
+    assert told.instance.runner.scheduler.records == []
 
 
 def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path) -> No
     told.go(5)
     told.world.nameless = False
     told.go(90)
-    assert told.instance.parts.scheduler.vm_name
+    assert told.instance.runner.scheduler.vm_name
     assert told.outcomes() == ["unseen"]
     assert told.count("start", name="start-again") == 1
 
@@ -77,7 +77,7 @@ def test_a_witness_rule_makes_no_difference(tmp_path: Path) -> None:
     told.go(3)
     told.world.nameless = False
     told.go(90)
-    assert told.instance.parts.scheduler.vm_name
+    assert told.instance.runner.scheduler.vm_name
     assert told.count("start", name="start-again") == 1
 
 
@@ -93,7 +93,7 @@ def test_the_same_id_may_be_listed_again_meanwhile(tmp_path: Path) -> None:
     told.go(3)
     told.world.nameless = False
     told.go(90)
-    assert told.instance.parts.scheduler.vm_name
+    assert told.instance.runner.scheduler.vm_name
     assert told.count("post", result="taken") >= 1
 
 
@@ -115,7 +115,7 @@ def test_what_was_prepared_is_recovered_before_the_name_is_known(tmp_path: Path)
     told.world.nameless = True
     told.start()
     told.go(3)
-    assert told.instance.parts.reconciler.tracker.records[0].state == "started"
+    assert told.instance.runner.controller.reconciler.tracker.records[0].state == "started"
     told.world.model.finish(event)
     told.go(3)
     told.world.nameless = False
@@ -143,7 +143,7 @@ def test_without_a_rule_for_it_nothing_waits_for_the_name(tmp_path: Path) -> Non
     told.go(5)
     told.world.model.finish(event)
     told.go(300)
-    assert told.instance.parts.scheduler.vm_name is None
+    assert told.instance.runner.scheduler.vm_name is None
     assert told.ready(), "no policy has a hook, the event has left the list"
 
 
@@ -172,13 +172,13 @@ def test_a_recovery_after_a_restart_is_told_the_name(tmp_path: Path, monkeypatch
 def test_a_name_that_an_operator_gave_is_not_remembered(tmp_path: Path) -> None:
     told = Story(tmp_path, [("web", [match("a")])])
     told.go(3)
-    told.instance.parts.scheduler.vm_name = VMS[1]  # as with --vm-name web_1
-    told.instance.parts.health.facts["vm_given"] = True
-    told.instance.parts.health.keep()
+    told.instance.runner.scheduler.vm_name = VMS[1]  # as with --vm-name web_1
+    told.instance.runner.health.facts["vm_given"] = True
+    told.instance.runner.health.keep()
     told.stop()
     told.world.nameless = True
     told.start()
-    assert told.instance.parts.identity.vm.name is None
+    assert told.instance.identity.vm.name is None
     told.world.model.schedule(
         EventSpec("Reboot", VMS[1:], notice=600.0, description="x", start_on="not_before", impact=0.0)
     )
@@ -188,7 +188,7 @@ def test_a_name_that_an_operator_gave_is_not_remembered(tmp_path: Path) -> None:
 
 def test_a_heartbeat_cuts_no_name(tmp_path: Path) -> None:
     told = Story(tmp_path, AFTER)
-    clocks = told.instance.parts.clocks
+    clocks = told.instance.clocks
     beat = heartbeat.Heartbeat(str(tmp_path), clocks)
     name = "n" * 62 + "_1"
     long = "x" * 300
@@ -213,7 +213,7 @@ def test_a_drill_that_is_over_before_the_name_is_known_is_closed(tmp_path: Path)
     told.go(2)
     told.drill("drill-0123456789ab", 5.0, 60.0)
     told.go(10)
-    assert [record.state for record in told.instance.parts.scheduler.records] == ["started"]
+    assert [record.state for record in told.instance.runner.scheduler.records] == ["started"]
     told.world.kill()
     told.world.reboot(30.0)
     told.world.nameless = True
@@ -221,8 +221,8 @@ def test_a_drill_that_is_over_before_the_name_is_known_is_closed(tmp_path: Path)
     told.go(40)
     told.world.nameless = False
     told.go(600)
-    assert told.instance.parts.scheduler.vm_name
-    assert told.instance.parts.scheduler.records == []
+    assert told.instance.runner.scheduler.vm_name
+    assert told.instance.runner.scheduler.records == []
     assert told.ready()
 
 
@@ -241,7 +241,7 @@ def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(tmp_path
     told.go(3)
     told.world.nameless = False
     told.go(90)
-    assert told.instance.parts.scheduler.vm_name
+    assert told.instance.runner.scheduler.vm_name
     assert told.count("start", name="undrain") == 1
 
 
@@ -258,6 +258,6 @@ def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path) -> None
     told.go(3)
     told.world.nameless = False
     told.go(60)
-    assert told.instance.parts.scheduler.vm_name
+    assert told.instance.runner.scheduler.vm_name
     ended = told.instance.log.named("drill")
     assert [fields["result"] for fields in ended] == ["finished"], ended

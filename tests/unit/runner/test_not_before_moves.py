@@ -95,7 +95,7 @@ def test_a_recovery_in_the_way_runs_in_the_end(tmp_path: Path, once: bool) -> No
     story.go(3)
     story.slow = set()
     story.go(30)
-    assert story.instance.parts.scheduler.records == []
+    assert story.instance.runner.scheduler.records == []
 
 
 def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_nothing_waits_for_what_is_not_asked_for_any_more(tmp_path: Path) -> Non
     story.slow = set()
     story.go(10)
     assert story.count("end", result="failed") == 1
-    assert story.instance.parts.scheduler.next_in() is None
+    assert story.instance.runner.scheduler.next_in() is None
     assert story.turns(60.0) < 200
 
 
@@ -212,7 +212,7 @@ def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(t
     story.world.nameless = False
     later = story.schedule(start_on="any_approval")
     story.go(70)
-    assert story.instance.parts.scheduler.vm_name
+    assert story.instance.runner.scheduler.vm_name
     told = {line["event_id"]: line["kind"] for line in story.instance.log.named("impact")}
     assert told == {event: "reboot"}, later
 
@@ -240,7 +240,7 @@ def test_why_a_hook_failed_is_not_forgotten_by_reloads(tmp_path: Path) -> None:
     told.go(3)
     told.reload(0)
     told.go(3)
-    (record,) = told.instance.parts.scheduler.records
+    (record,) = told.instance.runner.scheduler.records
     assert "no longer ask" not in record.plan.runs[0].reason
 
 
@@ -277,5 +277,5 @@ def test_a_notify_hook_that_comes_while_the_event_is_hidden_hears_of_its_end(tmp
     told.go(3)
     told.reload()
     told.go(70)
-    assert told.instance.parts.reconciler.tracker.records == []
+    assert told.instance.runner.controller.reconciler.tracker.records == []
     assert told.count("start", name="tell") > 0

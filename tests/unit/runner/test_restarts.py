@@ -41,7 +41,7 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
     assert told.count("start", phase="prepare") == 1
     assert not told.ready()
     told.world.kill()
-    told.instance.parts.journal._disconnect()
+    told.instance.runner.recorder.journal._disconnect()
 
     def fails(*_: object) -> Any:
         raise sqlite3.OperationalError("disk I/O error")
@@ -51,7 +51,7 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
         patch.setattr(journals, "read", fails)
         told.start()
         told.go(3)
-        assert told.instance.parts.journal.trouble
+        assert told.instance.runner.recorder.journal.trouble
         assert not told.ready(), "it was drained by the runner before, and is"
 
 
@@ -64,9 +64,9 @@ def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_pat
     assert told.count("start", phase="prepare") == 1
     told.restart()
     told.world.stuck = frozenset({"instance"})
-    told.instance.parts.identity.vm = Vm()
+    told.instance.identity.vm = Vm()
     told.go(3)
-    assert told.instance.parts.identity.vm.name is None
+    assert told.instance.identity.vm.name is None
     drills.cancel("drill-0123456789ab")
     told.go(5)
     assert told.count("start", phase="recover") == 1
@@ -106,7 +106,7 @@ def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
     base.close()
     told.start()
     told.go(3)
-    assert told.instance.parts.journal.damaged == 1
+    assert told.instance.runner.recorder.journal.damaged == 1
     assert not told.ready(), "'Is this VM still drained?'"
 
 
@@ -142,7 +142,7 @@ def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_lat
     if restarted:
         told.restart()
     told.go(70)
-    assert told.instance.parts.scheduler.vm_name
+    assert told.instance.runner.scheduler.vm_name
     assert told.count("start", name="start-again") == 1
 
 
@@ -158,7 +158,7 @@ def test_a_recovery_that_may_run_once_only_runs_once_though_the_disk_is_full(
     told.go(3)
     with monkeypatch.context() as patch:
         patch.setattr(journals, "connect", cannot)
-        told.instance.parts.journal._disconnect()
+        told.instance.runner.recorder.journal._disconnect()
         told.world.model.cancel(event)
         told.go(4)
         (line,) = [fields for _level, line, fields in told.instance.log.lines if line == "hook-waits"]

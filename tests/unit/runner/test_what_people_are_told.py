@@ -34,7 +34,7 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     told.go(3)
     told.world.model.cancel(first)
     told.go(3)
-    (one,) = told.instance.parts.scheduler.records
+    (one,) = told.instance.runner.scheduler.records
     assert one.state == "recovering"
     # The service lists the same id again, and what recovers is another hook now.
     told.reload()
@@ -43,12 +43,12 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     told.go(3)
     told.world.model.cancel(first)
     told.go(90)
-    assert [record.event.key for record in told.instance.parts.scheduler.records] == [first.lower()] * 2
+    assert [record.event.key for record in told.instance.runner.scheduler.records] == [first.lower()] * 2
     monkeypatch.setattr(recover_command, "_wait", lambda *_: None)
     code, _out, err = say(capsys, "recover", "--state", str(tmp_path), first, "--dealt-with", "by hand")
     assert (code, err) == (0, "")
     told.go(2)
-    assert told.instance.parts.scheduler.records == []
+    assert told.instance.runner.scheduler.records == []
 
 
 @pytest.mark.parametrize("works", [True, False])
@@ -82,9 +82,9 @@ def test_status_ends_with_1_if_no_time_was_left_for_a_preparation(
     told.fail = {"drain"}
     told.schedule(notice=60.0)
     told.go(57)
-    (record,) = told.instance.parts.scheduler.records
+    (record,) = told.instance.runner.scheduler.records
     assert record.state == "failed"
-    told.instance.parts.health.facts.update(interval_seconds=1.0, pid=os.getpid())
+    told.instance.runner.health.facts.update(interval_seconds=1.0, pid=os.getpid())
     told.go(1)
     monkeypatch.setattr("forewarn.cli.status.Clocks", told.world.clocks)
     code, out, _err = say(capsys, "status", "--state", str(tmp_path))
@@ -133,7 +133,7 @@ def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(tmp_pat
     told.go(2)
     told.world.model.finish(event)
     told.go(3)
-    assert told.instance.parts.reconciler.tracker.records == []
+    assert told.instance.runner.controller.reconciler.tracker.records == []
     assert said(told) == [("recover", ["run /bin/true undrain"])]
 
 
@@ -177,8 +177,8 @@ def test_what_was_not_kept_is_told_when_the_runner_is_gone(
 
 
 def status(told: Story) -> tuple[list[str], str]:
-    told.instance.parts.journal.commit()
-    found = examine(open_state(str(told.directory)), told.instance.parts.clocks)
+    told.instance.runner.recorder.journal.commit()
+    found = examine(open_state(str(told.directory)), told.instance.clocks)
     problems = [text for text in found["problems"] if not text.startswith(("the runner is", "the service"))]
     return problems, found["events"][0]["waits_for"]
 

@@ -21,7 +21,7 @@ from ..runner.assembly import Equipment, assemble
 from ..runner.clocks import Clocks, Stamp
 from ..runner.hooks import commands
 from ..runner.impact import downtime
-from ..runner.loop import Parts, Reloaded, Runner
+from ..runner.loop import Previous, Reloaded, Runner
 from ..runner.poller import Identity, identity_client
 from ..runner.reconciler import Mode
 from ..runner.requester import InlineRequester, Requester, ThreadRequester
@@ -109,20 +109,15 @@ def _serve(
         readiness=readiness,
         requester=requester,
         elsewhere=elsewhere,
+        shadow=None if setup.shadow is None else Shadow(setup.shadow),
+        reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
+        previous=Previous(_last_poll(beat), None if beat is None else downtime(beat, clocks)),
     )
     identity = Identity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
-    parts = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
-    parts.reconciler.shadow = None if setup.shadow is None else Shadow(setup.shadow)
-    runner = Runner(
-        parts,
-        stop,
-        reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
-        last_poll=_last_poll(beat),
-        down_seconds=None if beat is None else downtime(beat, clocks),
-    )
+    runner = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
     try:
-        with _listening(parts, readiness, args):
-            _introduce(parts, setup, client.endpoint.url, directory)
+        with _listening(runner, readiness, args):
+            _introduce(runner, setup, client.endpoint.url, directory, clocks)
             if doubt is not None:
                 log.warning("not-azure", reason=doubt, hint=azure.HINT)
             for text in absent:
@@ -147,7 +142,7 @@ def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> R
 
 
 @contextmanager
-def _listening(parts: Parts, readiness: Readiness | None, args: argparse.Namespace) -> Iterator[None]:
+def _listening(runner: Runner, readiness: Readiness | None, args: argparse.Namespace) -> Iterator[None]:
     """Serve metrics and probes, if they are configured.
 
     Raises InputError if that is not possible, before anything is begun.
@@ -155,7 +150,7 @@ def _listening(parts: Parts, readiness: Readiness | None, args: argparse.Namespa
     with ExitStack() as stack:
         servers: list[MetricsServer | ProbeServer] = []
         if args.metrics_listen is not None and not args.once:
-            servers.append(MetricsServer(args.metrics_listen, parts.metrics.render, parts.health.health))
+            servers.append(MetricsServer(args.metrics_listen, runner.recorder.metrics.render, runner.health.health))
         if readiness is not None:
             servers.append(ProbeServer(args.probe_listen, readiness.alive, readiness.ready))
         for server in servers:
@@ -169,8 +164,9 @@ def _look_at_hooks(policies: PolicySet, mode: Mode) -> list[str]:
     return [] if mode.dry_run or mode.once else commands.missing(policies.every_hook())
 
 
-def _introduce(parts: Parts, setup: Setup, endpoint: str, directory: str | None) -> None:
-    args = setup.args
+def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | None, clocks: Clocks) -> None:
+    args, health = setup.args, runner.health
+    journal, log, metrics = runner.recorder
     fields = {
         "version": __version__,
         "endpoint": endpoint,
@@ -180,14 +176,14 @@ def _introduce(parts: Parts, setup: Setup, endpoint: str, directory: str | None)
     }
     interval = None if args.once else setup.interval
     digest = setup.policies.digest
-    parts.log.info("started", **fields, digest=digest, once=args.once, interval_seconds=interval)
-    parts.journal.note("runner-started", None, **fields, policy=digest)
-    parts.health.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
-    parts.health.facts.update(vm_given=args.vm_name is not None)
-    parts.health.decided_by(setup.policies)
+    log.info("started", **fields, digest=digest, once=args.once, interval_seconds=interval)
+    journal.note("runner-started", None, **fields, policy=digest)
+    health.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
+    health.facts.update(vm_given=args.vm_name is not None)
+    health.decided_by(setup.policies)
     python = ".".join(str(part) for part in sys.version_info[:3])
-    parts.metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
-    parts.metrics.set("forewarn_start_timestamp_seconds", parts.clocks.wall())
+    metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
+    metrics.set("forewarn_start_timestamp_seconds", clocks.wall())
 
 
 def _last_poll(beat: Beat | None) -> Stamp | None:

@@ -12,17 +12,22 @@ from typing import NamedTuple
 from ..imds.client import Client
 from .approvals import Approvals
 from .clocks import Clocks
+from .controller import Controller
+from .drills.drill import Drills
+from .exchange import Exchange
 from .hooks.commands import HookSettings
 from .hooks.executor import Executor
+from .hooks.recovery_requests import Recoveries
 from .hooks.scheduler import GRACE_SECONDS, HookScheduler
-from .impact import Pauses
 from .journal.null import NoJournal
 from .journal.writer import Journal
-from .loop import Parts, Stop
+from .loop import Previous, Reloaded, Runner, Stop
 from .observed import Observed
-from .poller import Identity
+from .poller import Identity, Poller
 from .reconciler import Mode, Policy, Reconciler
+from .rehearsal import Rehearsal
 from .requester import InlineRequester, Requester
+from .shadow import Shadow
 from .telemetry.health import HealthReporter
 from .telemetry.heartbeat import Heartbeat
 from .telemetry.log import Logger
@@ -30,6 +35,7 @@ from .telemetry.metrics import Metrics
 from .telemetry.readiness import Readiness
 from .telemetry.recorder import Recorder
 from .telemetry.systemd import Notifier
+from .ticks import Ticks
 
 
 class Equipment(NamedTuple):
@@ -50,6 +56,9 @@ class Equipment(NamedTuple):
     readiness: Readiness | None = None
     requester: Requester | None = None
     elsewhere: str | None = None
+    shadow: Shadow | None = None
+    reload: Callable[[], Reloaded] | None = None
+    previous: Previous = Previous()
 
 
 def assemble(
@@ -59,46 +68,64 @@ def assemble(
     stop: Stop,
     wake: Callable[[], None],
     equipment: Equipment,
-) -> Parts:
-    """Return the parts of a runner that decides by ``policies``. ``wake`` ends ``stop``'s wait, from any thread."""
+) -> Runner:
+    """Return a runner that decides by ``policies``. ``wake`` ends ``stop``'s wait, from any thread."""
     clocks, log, mode, directory = equipment.clocks, equipment.log, equipment.mode, equipment.directory
-    metrics = equipment.metrics or Metrics()
     journal = NoJournal() if directory is None else Journal(directory, clocks)
-    recorder = Recorder(journal, log, metrics)
+    recorder = Recorder(journal, log, equipment.metrics or Metrics())
 
     def now() -> datetime:
         return datetime.fromtimestamp(clocks.wall(), timezone.utc)
 
     executor = Executor(wake, grace_seconds=GRACE_SECONDS, clock=clocks.monotonic)
     scheduler = HookScheduler(executor, recorder, clocks, equipment.settings, now)
+    health = HealthReporter(
+        scheduler,
+        recorder,
+        clocks,
+        now,
+        notifier=equipment.notifier or Notifier({}, clocks),
+        heartbeat=None if directory is None else Heartbeat(directory, clocks, equipment.elsewhere),
+        textfile=equipment.textfile,
+        readiness=equipment.readiness,
+    )
 
     def reconciler(drill: bool) -> Reconciler:
         return Reconciler(policies, scheduler, recorder, clocks, now, mode, drill=drill)
 
-    return Parts(
-        client,
-        equipment.requester or InlineRequester(clocks.monotonic),
-        identity,
-        reconciler(False),
-        reconciler(True),
-        directory,
+    approvals = Approvals(client, scheduler, recorder, clocks, stop.request, mode)
+    drills = None if directory is None else Drills(directory, clocks, policies.api_version)
+    observed = Observed(recorder, clocks)
+    controller = Controller(
+        reconciler(drill=False),
+        Rehearsal(reconciler(drill=True), drills, approvals, recorder),
         scheduler,
-        executor,
-        Approvals(client, scheduler, recorder, clocks, stop.request, mode),
-        journal,
+        identity,
+        health,
+        observed,
+    )
+    controller.reconciler.shadow = equipment.shadow
+    exchange = Exchange(
+        equipment.requester or InlineRequester(clocks.monotonic),
+        Poller(client, recorder, clocks.monotonic),
+        identity,
+        approvals,
+        controller,
+        health,
         log,
-        metrics,
+        clocks.monotonic,
+    )
+    return Runner(
+        controller,
+        exchange,
+        scheduler,
+        None if directory is None else Recoveries(directory, scheduler, journal, log),
+        recorder,
+        health,
+        observed,
         clocks,
-        HealthReporter(
-            scheduler,
-            recorder,
-            clocks,
-            now,
-            notifier=equipment.notifier or Notifier({}, clocks),
-            heartbeat=None if directory is None else Heartbeat(directory, clocks, equipment.elsewhere),
-            textfile=equipment.textfile,
-            readiness=equipment.readiness,
-        ),
-        Observed(recorder, clocks),
-        Pauses(clocks),
+        Ticks(1.0, client.limiter, clocks.monotonic),
+        stop,
+        equipment.reload,
+        equipment.previous,
     )

@@ -10,27 +10,28 @@ that the decision rests on; while it is under way no other document is asked for
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 
 from ..events import Document, Event
 from ..imds.errors import TIMEOUT, Fault, PassingFault
-from ..imds.limiter import READ_RESERVE, Limiter
 from .approvals import Approvals
+from .controller import Controller
 from .poller import Identity, Poller
-from .reconciler import Reconciler
 from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
+from .telemetry.health import HealthReporter
 from .telemetry.log import Logger
 
 # A document waits this long for the answer who this VM is, which as a rule takes some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05
+# With --once somebody or something waits for the end.
+ONCE_IDENTITY_PATIENCE_SECONDS = 10.0
 # An answer that waited for longer before it was taken in is out of date: the VM may have been frozen in between.
 FRESH_SECONDS = 1.0
 
 
 class Exchange:
-    """For the main thread alone. ``process`` decides about a document, which the service has shown so many seconds ago,
-    and returns the events to approve, grouped by request; ``polled`` hears of each poll why it failed, or None,
-    and how many seconds ago it was answered.
+    """For the main thread alone. ``controller`` decides what to approve, ``health`` hears of each poll.
 
     ``ended`` is set whenever nothing more is to be asked until the next poll, and ``hurried`` if that should come as
     soon as the request budget lets it.
@@ -42,12 +43,10 @@ class Exchange:
         poller: Poller,
         identity: Identity,
         approvals: Approvals,
-        reconciler: Reconciler,
+        controller: Controller,
+        health: HealthReporter,
         log: Logger,
-        limiter: Limiter,
         clock: Callable[[], float],
-        process: Callable[[Document, float], list[list[Event]]],
-        polled: Callable[[str | None, float], None],
     ) -> None:
         self.ended = False
         self.hurried = False
@@ -55,12 +54,10 @@ class Exchange:
         self._poller = poller
         self._identity = identity
         self._approvals = approvals
-        self._reconciler = reconciler
+        self._controller = controller
+        self._health = health
         self._log = log
-        self._limiter = limiter
         self._clock = clock
-        self._process = process
-        self._polled = polled
         self._what = ""  # the request that is under way
         self._sent: list[Event] = []  # the events that it approves
         self._more = False  # further requests would have followed it
@@ -73,6 +70,20 @@ class Exchange:
     def busy(self) -> bool:
         """Whether a request is under way."""
         return self._requester.busy
+
+    def once(self, request: Callable[[], AbstractContextManager[None]]) -> None:
+        """Read the document patiently, decide and approve, without another thread. ``request`` is around all reading.
+
+        Raises ServiceError if the service did not do what was asked, Interrupted if a signal ended ``request``.
+        """
+        with request():
+            document = self._poller.read()
+            if document.events:
+                self._identity.refresh(ONCE_IDENTITY_PATIENCE_SECONDS)
+        reconciler = self._controller.reconciler
+        faults = self._approvals.send(self._controller.process(document), reconciler, document)
+        if faults:
+            raise faults[0]
 
     def poll(self) -> None:
         """Ask for the document, if nothing is under way and the service may be asked now."""
@@ -112,7 +123,7 @@ class Exchange:
             reason = "an approval was under way; whether it took effect is not known"
             self._log.warning("interrupted", reason=reason)
             fault = PassingFault("the runner was stopped before the service had answered", kind=TIMEOUT)
-            self._approvals.answered(self._sent, self._reconciler, fault)
+            self._approvals.answered(self._sent, self._controller.reconciler, fault)
 
     def _begin(self, what: str, request: Callable[[], object]) -> None:
         self._what = what
@@ -133,23 +144,23 @@ class Exchange:
             self._decided_without = None
             self._end(hurried=self._decide_late())  # and an approval needs another document
         else:
-            parts = self._approvals.answered(self._sent, self._reconciler, answer.fault)
+            parts = self._approvals.answered(self._sent, self._controller.reconciler, answer.fault)
             self._end(hurried=self._more or bool(parts))
 
     def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
         if fault is not None:
             self._poller.failed(fault)
-            self._polled(self._poller.fault, 0.0)
+            self._health.polled(self._poller.fault, 0.0)
             self._end()
             return
         self._poller.answered()
-        self._polled(None, self._age())
+        self._health.polled(None, self._age())
         if self._identity.due:
             self._document, self._document_until = document, self._clock() + IDENTITY_PATIENCE_SECONDS
             self._begin(INSTANCE, self._identity.ask)
             return
-        requests = self._process(document, self._age())
-        events = self._approvals.next(requests, self._reconciler) if fresh else None
+        requests = self._controller.process(document, self._age())
+        events = self._approvals.next(requests, self._controller.reconciler) if fresh else None
         if events is None:
             self._end(hurried=bool(requests) and not fresh)
             return
@@ -159,13 +170,13 @@ class Exchange:
     def _decide_late(self) -> bool:
         """Decide about the document that has waited; return whether there is anything to approve."""
         document, self._document = self._document, None
-        return document is not None and bool(self._process(document, self._age()))
+        return document is not None and bool(self._controller.process(document, self._age()))
 
     def _age(self) -> float:
         return max(0.0, self._clock() - self._document_at)
 
     def _end(self, *, hurried: bool = False) -> None:
-        if hurried and self._poller.due and self._limiter.delay(reserve=READ_RESERVE) <= 0:
+        if hurried and self._poller.due and self._poller.affordable:
             self._begin(DOCUMENT, self._poller.ask)
             return
         self.ended = True

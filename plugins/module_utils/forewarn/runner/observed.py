@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from .clocks import Clocks
 from .event_record import APPROVED, CALLED_OFF, STARTED, EventRecord
+from .impact import Pauses
 from .telemetry.recorder import Recorder
 
 PAUSE, REBOOT = "pause", "reboot"
@@ -23,12 +24,19 @@ class Observed:
     def __init__(self, recorder: Recorder, clocks: Clocks) -> None:
         self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
+        self._pauses = Pauses(clocks)
         self._pending: dict[str, tuple[float, float]] = {}  # kind -> seconds, noticed at (monotonic)
         self._ended: list[EventRecord] = []  # since something is pending, while this VM's name is not known
 
-    def paused(self, seconds: float) -> None:
-        """Note that the machine stood still."""
-        self._note(PAUSE, seconds)
+    def before_wait(self, seconds: float) -> None:
+        """Note that the runner now waits for at most so many seconds."""
+        self._pauses.before_wait(seconds)
+
+    def after_wait(self) -> None:
+        """Note that the wait is over. The machine may have stood still meanwhile."""
+        seconds = self._pauses.after_wait()
+        if seconds is not None:
+            self._note(PAUSE, seconds)
 
     def rebooted(self, down_seconds: float) -> None:
         """Note for how long the machine was down."""

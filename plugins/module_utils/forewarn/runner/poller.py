@@ -11,10 +11,11 @@ from dataclasses import replace
 from ..events import Document, Vm
 from ..imds.client import Client
 from ..imds.errors import Fault, LastingFault
+from ..imds.limiter import READ_RESERVE
 from ..imds.retry import FaultLog, RetryPolicy
 from .journal.writer import Journal
 from .telemetry.log import Logger
-from .telemetry.metrics import Metrics
+from .telemetry.recorder import Recorder
 
 # Polls wait for the question who this VM is, so it may not take long; it is asked again later.
 IDENTITY_TIMEOUT_SECONDS = 2.0
@@ -43,20 +44,27 @@ def fault_log(log: Logger, what: str, clock: Callable[[], float], journal: Journ
 class Poller:
     """Polls when a tick finds it due: at once after a success, after the retry policy's delay after a fault."""
 
-    def __init__(
-        self, client: Client, log: Logger, journal: Journal, metrics: Metrics, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, client: Client, recorder: Recorder, clock: Callable[[], float]) -> None:
         self.fault: str | None = None  # why the service does not answer
         self._client = client
-        self._metrics = metrics
+        self._metrics = recorder.metrics
         self._clock = clock
         self._retry = RetryPolicy(clock=clock)
-        self._faults = fault_log(log, "poll", clock, journal)
+        self._faults = fault_log(recorder.log, "poll", clock, recorder.journal)
 
     @property
     def due(self) -> bool:
         """Whether the service may be asked now."""
         return is_due(self._retry, self._clock())
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the request budget allows one more poll now."""
+        return self._client.limiter.delay(reserve=READ_RESERVE) <= 0
+
+    def read(self) -> Document:
+        """Return the document, as patiently as the client reads it. Raises ServiceError."""
+        return self._client.read()
 
     def ask(self) -> Document:
         """Return the document as it is now. In whichever thread requests are made. Raises Fault."""

@@ -21,7 +21,7 @@ class Ticks:
 
     def __init__(self, interval_seconds: float, limiter: Limiter, clock: Callable[[], float]) -> None:
         self.next_at = clock()
-        self._interval = interval_seconds
+        self.interval = interval_seconds
         self._limiter = limiter
         self._clock = clock
 
@@ -29,15 +29,20 @@ class Ticks:
         """Return the seconds until the next tick: 0 if it is due."""
         return max(0.0, self.next_at - self._clock())
 
+    def every(self, interval_seconds: float) -> None:
+        """Tick so often from now on."""
+        self.next_at = self._clock()
+        self.interval = interval_seconds
+
     def advance(self) -> None:
         """Go on to the next tick of the grid. Ticks that were missed are skipped, not made up for."""
         now = self._clock()
-        self.next_at += self._interval
+        self.next_at += self.interval
         if self.next_at <= now:
-            self.next_at += ((now - self.next_at) // self._interval + 1) * self._interval
+            self.next_at += ((now - self.next_at) // self.interval + 1) * self.interval
         refilled = self._limiter.tokens + (self.next_at - now) * self._limiter.refill_per_second
         if refilled < self._limiter.capacity - _SLACK:
-            self.next_at += self._interval * (STRETCH - 1)
+            self.next_at += self.interval * (STRETCH - 1)
 
     def hurry(self) -> None:
         """Make the next tick due as soon as the request budget lets it be."""

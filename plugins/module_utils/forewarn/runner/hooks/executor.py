@@ -20,8 +20,8 @@ from .commands import Command
 from .process import (
     Streams,
     exit_descriptor,
-    group_is_of_hook,
     group_exists,
+    group_is_of_hook,
     identity,
     signal_group,
     spawn,
@@ -138,7 +138,7 @@ class Executor:
 def end_leftovers(
     processes: Iterable[tuple[int, int | None]], grace_seconds: float = _LEFTOVER_GRACE_SECONDS
 ) -> set[int]:
-    """End the process groups of hooks that outlived the previous runner, side by side; return the ids of those it found.
+    """End the process groups of hooks that outlived the previous runner, side by side; return the ids that were found.
 
     ``processes`` has ids and starts; both together identify a process. A group receives SIGTERM once, as from systemd,
     and SIGKILL if it is still there after the grace. Return when all have ended, or after the second grace.

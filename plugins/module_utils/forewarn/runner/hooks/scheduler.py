@@ -96,6 +96,17 @@ class HookScheduler:
         """Take up the open records of the journal, as the runner before left them."""
         self.resume_records(self._journal.open())
 
+    def close(self) -> None:
+        """End all hooks that run. By the journal they were running, so that the next runner runs them again."""
+        self._executor.close()
+
+    def resume_late(self, grace_seconds: float = GRACE_SECONDS) -> list[EventRecord] | None:
+        """Take up the records that the journal could not read at the start, and can now; None if there are none."""
+        if not self._journal.late:
+            return None
+        rows, self._journal.late = self._journal.late, []
+        return self.resume_records(rows, grace_seconds)
+
     def resume_records(self, rows: Sequence[EventRow], grace_seconds: float = GRACE_SECONDS) -> list[EventRecord]:
         """Take up records that an earlier runner left; return them. Its hooks that still run have this long to end."""
         taken = []

@@ -1,0 +1,104 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Decides about documents of the service and of drills, again whenever something else than a document asks for it."""
+
+from __future__ import annotations
+
+from ..events import Document, Event
+from .clocks import Stamp
+from .event_record import RECOVERING
+from .hooks.scheduler import GRACE_SECONDS, HookScheduler
+from .observed import Observed
+from .poller import Identity
+from .reconciler import Policy, Reconciler
+from .rehearsal import Rehearsal
+from .shadow import Shadow
+from .telemetry.health import HealthReporter
+
+
+class Controller:
+    """Hands what is listed to the reconcilers: ``reconciler`` for real events, that of ``rehearsal`` for drills."""
+
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        rehearsal: Rehearsal,
+        scheduler: HookScheduler,
+        identity: Identity,
+        health: HealthReporter,
+        observed: Observed,
+    ) -> None:
+        self.reconciler = reconciler
+        self._rehearsal = rehearsal
+        self._scheduler = scheduler
+        self._identity = identity
+        self._health = health
+        self._observed = observed
+        self._processed = False  # a document, since the last ``keep``
+
+    def resume(self, last_poll: Stamp | None) -> None:
+        """Go on with what the previous runner left. ``last_poll`` is when it had its last answer."""
+        self._scheduler.vm_name = self._identity.vm.name  # as far as it is known: recoveries begin now
+        self._scheduler.resume()
+        for reconciler in self._reconcilers():
+            reconciler.restore(last_poll)
+
+    def process(self, document: Document, age_seconds: float = 0.0) -> list[list[Event]]:
+        """Decide about what the service lists; return the events to approve, grouped by request."""
+        vm = self._identity.vm
+        self._processed = True
+        self._scheduler.vm_name = vm.name
+        for reconciler in self._reconcilers():
+            reconciler.nameless = self._identity.nameless
+        requests = self.reconciler.process(document, vm, age_seconds)
+        # There may be no drill any more, and so no document of theirs.
+        self._rehearsal.reconciler.ask_late(vm)
+        self._health.documented(document)
+        self._observed.attribute(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
+        return requests
+
+    def decide_again(self) -> None:
+        """Decide about what was listed last, without a new document; approve nothing."""
+        for reconciler in self._reconcilers():
+            reconciler.decide_again(self._identity.vm)
+
+    def keep(self) -> None:
+        """Do what is due once in a while, whether the service answers or not."""
+        if not self._processed:  # the service is silent, or answers with errors
+            self.decide_again()
+        self._processed = False
+        self.rehearse()
+
+    def rehearse(self) -> None:
+        """Let the drills go on, as far as real events let them."""
+        # Also those that the service cannot show just now.
+        listed = [record.event for record in self.reconciler.tracker.records]
+        recovering = (one for one in self._scheduler.records if one.state == RECOVERING and not one.drill)
+        self._rehearsal.go_on(self._identity.vm, listed, next(recovering, None))
+
+    def resume_late(self) -> None:
+        """Go on with records that the journal could not read at the start, and can now; then decide again."""
+        if self.adopt_late():
+            self.decide_again()  # they were planned by the policies of that time
+            self.rehearse()
+
+    def adopt_late(self, grace_seconds: float = GRACE_SECONDS) -> bool:
+        """Go on with what the journal found late; return whether there was anything.
+
+        Hooks of the previous runner that still run have this long to end.
+        """
+        records = self._scheduler.resume_late(grace_seconds)
+        for record in records or ():
+            if record.listed:
+                (self._rehearsal.reconciler if record.drill else self.reconciler).adopt(record)
+        return records is not None
+
+    def follow(self, policies: Policy, shadow: Shadow | None) -> None:
+        """Decide by these policies from now on."""
+        for reconciler in self._reconcilers():
+            reconciler.policies = policies
+        self.reconciler.shadow = shadow
+
+    def _reconcilers(self) -> tuple[Reconciler, Reconciler]:
+        return self.reconciler, self._rehearsal.reconciler

@@ -1,0 +1,54 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rehearses drills: decides about their events, prepares and recovers as if they were real, and sends no approval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..events import Document, Event, Vm
+from .approvals import Approvals
+from .drills.drill import Drills
+from .event_record import EventRecord
+from .reconciler import Reconciler
+from .telemetry.recorder import Recorder
+
+
+class Rehearsal:
+    """The drills of one runner. ``drills`` is None without a state directory: nobody can ask for one then."""
+
+    def __init__(self, reconciler: Reconciler, drills: Drills | None, approvals: Approvals, recorder: Recorder) -> None:
+        self.reconciler = reconciler
+        self._drills = drills
+        self._approvals = approvals
+        self._recorder = recorder
+
+    def go_on(self, vm: Vm, listed: Sequence[Event], recovering: EventRecord | None) -> None:
+        """Let the drills go on, unless a real event ends them.
+
+        That is one of the ``listed`` ones that may affect this VM, or one that is being recovered from.
+        """
+        if self._drills is None or (vm.name is None and not self.reconciler.tracker.records):
+            return
+        document = self._drills.poll(vm.name, _overtaken(vm.name, listed, recovering))
+        if document is not None or self.reconciler.tracker.records:
+            document = document or Document(0)  # not an answer without a body
+            requests = self.reconciler.process(document, vm)
+            self._drills.approve(self._approvals.pretend(requests, self.reconciler))
+        for ended in self._drills.ended():
+            self._recorder.log.info("drill", **ended._asdict())
+            self._recorder.journal.note("drill", None, **ended._asdict())
+            self._recorder.metrics.count("forewarn_drills_total", result=ended.result)
+
+
+def _overtaken(vm_name: str | None, listed: Sequence[Event], recovering: EventRecord | None) -> str | None:
+    """Return why drills have to end, None if they may go on."""
+    # Where the name of this VM is not known, or those of the event's, it may: a drill that ends early does no harm.
+    unread = [event for event in listed if event.problems and not event.resources]
+    affecting = unread + [event for event in listed if vm_name is None or event.place_of(vm_name) is not None]
+    if affecting:
+        return f"a real {affecting[0].event_type} is scheduled: {affecting[0].event_id}"
+    if recovering is not None:
+        return f"what was prepared for a real event is being recovered: {recovering.event.event_id}"
+    return None
