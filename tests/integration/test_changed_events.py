@@ -100,8 +100,8 @@ def test_a_reload_that_adds_a_drain_lets_it_run_before_the_reminder(
     policy(place, rules)
     runner.process.send_signal(signal.SIGHUP)
     runner.wait_for("reloaded")
-    told = runner.wait_for("decision", eligibility="preparation-failed")
-    assert "tried again" in told["reason"]
+    line = runner.wait_for("decision", eligibility="preparation-failed")
+    assert "tried again" in line["reason"]
     assert ran(place, "drain")[0][1] == "Redeploy"
 
 

@@ -17,10 +17,10 @@ import yaml
 
 
 class Step(NamedTuple):
-    """A command of a workflow; ``told``: where a failure is only a warning."""
+    """A command of a workflow; ``reported``: where a failure is only a warning."""
 
     script: str
-    told: bool = False
+    reported: bool = False
 
 
 def _github(data: dict[str, Any]) -> Iterator[Step]:
@@ -186,16 +186,16 @@ def test_a_change_that_allows_more_needs_a_word(
 ) -> None:
     directory = clone("more is allowed")
     diff = scripts(repository, system)[-1]
-    told = {**environ, **system.environ}
-    code, output = do(diff, directory, told)
+    reported = {**environ, **system.environ}
+    code, output = do(diff, directory, reported)
     assert code == 1, output
     assert "DurationInSeconds in 9..19" in output
     if system.labels is None:
-        assert diff.told
+        assert diff.reported
         return
-    assert not diff.told
-    assert do(diff, directory, {**told, system.labels: "not-more-permissive"})[0] == 1
-    assert do(diff, directory, {**told, system.labels: "policies,more-permissive"})[0] == 0
+    assert not diff.reported
+    assert do(diff, directory, {**reported, system.labels: "not-more-permissive"})[0] == 1
+    assert do(diff, directory, {**reported, system.labels: "policies,more-permissive"})[0] == 0
     if system.file == "github.yml":
         assert "more permissive" in (directory.parent / "summary.md").read_text()
 

@@ -59,12 +59,12 @@ def listed(server: EmulatorServer, vm: str = "web_0") -> list[dict[str, Any]]:
 
 def test_an_event_from_its_announcement_to_its_end(server: EmulatorServer, emulate: Emulate) -> None:
     listed(server)
-    told = emulate(
+    output = emulate(
         *("publish", "--type", "Freeze", "--resources", "web_0,web_1", "--notice", "15m", "--duration", "8"),
         *("--source", "User", "--description", "a pause", "--name", "pause", "--event-id", EVENT),
     )
     start = r"NotBefore 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ \(in 15 min\)"
-    assert re.fullmatch(rf"published: {EVENT} \(pause, Freeze of web_0, web_1\), {start}\n", told)
+    assert re.fullmatch(rf"published: {EVENT} \(pause, Freeze of web_0, web_1\), {start}\n", output)
     (event,) = listed(server)
     assert event.pop("NotBefore").endswith(" GMT")
     assert event == {
@@ -92,12 +92,12 @@ def test_an_event_from_its_announcement_to_its_end(server: EmulatorServer, emula
 
 def test_every_option_of_an_event_arrives(server: EmulatorServer, emulator: EmulatorClient, emulate: Emulate) -> None:
     listed(server)
-    told = emulate(
+    output = emulate(
         *("publish", "--type", "Reboot", "--resources", "web_1", "web_0", "--impact", "1m", "--gone-after", "2m"),
         *("--start-on", "all_approvals", "--start-delay", "0", "--seen-by", "resources", "--duration", "-1"),
         *("--notice", "90", "--fields", '{"EventSource": null, "Extra": 1}', "--json"),
     )
-    event = content(told, "event")["event"]
+    event = content(output, "event")["event"]
     assert event == emulator.event(event["event_id"])
     (shown,) = listed(server)
     assert (shown["Resources"], shown["DurationInSeconds"], shown["Extra"]) == (["web_1", "web_0"], -1, 1)
@@ -113,13 +113,13 @@ def test_every_option_of_an_event_arrives(server: EmulatorServer, emulator: Emul
 
 
 def test_failed_hardware_and_fault_domains(emulator: EmulatorClient, emulate: Emulate) -> None:
-    told = emulate("publish", "--hardware-failure", "--event-id", EVENT)
-    assert told == f"published: {EVENT} (Reboot of web_0), started by hardware failure\n"
-    told = emulate(
+    output = emulate("publish", "--hardware-failure", "--event-id", EVENT)
+    assert output == f"published: {EVENT} (Reboot of web_0), started by hardware failure\n"
+    output = emulate(
         *("publish", "--fault-domains", "--type", "Redeploy", "--resources", "web_0,web_1", "--pause", "5s"),
         *("--name", "round"),
     )
-    assert "(round, Redeploy of web_0)" in told
+    assert "(round, Redeploy of web_0)" in output
     emulate("start", "round")
     emulate("finish", "round")
     assert (
@@ -135,8 +135,8 @@ def test_what_the_emulator_refuses_is_told(server: EmulatorServer, emulate: Emul
     assert emulate("cancel", "x", code=2) == f"error: there is no event 'x'. The newest are {EVENT} (one).\n"
     assert emulate("cancel", "one").startswith("cancelled: ")
     assert emulate("finish", "one", code=2) == "error: event one is Cancelled, not Started.\n"
-    told = emulate("publish", "--type", "Reboot", "--resources", "web_7", code=2)
-    assert told == "error: there is no VM 'web_7'. The VMs are web_0, web_1.\n"
+    output = emulate("publish", "--type", "Reboot", "--resources", "web_7", code=2)
+    assert output == "error: there is no VM 'web_7'. The VMs are web_0, web_1.\n"
     assert "event.resources[0]: 'a b'" in emulate("publish", "--type", "Reboot", "--resources", "a b", code=2)
     assert "event.name: 'a b'" in emulate("publish", "--type", "Reboot", "--name", "a b", code=2)
     assert "is taken" in emulate("publish", "--type", "Reboot", "--event-id", EVENT, code=2)
@@ -152,8 +152,8 @@ def test_faults_are_met_shown_and_ended(server: EmulatorServer, emulate: Emulate
     )
     url = server.url + TARGET
     assert requests.get(url, headers={"Metadata": "true"}, timeout=10).status_code == 429
-    told = emulate("fail", "drop", "--vm", "web_1", "--request", "post", "--request", "instance", "--processed")
-    assert told.splitlines()[1] == "fault: drop, processed all the same, requests post, instance, of web_1"
+    output = emulate("fail", "drop", "--vm", "web_1", "--request", "post", "--request", "instance", "--processed")
+    assert output.splitlines()[1] == "fault: drop, processed all the same, requests post, instance, of web_1"
     state = content(emulate("fail", "latency", "--latency", "3s", "--json"), "state")
     assert [fault["kind"] for fault in state["faults"]] == ["status", "drop", "latency"]
     assert "fault: latency, 3 s late" in emulate("status")

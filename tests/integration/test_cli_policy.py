@@ -387,9 +387,9 @@ class TestExplain:
             "approval  not this VM now (not-the-leader): a witness, this VM approves in ",
         ):
             assert line in shown, shown
-        (told,) = json.loads(policy(*arguments, "--json", stdin=json.dumps(MIGRATION)).stdout)["explanations"]
-        assert told["decision"]["prepare"][0]["retry"] == {"attempts": 1}
-        (one,) = told["policies"]
+        (explained,) = json.loads(policy(*arguments, "--json", stdin=json.dumps(MIGRATION)).stdout)["explanations"]
+        assert explained["decision"]["prepare"][0]["retry"] == {"attempts": 1}
+        (one,) = explained["policies"]
         assert (one["prepare_within_seconds"], one["recover_when"]) == (900.0, "started")
 
     def test_mistakes_in_the_policy_are_all_told(self, tmp_path: Path) -> None:

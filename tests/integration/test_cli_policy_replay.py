@@ -92,11 +92,11 @@ def test_the_policy_that_ran_decides_as_it_did(journal: Path, policy: Path) -> N
     data = json.loads(result.stdout)
     assert data["forewarn"] == {"schema": "policy-replay", "version": 1}
     freeze, reboot = data["events"]
-    assert [told["event"]["EventType"] for told in (freeze, reboot)] == ["Freeze", "Reboot"]
-    assert [told["then"]["outcome"] for told in (freeze, reboot)] == ["approved", "held"]
-    assert [told["now"]["outcome"] for told in (freeze, reboot)] == ["approved", "held"]
-    assert [told["changed"] for told in (freeze, reboot)] == [False, False]
-    assert {told["vm"] for told in (freeze, reboot)} == {"web_0"}
+    assert [replayed["event"]["EventType"] for replayed in (freeze, reboot)] == ["Freeze", "Reboot"]
+    assert [replayed["then"]["outcome"] for replayed in (freeze, reboot)] == ["approved", "held"]
+    assert [replayed["now"]["outcome"] for replayed in (freeze, reboot)] == ["approved", "held"]
+    assert [replayed["changed"] for replayed in (freeze, reboot)] == [False, False]
+    assert {replayed["vm"] for replayed in (freeze, reboot)} == {"web_0"}
     # Then it took a request; now it takes no time.
     assert 0 < freeze["then"]["latency_seconds"] < 10
     assert freeze["now"]["latency_seconds"] == 0
@@ -121,7 +121,7 @@ def test_another_parameter_is_a_change_that_ci_can_see(journal: Path, policy: Pa
 
 def test_of_another_vm(journal: Path, policy: Path) -> None:
     data = json.loads(replay(policy, "--from", journal, "--vm-name", "web_7", "--json").stdout)
-    assert [told["now"]["outcome"] for told in data["events"]] == ["not-sent", "held"]
+    assert [replayed["now"]["outcome"] for replayed in data["events"]] == ["not-sent", "held"]
 
 
 def test_since(journal: Path, policy: Path) -> None:
@@ -197,8 +197,8 @@ def test_files_and_pipes_compressed_or_not(tmp_path: Path, policy: Path, compres
     path.write_bytes(content)
     result = replay(policy, "--from", "-" if piped else path, "--json", stdin=content)
     assert (result.returncode, result.stderr) == (0, "")
-    (told,) = json.loads(result.stdout)["events"]
-    assert told["now"]["outcome"] == "approved"
+    (replayed,) = json.loads(result.stdout)["events"]
+    assert replayed["now"]["outcome"] == "approved"
 
 
 def test_several_recordings(tmp_path: Path, policy: Path) -> None:
@@ -206,7 +206,7 @@ def test_several_recordings(tmp_path: Path, policy: Path) -> None:
     two = tmp_path / "two.jsonl"
     two.write_text(line(0, event("E2")))
     data = json.loads(replay(policy, "--from", one, "--from", two, "--json").stdout)
-    assert [(told["source"], told["event"]["EventId"]) for told in data["events"]] == [
+    assert [(replayed["source"], replayed["event"]["EventId"]) for replayed in data["events"]] == [
         (str(one), "E1"),
         (str(two), "E2"),
     ]

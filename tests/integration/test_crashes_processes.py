@@ -185,14 +185,14 @@ def test_again_and_again_as_soon_as_the_journal_has_grown(vm: Vm, seed: int) -> 
     vm.run()
     wait_until(vm.is_over)
     history = vm.only_event()
-    told = [entry["kind"] for entry in history["entries"]]
+    kinds = [entry["kind"] for entry in history["entries"]]
     prepared = next(entry for entry in history["entries"] if entry["kind"] == "hook-ended")
     assert (prepared["fields"]["phase"], prepared["fields"]["result"]) == ("prepare", "succeeded")
-    assert told.index("approval-sending") > told.index("hook-ended")
+    assert kinds.index("approval-sending") > kinds.index("hook-ended")
     started, ended = attempts(history, "hook-started"), attempts(history, "hook-ended")
     assert started == sorted(set(started)), "each attempt has a number of its own, and prepare comes before recover"
     assert [name.split()[0] for name in ended] == ["prepare", "recover"], "what is known to have ended runs no more"
-    assert 1 <= len(vm.approvals()) <= told.count("approval-sending")
+    assert 1 <= len(vm.approvals()) <= kinds.count("approval-sending")
 
 
 def entries(vm: Vm) -> int:

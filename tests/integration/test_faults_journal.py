@@ -33,7 +33,7 @@ PLAIN = {"hooks": [], "approved": True, "eligibility": "started"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "when", "told"),
+    ("kind", "when", "line"),
     [
         ("too-large", "middle", "the disk cannot be read or written"),
         ("too-large", "start", "the disk cannot be read or written"),
@@ -43,7 +43,7 @@ PLAIN = {"hooks": [], "approved": True, "eligibility": "started"}
     ],
 )
 def test_events_with_hooks_are_held_until_it_can_be_written_again(
-    kind: str, when: str, told: str, package: Path
+    kind: str, when: str, line: str, package: Path
 ) -> None:
     """Others are approved meanwhile. A drain that ran goes on and counts, and what is due is recovered."""
     with memory() as directory:
@@ -52,7 +52,7 @@ def test_events_with_hooks_are_held_until_it_can_be_written_again(
         else:
             seen = run_with_own_mounts(WITH_MOUNTS.format(kind=kind, when=when), package, directory)
     (reason,) = seen["reasons"]
-    assert told in reason
+    assert line in reason
     trouble = seen["in trouble"]
     assert (trouble["new"], trouble["plain"]) == (UNTOUCHED, PLAIN)
     if when == "middle":
@@ -151,9 +151,9 @@ def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) 
         if damage is overwrite and not aside:
             assert next(row.key for row in JournalReader(str(world.state)).records()) == event_id.lower()
         for path in aside:
-            (told,) = world.lines("journal-trouble")
-            assert str(path) in told["reason"]
-            assert "still drained" in told["hint"]
+            (line,) = world.lines("journal-trouble")
+            assert str(path) in line["reason"]
+            assert "still drained" in line["hint"]
 
 
 def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
     ):
         event_id = emulator.schedule("Reboot", ["web_0"])
         runner = start("--policy", str(tmp_path / "policy.yml"))
-        told = runner.wait_for("journal-trouble", level="error")
+        line = runner.wait_for("journal-trouble", level="error")
         (aside,) = state.glob("journal.db.corrupt-*")
-        assert str(aside) in told["reason"]
+        assert str(aside) in line["reason"]
         assert runner.wait_for("decision", eligibility="in-doubt")["event_id"] == event_id
         later = emulator.schedule("Reboot", ["web_0"])
         assert runner.wait_for("approved")["event_ids"] == [later]

@@ -303,8 +303,8 @@ def test_lines_that_could_not_be_written_are_counted_and_told(vm: Vm, pipe: Pipe
     wait_until(lambda: any("log-lines-lost" in line for line in pipe.read()), seconds=20)
     lines = [line for line in pipe.read() if not line.startswith("xxx")]
     assert "started" in lines[0], "what was written before the loss is not lost"
-    told = [line for line in lines if "log-lines-lost" in line]
-    lost = [json.loads(line)["lines"] if form == "json" else int(line.rpartition("lines=")[2]) for line in told]
+    marks = [line for line in lines if "log-lines-lost" in line]
+    lost = [json.loads(line)["lines"] if form == "json" else int(line.rpartition("lines=")[2]) for line in marks]
     assert 1 <= sum(lost) <= 1000
     if form == "json":
         assert [json.loads(line) for line in lines], "each line is whole"

@@ -69,12 +69,12 @@ class Killed:
         world.log.lines.clear()
         world.long_hooks = 0
         world.play(self._awhile())
-        told = [
+        reported = [
             (name, str(fields.get("reason")))
             for level, name, fields in world.log.lines
             if level == "error" and name in ("record-damaged", "journal-trouble")
         ]
-        return set(world.hooks()), told
+        return set(world.hooks()), reported
 
     def _awhile(self) -> Story:
         """Let it poll a few times; a hook that was started writes down that it was, and ends when all is over."""
@@ -132,10 +132,10 @@ def test_no_flipped_bit_runs_another_program_or_skips_a_recovery_without_a_word(
         change[name] = content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :]
         if "without the mark" in where:
             change["journal.mark"] = b""
-        ran, told = killed.restart(change)
-        noticed += bool(told)
-        if not ran <= killed.went_on or (ran != killed.went_on and not told) or killed.world.posts() > 1:
-            unnoticed.append((name, at, bit, ran, told))
+        ran, reported = killed.restart(change)
+        noticed += bool(reported)
+        if not ran <= killed.went_on or (ran != killed.went_on and not reported) or killed.world.posts() > 1:
+            unnoticed.append((name, at, bit, ran, reported))
     assert not unnoticed
     assert noticed > (0 if where == "anywhere" else FLIPS // 10)
 
@@ -153,9 +153,9 @@ def checkpoint(left: Path, target: Path) -> None:
 
 @pytest.mark.parametrize("name", ["journal.db-wal", "journal.db"])
 def test_a_file_that_is_not_there_any_more(killed: Killed, name: str) -> None:
-    ran, told = killed.restart({name: b""})
+    ran, reported = killed.restart({name: b""})
     assert ran == set()
-    text = " ".join(reason for _name, reason in told)
+    text = " ".join(reason for _name, reason in reported)
     assert killed.prepared.lower() in text
     assert killed.recovered.lower() in text
 
@@ -209,8 +209,8 @@ def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebo
     host.go()
 
     runner = host.run()
-    told = runner.wait_for("record-damaged", level="error")
-    assert event_id.lower() in told["reason"]
+    reported = runner.wait_for("record-damaged", level="error")
+    assert event_id.lower() in reported["reason"]
     assert runner.wait_for("decision", eligibility="in-doubt")["event_id"] == event_id
     runner.wait_for("decision", eligibility="in-doubt")
     code, text, data = host.status()

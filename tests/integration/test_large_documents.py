@@ -134,11 +134,13 @@ def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not
             elif name.startswith(REFUSED):
                 assert runner.wait_for("poll-failed", kind="garbage")["reason"]
             else:
-                told = runner.wait_for("document", timeout=60).get("problems")
+                problem = runner.wait_for("document", timeout=60).get("problems")
                 if name in READ_IN_FULL:
                     wait_until(lambda: len(service.approved) == 1000, seconds=60)
                 else:
-                    assert told or "in doubt" in runner.wait_for("decision", eligibility="refused-by-policy")["reason"]
+                    assert (
+                        problem or "in doubt" in runner.wait_for("decision", eligibility="refused-by-policy")["reason"]
+                    )
             polls = service.polls
             wait_until(lambda: service.polls > polls, seconds=60)
             service.body = document(event(20_000))  # it has not ended, nor is it stuck
@@ -187,8 +189,8 @@ def test_status_and_metrics_tell_what_was_not_read(listed: list[dict[str, Any]],
         try:
             runner.wait_for("document", timeout=60)
             wait_until(lambda: _counted(metrics) == 1.0, seconds=60)
-            (told,) = _status(state)["problems"]
-            assert problem in told
+            (reported,) = _status(state)["problems"]
+            assert problem in reported
             service.body = document()
             wait_until(lambda: _counted(metrics) == 0.0, seconds=60)
             wait_until(lambda: not _status(state)["problems"], seconds=60)

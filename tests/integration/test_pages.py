@@ -212,16 +212,16 @@ def shown(chromium: Browser) -> list[Shown]:
     """Choose every cell, and return all that is told of it."""
     found = chromium.run(
         """
-        const told = [];
+        const texts = [];
         for (const cell of document.querySelectorAll(".cell")) {
           cell.focus();
           for (const block of document.querySelectorAll("#detail .outcome")) {
             const text = (selector) => block.querySelector(selector)?.textContent ?? "";
             const wanted = [".decision .badge", ".decision a", ".reason", "pre", "pre + .fact"];
-            told.push(wanted.map(text));
+            texts.push(wanted.map(text));
           }
         }
-        return told;
+        return texts;
         """
     )
     return [Shown(*one) for one in found]
@@ -240,14 +240,14 @@ def test_every_example_on_the_page_is_decided_so_by_the_engine(name: str, chromi
         return selects.map((one) => one.parentElement.firstChild.textContent);
         """
     )
-    told = shown(chromium)
+    texts = shown(chromium)
     for label in settings:
         choose(chromium, label, "any")
-        told += shown(chromium)
+        texts += shown(chromium)
     chromium.driver.find_element(By.ID, "unusual").click()
-    told += shown(chromium)
-    assert len(told) > 40
-    for one in set(told):
+    texts += shown(chromium)
+    assert len(texts) > 40
+    for one in set(texts):
         facts = dict(re.findall(r"(at|first seen|VM:|tag) (?:name )?([^;,]+)", one.facts))
         known = None if facts["VM:"] == "nothing known" or facts["VM:"].startswith("tag ") else facts["VM:"]
         tags = dict(tag.split("=") for tag in re.findall(r"tag (\w+=\w+)", one.facts)) or None

@@ -38,9 +38,9 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
     classes, seen = 0, set()
     for decided in decided_spaces(reading):
         regions = decided.policies[0].regions
-        told = {number: region for region in regions for number in decided.space.members(region.classes)}
-        assert len(told) == decided.space.reachable.bit_count()
-        for number, region in told.items():
+        region_of = {number: region for region in regions for number in decided.space.members(region.classes)}
+        assert len(region_of) == decided.space.reachable.bit_count()
+        for number, region in region_of.items():
             witness = decided.space.witness(number)
             decision = prover.decide(witness)
             assert agrees(decided.outcome(number), decision), decided.space.describe(number)
@@ -48,7 +48,7 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
             for name, oracle in oracles.items():
                 assert oracle.decide(witness.as_dict()) == expected, (name, decided.space.describe(number))
             seen.add(expected)
-        classes += len(told)
+        classes += len(region_of)
     evaluated = ", ".join(f"{oracle.evaluations:,} by {name}" for name, oracle in oracles.items())
     print(f"{path.stem}: {classes:,} classes, {len(seen)} ways to decide; different evaluations: {evaluated}")
     assert classes > 50

@@ -96,9 +96,9 @@ def test_what_was_dealt_with_is_over_with_a_note(host: RecoverHost) -> None:
     assert result.stdout.startswith(f"dealt with: Reboot {event_id}: ")
     host.wait_for(event_id, "done")
     assert host.said() == ["prepare 1", "recover 1"]
-    told = host.forewarn("history", "--event", event_id).stdout
-    assert "recovery dealt with by " in told
-    assert "put back into the pool by hand" in told
+    history = host.forewarn("history", "--event", event_id).stdout
+    assert "recovery dealt with by " in history
+    assert "put back into the pool by hand" in history
     assert host.status()["problems"] == []
 
 

@@ -117,9 +117,9 @@ def test_a_policy_on_which_two_engines_differ_is_refused(adhoc: AdHoc) -> None:
     message = outcome.only()["msg"]
     assert "Nothing was rolled out." in message
     for command in ("Tests of the policies fail", "forewarn policy verify objects"):
-        told = message.partition(command)[2]
-        assert "web.yml:8:18: error engines-differ" in told
-        assert "forewarn says true, cel-python says false" in told
+        rest = message.partition(command)[2]
+        assert "web.yml:8:18: error engines-differ" in rest
+        assert "forewarn says true, cel-python says false" in rest
 
 
 def test_a_mistake_is_refused_whatever_the_gate(adhoc: AdHoc) -> None:

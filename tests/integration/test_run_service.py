@@ -41,7 +41,7 @@ def reload(runner: Process, name: str, count: int = 1) -> dict[str, Any]:
     return runner.wait_for(name, count=count)
 
 
-def told(directory: Path) -> Mapping[str, Any]:
+def line(directory: Path) -> Mapping[str, Any]:
     """Return what the runner says of itself, next time."""
     path = str(directory / "state-web_0")
     before = heartbeat.read(path)
@@ -67,7 +67,7 @@ def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
     failed = reload(runner, "reload-failed")
     assert "digest" in failed["reason"]
     assert "goes on with what it had" in failed["hint"]
-    assert "digest" in told(tmp_path)["reload_problem"]
+    assert "digest" in line(tmp_path)["reload_problem"]
     config.write_text('{"artifact": "policy.json",')
     assert "config.json:1" in reload(runner, "reload-failed", 2)["reason"]
     assert approvals(emulator) == []
@@ -75,7 +75,7 @@ def test_a_reload_takes_new_policies_and_keeps_the_last_good_ones(
     compiled(tmp_path, FREEZE)
     config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 5}, "interval": 1.5}))
     reload(runner, "reloaded")
-    assert told(tmp_path).items() >= {"reload_problem": None, "interval_seconds": 1.5}.items()
+    assert line(tmp_path).items() >= {"reload_problem": None, "interval_seconds": 1.5}.items()
     assert "no rule" in runner.wait_for("decision", count=2)["reason"]
     assert approvals(emulator) == [], "a freeze of 5 s is not shorter than 5 s"
     config.write_text(json.dumps({"artifact": "policy.json", "params": {"tolerable": 6}}))
@@ -89,9 +89,9 @@ def test_a_shadow_decides_beside_and_never_acts(start: Start, emulator: Emulator
     shadow = compiled(tmp_path, FREEZE, "shadow")
     runner = start("--artifact", str(live), "--shadow", str(shadow))
     event = emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
-    told = runner.wait_for("shadow")
-    assert (told["live"], told["other"]) == ("hold", "approve")
-    assert "brief" in told["reason"]
+    disagreement = runner.wait_for("shadow")
+    assert (disagreement["live"], disagreement["other"]) == ("hold", "approve")
+    assert "brief" in disagreement["reason"]
     runner.process.send_signal(signal.SIGTERM)
     assert runner.end() == (0, "")
     assert approvals(emulator) == []

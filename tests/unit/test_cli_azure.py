@@ -127,6 +127,6 @@ def test_the_log_tells_of_the_doubt(once: list[str], capsys: pytest.CaptureFixtu
         for doubt in ("it is a laptop", None):
             run_service.serve(read(given), Client(server.url), None, lambda: read(given), doubt)
             lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-            told = [line for line in lines if line["line"] == "not-azure"]
-            assert [(line["level"], line["reason"]) for line in told] == ([("warning", doubt)] if doubt else [])
-            assert all("FOREWARN_PLATFORM=azure" in line["hint"] for line in told)
+            warnings = [line for line in lines if line["line"] == "not-azure"]
+            assert [(line["level"], line["reason"]) for line in warnings] == ([("warning", doubt)] if doubt else [])
+            assert all("FOREWARN_PLATFORM=azure" in line["hint"] for line in warnings)

@@ -389,8 +389,8 @@ def entry(kind: str, /, **fields: Any) -> JournalEntry:
 
 
 def words(kind: str, /, **fields: Any) -> str | None:
-    told = describe(entry(kind, **fields))
-    return None if told is None else told.text
+    line = describe(entry(kind, **fields))
+    return None if line is None else line.text
 
 
 @pytest.mark.parametrize(

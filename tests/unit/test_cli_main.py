@@ -85,10 +85,10 @@ def test_a_defect_stays_visible_and_is_no_finding(
 
     command(run)
     assert entry.main(["probe"]) == 70
-    told = capsys.readouterr().err
-    assert told.startswith("Traceback")
-    assert "ZeroDivisionError" in told
-    assert "error: this is a defect of forewarn." in told
+    output = capsys.readouterr().err
+    assert output.startswith("Traceback")
+    assert "ZeroDivisionError" in output
+    assert "error: this is a defect of forewarn." in output
 
 
 def test_an_interrupt_is_130(command: Callable[[Command], None]) -> None:
@@ -281,8 +281,8 @@ def test_a_full_disk_is_a_sentence(body: str) -> None:
 def test_an_error_keeps_its_exit_code_where_nothing_can_be_written() -> None:
     body = "sys.stdout.reconfigure(write_through=False) or print('x') or fail(InputError('no.'))"
     with Path("/dev/full").open("w") as full:
-        told = subprocess.run(probe_program(body), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        assert (told.returncode, told.stderr) == (2, "error: no.\n")
+        output = subprocess.run(probe_program(body), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert (output.returncode, output.stderr) == (2, "error: no.\n")
         assert subprocess.run(probe_program(body), stdout=full, stderr=full, check=False).returncode == 2
         assert subprocess.run(probe_program("1"), stdout=full, stderr=full, check=False).returncode == 1
 

@@ -35,9 +35,9 @@ def test_nothing_is_said_once_the_service_has_answered() -> None:
     with ScriptedServer(document()) as server, Client(server.url) as client:
         with waiting(client, own, 0.2, 0.01):
             client.read()
-            told = [thread for thread in threading.enumerate() if thread.name == "progress"]
-            told[0].join(30)
-            assert not told[0].is_alive()
+            threads = [thread for thread in threading.enumerate() if thread.name == "progress"]
+            threads[0].join(30)
+            assert not threads[0].is_alive()
         with waiting(client, own, 30.0):
             pass
     assert stream.getvalue() == ""

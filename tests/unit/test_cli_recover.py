@@ -182,9 +182,9 @@ def test_what_was_dealt_with_is_told(recorded: Recorded, recover: Run, monkeypat
     ):
         shown = recover("A1B2", "--dealt-with", " put back by hand ", "--json")
     assert shown.code == 0
-    told = json.loads(shown.out)
-    assert told["forewarn"] == {"schema": "recover", "version": 1}
-    assert (told["event_id"], told["action"], told["result"], told["hooks"]) == (
+    document = json.loads(shown.out)
+    assert document["forewarn"] == {"schema": "recover", "version": 1}
+    assert (document["event_id"], document["action"], document["result"], document["hooks"]) == (
         "A1B2",
         "dealt-with",
         "dealt-with",

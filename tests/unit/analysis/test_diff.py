@@ -181,10 +181,10 @@ def test_slices_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     parts = difference(tmp_path, old, new)
     assert parts.verdict == whole.verdict
     assert {(one.what, one.effect) for one in parts.changes} == {(one.what, one.effect) for one in whole.changes}
-    told = [set(part.when.split(" and ")) for change in parts.changes for part in change.parts]
+    conditions = [set(part.when.split(" and ")) for change in parts.changes for part in change.parts]
     mine = "this VM is affected"
-    assert {"EventType in Reboot, Redeploy, Preempt, Terminate", "DurationInSeconds in 0..14", mine} in told
-    assert {"EventType = Freeze", "DurationInSeconds in 9..14", mine} in told
+    assert {"EventType in Reboot, Redeploy, Preempt, Terminate", "DurationInSeconds in 0..14", mine} in conditions
+    assert {"EventType = Freeze", "DurationInSeconds in 9..14", mine} in conditions
 
 
 @pytest.mark.parametrize(

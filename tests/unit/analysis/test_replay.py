@@ -61,26 +61,26 @@ def past(seconds: float, output: str, rule: str | None = "r0", status: str = "Sc
 
 def replayed(rules: PolicySet, records: Sequence[Record], vm: Vm | str = "web_0", until: float = 0) -> list[Replayed]:
     replay = Replay(rules, {}, Vm(vm) if isinstance(vm, str) else vm)
-    found = [told for entry in records for told in replay.feed(entry)]
+    found = [outcome for entry in records for outcome in replay.feed(entry)]
     return [*found, *replay.end(NOW + timedelta(seconds=until) if until else None)]
 
 
 def test_an_event_is_told_when_it_leaves_the_list(directory: Path) -> None:
     replay = Replay(policies(directory, BRIEF), {}, Vm("web_0"))
     assert list(replay.feed(record(0, event()))) == []
-    (told,) = replay.feed(record(20))
-    assert told.outcome_now == APPROVED
-    assert (told.first_seen, told.last_seen) == (NOW, NOW)
-    assert (told.latency_seconds, told.ahead_seconds) == (0.0, 900.0)
-    assert told.outcome_then is None
-    assert told.changed is None
+    (outcome,) = replay.feed(record(20))
+    assert outcome.outcome_now == APPROVED
+    assert (outcome.first_seen, outcome.last_seen) == (NOW, NOW)
+    assert (outcome.latency_seconds, outcome.ahead_seconds) == (0.0, 900.0)
+    assert outcome.outcome_then is None
+    assert outcome.changed is None
     assert list(replay.end()) == []
 
 
 def test_what_is_still_listed_at_the_end_is_told(directory: Path) -> None:
-    (told,) = replayed(policies(directory, BRIEF), [record(0, event(duration_in_seconds=30))])
-    assert told.outcome_now == HELD
-    assert [decided.output for decided in told.now] == ["hold"]
+    (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(duration_in_seconds=30))])
+    assert outcome.outcome_now == HELD
+    assert [decided.output for decided in outcome.now] == ["hold"]
 
 
 def test_an_entry_that_cannot_be_read_may_be_any_event(directory: Path) -> None:
@@ -93,65 +93,67 @@ def test_an_entry_that_cannot_be_read_may_be_any_event(directory: Path) -> None:
 def test_a_follower_takes_over_half_a_minute_later(directory: Path) -> None:
     rules = policies(directory, BRIEF)
     for seconds, outcome in ((29, NOT_SENT), (31, APPROVED)):
-        (told,) = replayed(rules, [record(0, event()), record(seconds)], "web_1")
-        assert told.outcome_now == outcome
-    assert told.latency_seconds == 30.0
+        (one,) = replayed(rules, [record(0, event()), record(seconds)], "web_1")
+        assert one.outcome_now == outcome
+    assert one.latency_seconds == 30.0
 
 
 def test_without_a_name_nothing_is_sent(directory: Path) -> None:
-    (told,) = replayed(policies(directory, BRIEF), [record(0, event())], Vm())
-    assert told.outcome_now == NOT_SENT
+    (outcome,) = replayed(policies(directory, BRIEF), [record(0, event())], Vm())
+    assert outcome.outcome_now == NOT_SENT
     statistics = Statistics()
-    statistics.add(told)
+    statistics.add(outcome)
     assert statistics.nameless == 1
 
 
 def test_a_policy_over_the_time_decides_between_documents(directory: Path) -> None:
-    (told,) = replayed(policies(directory, LATE), [record(0, event())], until=3600)
-    assert [decided.output for decided in told.now] == ["hold", "approve"]
-    assert told.latency_seconds == pytest.approx(600, abs=1)
-    assert told.ahead_seconds == pytest.approx(300, abs=1)
+    (outcome,) = replayed(policies(directory, LATE), [record(0, event())], until=3600)
+    assert [decided.output for decided in outcome.now] == ["hold", "approve"]
+    assert outcome.latency_seconds == pytest.approx(600, abs=1)
+    assert outcome.ahead_seconds == pytest.approx(300, abs=1)
 
 
 def test_time_does_not_pass_beyond_the_recording(directory: Path) -> None:
-    (told,) = replayed(policies(directory, LATE), [record(0, event())])
-    assert told.outcome_now == HELD
+    (outcome,) = replayed(policies(directory, LATE), [record(0, event())])
+    assert outcome.outcome_now == HELD
 
 
 def test_a_short_time_that_a_policy_names_is_not_missed(directory: Path) -> None:
     rules = policies(directory, 'notice < duration("307s") && notice > duration("304s")')
-    (told,) = replayed(rules, [record(0, event())], until=3600)
-    assert told.latency_seconds == pytest.approx(900 - 307, abs=1.1)
-    assert [decided.output for decided in told.now] == ["hold", "approve", "hold"]
+    (outcome,) = replayed(rules, [record(0, event())], until=3600)
+    assert outcome.latency_seconds == pytest.approx(900 - 307, abs=1.1)
+    assert [decided.output for decided in outcome.now] == ["hold", "approve", "hold"]
 
 
 def test_an_hour_of_the_day_turns_within_a_second(directory: Path) -> None:
     rules = policies(directory, "now.getHours() >= 13")
-    (told,) = replayed(rules, [record(0.5, event(not_before=NOW + timedelta(hours=2)))], until=7200)
-    assert told.latency_seconds == pytest.approx(3599.5, abs=1)
+    (outcome,) = replayed(rules, [record(0.5, event(not_before=NOW + timedelta(hours=2)))], until=7200)
+    assert outcome.latency_seconds == pytest.approx(3599.5, abs=1)
 
 
 def test_age_counts_from_the_first_document_with_the_event(directory: Path) -> None:
     rules = policies(directory, 'age >= duration("2m")')
     other = event("E2", event_type="Reboot")
-    (_other, told) = replayed(rules, [record(0, event()), record(60, event(), other), record(100, event())], until=3600)
-    assert told.latency_seconds == pytest.approx(120, abs=1)
+    (_other, outcome) = replayed(
+        rules, [record(0, event()), record(60, event(), other), record(100, event())], until=3600
+    )
+    assert outcome.latency_seconds == pytest.approx(120, abs=1)
 
 
 def test_without_times_there_is_a_decision_but_no_latency(directory: Path) -> None:
-    (told,) = replayed(policies(directory, BRIEF), [record(None, event()), record(None)])
-    assert told.outcome_now == APPROVED
-    assert (told.latency_seconds, told.ahead_seconds, told.approved_now) == (None, None, None)
+    (outcome,) = replayed(policies(directory, BRIEF), [record(None, event()), record(None)])
+    assert outcome.outcome_now == APPROVED
+    assert (outcome.latency_seconds, outcome.ahead_seconds, outcome.approved_now) == (None, None, None)
 
 
 def test_an_event_that_was_first_seen_started_was_not_to_be_decided(directory: Path) -> None:
-    (told,) = replayed(policies(directory, BRIEF), [record(0, event(event_status="Started", not_before=None))])
-    assert told.outcome_now == STARTED
+    (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(event_status="Started", not_before=None))])
+    assert outcome.outcome_now == STARTED
 
 
 def test_two_vms_are_apart(directory: Path) -> None:
     records = [record(0, event(), vm=Vm("web_0")), record(0, vm=Vm("WEB_1")), record(5, event(), vm=Vm("web_1"))]
-    assert [told.outcome_now for told in replayed(policies(directory, BRIEF), records)] == [APPROVED, NOT_SENT]
+    assert [outcome.outcome_now for outcome in replayed(policies(directory, BRIEF), records)] == [APPROVED, NOT_SENT]
 
 
 def test_the_facts_of_a_record_are_what_rules_see(directory: Path) -> None:
@@ -175,33 +177,33 @@ def test_the_facts_of_a_record_are_what_rules_see(directory: Path) -> None:
 def test_changed_means_another_output_before_it_started(
     directory: Path, then: list[Past], changed: bool | None
 ) -> None:
-    (told,) = replayed(policies(directory, BRIEF), [record(0, event(), decisions=tuple(then)), record(20)])
-    assert told.changed is changed
+    (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(), decisions=tuple(then)), record(20)])
+    assert outcome.changed is changed
 
 
 def test_the_same_outputs_more_than_a_minute_apart_are_a_change(directory: Path) -> None:
     rules = policies(directory, LATE)
     for seconds, changed in ((601, False), (630, False), (700, True), (400, True)):
         then = (past(0, "hold", None), past(seconds, "approve"))
-        (told,) = replayed(rules, [record(0, event(), decisions=then)], until=3600)
-        assert told.changed is changed, seconds
+        (outcome,) = replayed(rules, [record(0, event(), decisions=then)], until=3600)
+        assert outcome.changed is changed, seconds
 
 
 def test_an_approval_that_was_sent_is_what_became_of_it_then(directory: Path) -> None:
     approved = (("e1", NOW + timedelta(seconds=3)), ("e1", NOW + timedelta(seconds=63)))
-    (told,) = replayed(
+    (outcome,) = replayed(
         policies(directory, "false"), [record(0, event(), decisions=(past(0, "approve"),), approved=approved)]
     )
-    assert (told.outcome_then, told.outcome_now, told.changed) == (APPROVED, HELD, True)
-    assert (told.latency_then_seconds, told.ahead_then_seconds) == (3.0, 897.0)
+    assert (outcome.outcome_then, outcome.outcome_now, outcome.changed) == (APPROVED, HELD, True)
+    assert (outcome.latency_then_seconds, outcome.ahead_then_seconds) == (3.0, 897.0)
 
 
 def test_the_tally_counts_and_groups(directory: Path) -> None:
     statistics = Statistics()
     for number in range(3):
         then = (past(0, "hold", None if number else "r9"),)
-        for told in replayed(policies(directory, BRIEF), [record(0, event(), decisions=then), record(1)]):
-            statistics.add(told)
+        for outcome in replayed(policies(directory, BRIEF), [record(0, event(), decisions=then), record(1)]):
+            statistics.add(outcome)
     assert (statistics.events, statistics.compared, statistics.changed) == (3, 3, 3)
     assert statistics.changes == {
         Change("hold", "p", "approve", "p/r0"): 2,
@@ -222,8 +224,8 @@ def test_quantiles() -> None:
 def test_times_at_the_end_of_the_calendar_end(directory: Path) -> None:
     rules = policies(directory, LATE, 'age > duration("1000000h")')
     last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)
-    (told,) = replayed(rules, [record(0, event(not_before=last))], until=200 * 365 * 86400)
-    assert told.outcome_now == APPROVED
+    (outcome,) = replayed(rules, [record(0, event(not_before=last))], until=200 * 365 * 86400)
+    assert outcome.outcome_now == APPROVED
 
 
 moments_ = st.none() | st.integers(-100, 2000)
@@ -251,11 +253,11 @@ records_ = st.lists(
 @given(records=records_)
 def test_whatever_was_recorded_each_event_is_told_once_a_listing(directory: Path, records: list[Record]) -> None:
     statistics = Statistics()
-    for told in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
-        statistics.add(told)
-        assert told.now
-        if told.would_approve:
-            assert "approve" in [decided.output for decided in told.now]
+    for outcome in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
+        statistics.add(outcome)
+        assert outcome.now
+        if outcome.would_approve:
+            assert "approve" in [decided.output for decided in outcome.now]
     listings = sum(len(entry.document.events) for entry in records if entry.document is not None)
     assert statistics.events <= listings
     assert (statistics.events > 0) == (listings > 0)
@@ -313,14 +315,14 @@ def test_the_moment_is_that_of_a_runner_that_asks_each_second(
     listed = event(duration_in_seconds=duration)
     records = [record(at, listed, *([event("E2")] if number % 2 else [])) for number, at in enumerate([0, *seconds])]
     until = NOW + timedelta(seconds=1000)
-    told = next(told for told in replayed(rules, records, name, until=1000) if told.event.key == "e1")
+    outcome = next(outcome for outcome in replayed(rules, records, name, until=1000) if outcome.event.key == "e1")
     expected = each_second(rules, records, Vm(name), until)
-    if expected is None or told.approved_now is None:
+    if expected is None or outcome.approved_now is None:
         # At the very end of a span a second may make the difference.
-        only = expected or told.approved_now
+        only = expected or outcome.approved_now
         assert only is None or min(abs((only - edge).total_seconds()) for edge in _edges(records, until)) <= 2
     else:
-        assert abs((told.approved_now - expected).total_seconds()) <= 2
+        assert abs((outcome.approved_now - expected).total_seconds()) <= 2
 
 
 def _edges(records: Sequence[Record], until: datetime) -> list[datetime]:

@@ -29,7 +29,7 @@ def lines(*given: Any, timed: bool = False) -> tuple[list[Record], list[tuple[st
     content = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in given)
     bad: list[tuple[str, str]] = []
     stream = io.BytesIO(content)
-    found = list(read_lines(stream, "r.jsonl", LATEST_API_VERSION, lambda *told: bad.append(told), timed=timed))
+    found = list(read_lines(stream, "r.jsonl", LATEST_API_VERSION, lambda *reported: bad.append(reported), timed=timed))
     return found, bad
 
 
@@ -37,18 +37,18 @@ def journal(*entries: tuple[str, dict[str, Any]]) -> tuple[list[Record], list[tu
     bad: list[tuple[str, str]] = []
     wall = NOW.timestamp()
     given = [Entry(f"entry {number}", kind, wall + number, fields) for number, (kind, fields) in enumerate(entries)]
-    return list(read_journal(given, LATEST_API_VERSION, lambda *told: bad.append(told))), bad
+    return list(read_journal(given, LATEST_API_VERSION, lambda *reported: bad.append(reported))), bad
 
 
 def decision(**fields: Any) -> tuple[str, dict[str, Any]]:
-    told = {
+    reported = {
         "event_id": "E1",
         "status": "Scheduled",
         "output": "hold",
         "reason": "so",
         "eligibility": "refused-by-policy",
     }
-    return "decision", {**told, **fields}
+    return "decision", {**reported, **fields}
 
 
 def test_a_line_is_a_document_or_an_object_with_one() -> None:
@@ -183,7 +183,7 @@ def test_problems_of_a_document_are_kept() -> None:
 def test_a_wall_clock_beyond_the_calendar_is_named() -> None:
     bad: list[tuple[str, str]] = []
     entry = Entry("entry 1", "document", 1e15, {"document": DOCUMENT})
-    assert list(read_journal([entry], LATEST_API_VERSION, lambda *told: bad.append(told))) == []
+    assert list(read_journal([entry], LATEST_API_VERSION, lambda *reported: bad.append(reported))) == []
     assert [where for where, _what in bad] == ["entry 1"]
 
 

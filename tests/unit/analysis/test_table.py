@@ -135,13 +135,13 @@ def assert_as_decided(table: Mapping[str, Any], artifacts: list[Artifact], most:
         for view in table["views"]:
             leaf = view["leaves"][leaf_at(table, view["root"], places) - 1]
             if table["kind"] == "diff":
-                told = list(zip(leaf["decisions"], leaf["by"], table["sides"], decisions))
+                reported = list(zip(leaf["decisions"], leaf["by"], table["sides"], decisions))
                 assert (leaf["category"] == "same") == (leaf["what"] == "")
             elif view["title"] == "all policies together" or len(decisions[0].verdicts) == 1:
-                told = [(leaf["category"], leaf["by"][0], table["sides"][0], decisions[0])]
+                reported = [(leaf["category"], leaf["by"][0], table["sides"][0], decisions[0])]
             else:
                 continue
-            for category, by, side, decision in told:
+            for category, by, side, decision in reported:
                 assert CATEGORIES[category] == decision.output, case
                 assert (category == "prepared") == (decision.output == "approve" and bool(decision.prepare))
                 if by is not None and decision.policy is not None:

@@ -130,8 +130,8 @@ def test_what_is_not_understood_is_told_as_it_is_written(tmp_path: Path) -> None
         "      output: approve\n    - {output: hold}\n"
     )
     (tmp_path / "p.yml").write_text(text)
-    told = verify(read(load_policies([tmp_path / "p.yml"]))).not_understood
-    assert set(told) == {
+    reported = verify(read(load_policies([tmp_path / "p.yml"]))).not_understood
+    assert set(reported) == {
         "variables.half * 2 == event.DurationInSeconds",
         "variables.half * 2",
         "variables.half % 3 == 0",
@@ -145,11 +145,14 @@ def test_rules_that_can_fail(tmp_path: Path) -> None:
         "    - id: told\n      condition: event.EventType == 'Freeze'\n      output: approve\n"
         "      explanation: string(event.DurationInSeconds)\n    - {output: hold}\n"
     )
-    tag, told = [one for one in found(tmp_path, text) if one.code == "rule-can-fail"]
-    assert (tag.severity, told.severity) == ("warning", "note")  # the service sends DurationInSeconds, tags are free
+    tag, reported = [one for one in found(tmp_path, text) if one.code == "rule-can-fail"]
+    assert (tag.severity, reported.severity) == (
+        "warning",
+        "note",
+    )  # the service sends DurationInSeconds, tags are free
     assert "vm.tags.role is missing" in tag.message
-    assert "explanation of rule told" in told.message
-    assert "DurationInSeconds is missing" in told.message
+    assert "explanation of rule told" in reported.message
+    assert "DurationInSeconds is missing" in reported.message
 
 
 def test_a_dead_rule_within_one_that_a_slice_never_reaches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,8 +234,8 @@ def test_each_claim_is_told_of_though_several_are_at_one_place(tmp_path: Path) -
         "name: p\nrule: {match: [{id: a, output: approve}]}\ninvariants: [{name: one, expression: decision == hold}, "
         "{name: two, expression: &same event.EventType != 'Freeze'}, {name: three, expression: *same}]\n"
     )
-    told = [one.message.partition(" ")[0] for one in found(tmp_path, text) if one.code == "invariant-violated"]
-    assert told == ["'one'", "'two'", "'three'"]
+    reported = [one.message.partition(" ")[0] for one in found(tmp_path, text) if one.code == "invariant-violated"]
+    assert reported == ["'one'", "'two'", "'three'"]
 
 
 def test_followers(tmp_path: Path) -> None:

@@ -110,11 +110,11 @@ def test_the_command_refuses_the_policy(tmp_path: Path, capsys: pytest.CaptureFi
     path = tmp_path / "p.yml"
     path.write_text(POLICY)
     assert main(["policy", "verify", str(path)]) == 1
-    told = capsys.readouterr().out
-    assert f"{path}:5:18: error engines-differ forewarn and cel-python differ on {BRIEF}" in told
-    assert '  event: {"EventId"' in told
-    assert "  repeat: echo" in told
-    assert "  hint: rewrite the expression" in told
+    output = capsys.readouterr().out
+    assert f"{path}:5:18: error engines-differ forewarn and cel-python differ on {BRIEF}" in output
+    assert '  event: {"EventId"' in output
+    assert "  repeat: echo" in output
+    assert "  hint: rewrite the expression" in output
     assert main(["policy", "verify", str(path), "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["forewarn"] == {"schema": "verification", "version": 1}

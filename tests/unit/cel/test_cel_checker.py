@@ -18,7 +18,7 @@ LATEST = policy_declarations("2020-07-01", PARAMS, VARIABLES, {})
 OLD = policy_declarations("2017-08-01", PARAMS, VARIABLES, {})
 
 
-def told(source: str, declarations: Declarations = LATEST, expect: Type | None = None) -> list[tuple[str, str]]:
+def reported(source: str, declarations: Declarations = LATEST, expect: Type | None = None) -> list[tuple[str, str]]:
     """Return the code of each finding and the text that it points at."""
     findings = check(source, declarations, expect).findings
     return [(finding.code, source[finding.start : finding.end]) for finding in findings]
@@ -59,7 +59,7 @@ def test_every_code_has_an_example() -> None:
 def test_code_is_told_alone_and_at_its_place(code: str) -> None:
     source, text = EXAMPLES[code]
     declarations = OLD if code.endswith("-not-in-api-version") else LATEST
-    found = told(source, declarations, t.BOOL)
+    found = reported(source, declarations, t.BOOL)
     assert [found_code for found_code, _text in found] == [code]
     if text is not None:
         assert found[0][1] == text
@@ -67,7 +67,7 @@ def test_code_is_told_alone_and_at_its_place(code: str) -> None:
 
 def test_all_mistakes_are_told_at_once_in_order() -> None:
     source = "evnt.X == 1 && event.EventTyp == 'a' && event.EventStatus == 'Begun' && 1 + 'a' == 2 && 5 && leader"
-    assert told(source) == [
+    assert reported(source) == [
         ("undeclared-name", "evnt"),
         ("unknown-field", "event.EventTyp"),
         ("unknown-value", "'Begun'"),
@@ -134,7 +134,7 @@ def test_all_mistakes_are_told_at_once_in_order() -> None:
     ],
 )
 def test_findings_of_an_expression(source: str, found: list[tuple[str, str]]) -> None:
-    assert told(source) == found
+    assert reported(source) == found
 
 
 @pytest.mark.parametrize(
@@ -240,19 +240,19 @@ UNGUARDED = [
 
 @pytest.mark.parametrize("source", GUARDED)
 def test_guarded_field_is_accepted(source: str) -> None:
-    assert told(source, OLD) == []
+    assert reported(source, OLD) == []
 
 
 @pytest.mark.parametrize("source", UNGUARDED)
 def test_guard_that_guards_nothing(source: str) -> None:
-    codes = {code for code, _text in told(source, OLD)}
+    codes = {code for code, _text in reported(source, OLD)}
     assert codes == {"field-not-in-api-version"}
 
 
 def test_extra_values_are_known() -> None:
     declarations = policy_declarations("2020-07-01", {}, {}, {"EventType": ("Spot",), "EventStatus": ("Done",)})
-    assert told("event.EventType in ['Spot', 'Freeze'] && event.EventStatus != 'Done'", declarations) == []
-    assert told("event.EventStatus == 'Spot'", declarations) == [("unknown-value", "'Spot'")]
+    assert reported("event.EventType in ['Spot', 'Freeze'] && event.EventStatus != 'Done'", declarations) == []
+    assert reported("event.EventStatus == 'Spot'", declarations) == [("unknown-value", "'Spot'")]
 
 
 def test_values_are_followed_through_conditions_lists_and_loops() -> None:
@@ -270,7 +270,7 @@ def test_values_are_followed_through_conditions_lists_and_loops() -> None:
         "(leader ? 'x' : 'Freeze') == event.EventType",
         "event.EventType in [leader ? 'Freeze' : 'x']",
     ):
-        assert told(source) == [("unknown-value", "'x'")], source
+        assert reported(source) == [("unknown-value", "'x'")], source
     for source in (
         "(leader ? event.EventType : vm.name) == 'x'",
         "event.EventType + '' == 'x'",
@@ -280,21 +280,21 @@ def test_values_are_followed_through_conditions_lists_and_loops() -> None:
         "{'x': 1}[vm.name] == 1",
         "[vm.name, event.EventType] == ['x', 'x']",
     ):
-        assert told(source) == [], source
+        assert reported(source) == [], source
 
 
 def test_names_of_invariants() -> None:
     declarations = invariant_declarations("2020-07-01", {}, {})
-    assert told("!(decision == approve && event.DurationInSeconds == -1)", declarations, t.BOOL) == []
-    assert told("decision == 'aprove'", declarations) == [("unknown-value", "'aprove'")]
-    assert told("decision == approve")[0] == ("undeclared-name", "decision")
+    assert reported("!(decision == approve && event.DurationInSeconds == -1)", declarations, t.BOOL) == []
+    assert reported("decision == 'aprove'", declarations) == [("unknown-value", "'aprove'")]
+    assert reported("decision == approve")[0] == ("undeclared-name", "decision")
 
 
 @pytest.mark.parametrize("expect", [t.BOOL, t.STRING, t.INT, None])
 def test_expected_type(expect: Type | None) -> None:
     checked: Checked = check("event.EventId", LATEST, expect)
     assert (checked.form is not None) == (expect in (t.STRING, None))
-    assert told("[][0]", LATEST, expect) == []  # fits every type, and always fails
+    assert reported("[][0]", LATEST, expect) == []  # fits every type, and always fails
 
 
 @pytest.mark.parametrize(
@@ -321,14 +321,14 @@ def test_expected_type(expect: Type | None) -> None:
     ],
 )
 def test_expression_of_a_policy_is_accepted(source: str) -> None:
-    assert told(source, LATEST, t.BOOL) == []
+    assert reported(source, LATEST, t.BOOL) == []
 
 
 def test_cost_counts_loops_in_loops() -> None:
-    assert told("events.all(a, events.all(b, a.EventId != b.EventId))") == []
-    assert told("[1, 2].all(a, [1, 2].all(b, [1, 2].all(c, [1, 2].all(d, a + b + c + d > 0))))") == []
-    assert told("events.all(a, [1, 2].all(b, events.all(c, a.EventId != c.EventId)))") == []
-    assert told("events.all(a, a.Resources.all(r, event.Resources.all(s, r != s)))")[0][0] == "too-costly"
+    assert reported("events.all(a, events.all(b, a.EventId != b.EventId))") == []
+    assert reported("[1, 2].all(a, [1, 2].all(b, [1, 2].all(c, [1, 2].all(d, a + b + c + d > 0))))") == []
+    assert reported("events.all(a, [1, 2].all(b, events.all(c, a.EventId != c.EventId)))") == []
+    assert reported("events.all(a, a.Resources.all(r, event.Resources.all(s, r != s)))")[0][0] == "too-costly"
 
 
 def test_a_condition_that_is_none_and_a_bad_pattern_say_what_to_do() -> None:

@@ -50,7 +50,7 @@ def only(directory: Path, tests: str) -> Result:
     return result
 
 
-def told(result: Result) -> list[tuple[int, str, str, str]]:
+def wrong_fields(result: Result) -> list[tuple[int, str, str, str]]:
     return [(mismatch.line, mismatch.what, mismatch.expected, mismatch.got) for mismatch in result.mismatches]
 
 
@@ -79,7 +79,7 @@ def test_all_that_is_stated_is_looked_at(tmp_path: Path) -> None:
           eligibility: not-ours
           values: {event.DurationInSeconds: 6, event.EventSource: Platform}
         """
-    assert told(only(tmp_path, wrong)) == [
+    assert wrong_fields(only(tmp_path, wrong)) == [
         (6, "output", "hold", "approve"),
         (6, "rule", "started", "freeze"),
         (6, "approver", "any", "leader"),
@@ -109,9 +109,9 @@ def test_outputs_may_be_written_as_in_tests_of_cel_policies(tmp_path: Path, writ
 
 def test_a_hold_by_a_rule_is_no_abstention(tmp_path: Path) -> None:
     test = "- {name: t, input: {event: {EventType: Reboot, EventStatus: Started}}, output: abstain}\n"
-    assert told(only(tmp_path, test)) == [(4, "output", "abstain", "hold")]
+    assert wrong_fields(only(tmp_path, test)) == [(4, "output", "abstain", "hold")]
     doubt = "- {name: t, input: {event: {EventType: Reboot, NotBefore: soon}}, output: abstain}\n"
-    assert told(only(tmp_path, doubt)) == [(4, "output", "abstain", "hold")]
+    assert wrong_fields(only(tmp_path, doubt)) == [(4, "output", "abstain", "hold")]
 
 
 def test_a_decision_that_nobody_stated_fails(tmp_path: Path) -> None:

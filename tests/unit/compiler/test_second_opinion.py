@@ -280,14 +280,14 @@ class TestPolicyTests:
         assert "rewrite the expression" in finding.suggestion
         assert not run.failed, "the test itself passes"
 
-    @pytest.mark.parametrize(("rule", "told"), [("", 0), ("rule: first, ", 0), ("rule: other, ", 1)])
+    @pytest.mark.parametrize(("rule", "count"), [("", 0), ("rule: first, ", 0), ("rule: other, ", 1)])
     def test_a_suppression_goes_for_tests_too(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str, told: int
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str, count: int
     ) -> None:
         wrong(monkeypatch, "affects_me && variables.brief", Outcome("value", False))
         suppress = f"suppress: [{{code: engines-differ, {rule}reason: cel-python is wrong}}]\n"
         policy = POLICY + "    - {id: other, output: hold}\n" + suppress
-        assert len(self.run(tmp_path, policy).findings) == told
+        assert len(self.run(tmp_path, policy).findings) == count
 
 
 def test_without_cel_python_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

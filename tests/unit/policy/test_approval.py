@@ -132,9 +132,9 @@ def test_what_is_sent_was_approved_and_is_in_time(
 
 @given(place=st.integers(1, 2), seen_for=st.floats(0, 100))
 def test_waiting_as_long_as_told_is_enough(place: int, seen_for: float) -> None:
-    told = eligibility(decision(), f"web_{place}", NOW, seen_for)
-    if told.wait_seconds is not None:
-        assert eligibility(decision(), f"web_{place}", NOW, seen_for + told.wait_seconds + 1e-9).send
+    answer = eligibility(decision(), f"web_{place}", NOW, seen_for)
+    if answer.wait_seconds is not None:
+        assert eligibility(decision(), f"web_{place}", NOW, seen_for + answer.wait_seconds + 1e-9).send
 
 
 def test_a_witness_waits_a_time_of_its_own() -> None:

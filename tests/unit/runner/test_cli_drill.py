@@ -90,10 +90,10 @@ def test_a_drill_is_handed_over_and_how_to_watch_it_is_told(
     assert (event.event_type, event.event_source, event.resources) == ("Reboot", "Platform", ("web_0",))
     assert event.duration_in_seconds == 30
     assert event.description == "Drill: a Reboot is rehearsed."
-    told = capsys.readouterr()
-    assert told.err == ""
+    output = capsys.readouterr()
+    assert output.err == ""
     state = runner.directory
-    assert told.out.splitlines() == [
+    assert output.out.splitlines() == [
         f"handed over: {event.event_id} (Reboot of this VM)",
         "It starts in 15 min at the latest, lasts 30 s, and is decided, prepared and recovered like a real one. "
         "Nothing is sent.",
@@ -123,10 +123,10 @@ def test_everything_can_be_said(runner: FakeRunner, capsys: pytest.CaptureFixtur
     assert 85 < event.not_before.timestamp() - CLOCKS.wall() < 95
     assert event.duration_in_seconds == 5
     assert (event.event_source, event.resources, event.description) == ("User", ("db_0", "WEB_0"), "a test")
-    told = capsys.readouterr()
-    assert "(Freeze of db_0, WEB_0)" in told.out
-    assert "starts in 1 min 30 s at the latest" in told.out
-    assert told.err == ""
+    output = capsys.readouterr()
+    assert "(Freeze of db_0, WEB_0)" in output.out
+    assert "starts in 1 min 30 s at the latest" in output.out
+    assert output.err == ""
 
 
 def test_without_notice_it_starts_now(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,10 +137,10 @@ def test_without_notice_it_starts_now(runner: FakeRunner, capsys: pytest.Capture
 
 def test_a_program_reads_json(runner: FakeRunner, capsys: pytest.CaptureFixture[str]) -> None:
     assert drill(runner.directory, "--type", "Preempt", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
+    output = json.loads(capsys.readouterr().out)
     event_id = runner.event().event_id
     state = str(runner.directory)
-    assert told == {
+    assert output == {
         "forewarn": {"schema": "drill", "version": 1},
         "id": event_id,
         "state": state,
@@ -189,9 +189,9 @@ def test_what_keeps_the_rehearsal_from_being_a_full_one_is_told(
 ) -> None:
     runner.beat(dry_run=True, vm=None)
     drill(runner.directory, "--type", "Reboot")
-    told = capsys.readouterr().err
-    assert "works with --dry-run: no hook will run" in told
-    assert "does not know the name of this VM yet" in told
+    output = capsys.readouterr().err
+    assert "works with --dry-run: no hook will run" in output
+    assert "does not know the name of this VM yet" in output
 
 
 # Refusals

@@ -33,33 +33,33 @@ def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
     """docs/operations.md: no hook is started for it, neither to prepare nor to recover."""
     event_id = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
     file = doubted(tmp_path, event_id.lower())
-    told = Story(tmp_path, [("web", [ALWAYS])])
-    told.schedule(event_id=event_id, notice=30.0)
-    told.go(3)
-    assert [record.event.key for record in told.instance.runner.scheduler.records] == [event_id.lower()]
-    told.go(30)
-    told.world.model.finish(event_id)
-    told.go(5)
+    story = Story(tmp_path, [("web", [ALWAYS])])
+    story.schedule(event_id=event_id, notice=30.0)
+    story.go(3)
+    assert [record.event.key for record in story.instance.runner.scheduler.records] == [event_id.lower()]
+    story.go(30)
+    story.world.model.finish(event_id)
+    story.go(5)
     assert file.exists()
-    assert told.count("start") == 0, "a person has not seen to it"
+    assert story.count("start") == 0, "a person has not seen to it"
 
 
 def test_so_it_stays_across_a_restart_though_the_document_could_be_read_in_part_only(tmp_path: Path) -> None:
     """docs/operations.md: if it is not known which event it was, every event is held that the next document lists ...
     This stays so across restarts until a person has seen to it."""
     file = doubted(tmp_path, None)
-    told = Story(tmp_path, DRAINED)
-    told.schedule()
-    other = told.schedule()
-    told.world.unreadable = frozenset([other.lower()])
-    told.go(3)
-    assert (told.count("start"), told.count("post")) == (0, 0)
-    told.world.kill()
-    told.instance.runner.recorder.journal._disconnect()
-    told.start()
-    told.go(10)
+    story = Story(tmp_path, DRAINED)
+    story.schedule()
+    other = story.schedule()
+    story.world.unreadable = frozenset([other.lower()])
+    story.go(3)
+    assert (story.count("start"), story.count("post")) == (0, 0)
+    story.world.kill()
+    story.instance.runner.recorder.journal._disconnect()
+    story.start()
+    story.go(10)
     assert file.exists()
-    assert (told.count("start"), told.count("post")) == (0, 0)
+    assert (story.count("start"), story.count("post")) == (0, 0)
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES])

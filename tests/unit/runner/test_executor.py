@@ -158,14 +158,14 @@ def test_a_process_that_outlives_sigkill(hooks: Hooks, monkeypatch: pytest.Monke
 
 
 def test_a_defect_of_the_watching_is_an_outcome_too(hooks: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = threading.Event()
-    monkeypatch.setattr(threading, "excepthook", lambda _arguments: told.set())
+    ended = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _arguments: ended.set())
     monkeypatch.setattr(executor_module, "exit_descriptor", None)
     started = hooks.shell(1, "sleep 20")
     outcome = hooks.wait(1)
     assert (outcome.result, outcome.reason) == ("failed", "it could not be watched, and was killed")
     assert_gone(started.pid)
-    assert told.wait(PATIENCE_SECONDS)
+    assert ended.wait(PATIENCE_SECONDS)
 
 
 # Input and output

@@ -47,8 +47,8 @@ def test_what_the_administrator_set_otherwise_is_inherited(
     (tmp_path / "self").write_text(f"{own}\n")
     started = hooks.shell(1, "exit 0")
     hooks.wait(1)
-    told = tmp_path / str(started[0])
-    assert (told.read_text() if told.exists() else None) == child
+    marker = tmp_path / str(started[0])
+    assert (marker.read_text() if marker.exists() else None) == child
 
 
 # What does not start

@@ -18,203 +18,205 @@ from tools.stories import AFTER, DRAIN, HELD, ONCE, Story, hook, match
 DRILL = "drill-0123456789ab"
 
 
-def hide(told: Story, event: str, how: str) -> None:
+def hide(story: Story, event: str, how: str) -> None:
     if how == "bodyless":
-        told.world.bodyless = True
+        story.world.bodyless = True
     elif how == "entry":
-        told.world.unreadable = frozenset({event.lower()})
+        story.world.unreadable = frozenset({event.lower()})
     else:
-        told.world.change(event, fields={"Resources": "web_0"})
+        story.world.change(event, fields={"Resources": "web_0"})
 
 
-def freeze(told: Story, event: str) -> None:
+def freeze(story: Story, event: str) -> None:
     """Let the event start, and be over, while the VM is frozen: the answer that shows it Scheduled was there before."""
-    told.world.latency = 0.05
-    told.instance.runner.cycle()
-    answer = told.world.document(VMS[0]), None
-    told.instance.requester._made = answer
-    told.world.clock.advance(0.05)
-    told.world.model.start(event)
-    told.world.clock.advance(30.0)
-    told.world.model.finish(event)
-    told.instance.runner.turn()
-    told.world.latency = 0.0
+    story.world.latency = 0.05
+    story.instance.runner.cycle()
+    answer = story.world.document(VMS[0]), None
+    story.instance.requester._made = answer
+    story.world.clock.advance(0.05)
+    story.world.model.start(event)
+    story.world.clock.advance(30.0)
+    story.world.model.finish(event)
+    story.instance.runner.turn()
+    story.world.latency = 0.0
 
 
 @pytest.mark.parametrize("status", [7, "InProgress"], ids=["unreadable", "unknown"])
 def test_a_status_that_nobody_knows_is_no_cancellation(tmp_path: Path, status: object) -> None:
-    told = Story(tmp_path, AFTER)
-    event = told.schedule(start_on="all_approvals")
-    told.go(3)
-    told.world.change(event, fields={"EventStatus": status})
-    told.go(3)
-    told.world.model.cancel(event)
-    told.go(5)
-    assert told.outcomes() == ["unseen"]
-    assert told.count("start", name="start-again") == 1
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(start_on="all_approvals")
+    story.go(3)
+    story.world.change(event, fields={"EventStatus": status})
+    story.go(3)
+    story.world.model.cancel(event)
+    story.go(5)
+    assert story.outcomes() == ["unseen"]
+    assert story.count("start", name="start-again") == 1
 
 
 def test_a_not_before_that_could_not_be_read_may_have_passed(tmp_path: Path) -> None:
-    told = Story(tmp_path, AFTER)
-    event = told.schedule(notice=20.0)
-    told.go(17)
-    told.world.change(event, fields={"NotBefore": "soon"})
-    told.go(2)
-    told.world.read_fault = 503  # for five seconds, in which it starts and ends
-    told.go(5)
-    told.world.model.finish(event)
-    told.world.read_fault = None
-    told.go(15)
-    assert told.outcomes() == ["unseen"]
-    assert told.count("start", name="start-again") == 1
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(notice=20.0)
+    story.go(17)
+    story.world.change(event, fields={"NotBefore": "soon"})
+    story.go(2)
+    story.world.read_fault = 503  # for five seconds, in which it starts and ends
+    story.go(5)
+    story.world.model.finish(event)
+    story.world.read_fault = None
+    story.go(15)
+    assert story.outcomes() == ["unseen"]
+    assert story.count("start", name="start-again") == 1
 
 
 def test_a_recover_hook_is_told_of_the_event_that_was_prepared_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Story(tmp_path, HELD)
-    event = told.schedule()
-    told.go(3)
-    told.world.change(event, fields={"EventType": 7, "Resources": "web_0"})
-    told.go(3)
-    told.world.model.cancel(event)
+    story = Story(tmp_path, HELD)
+    event = story.schedule()
+    story.go(3)
+    story.world.change(event, fields={"EventType": 7, "Resources": "web_0"})
+    story.go(3)
+    story.world.model.cancel(event)
     seen: list[str] = []
-    start = told.instance.executor.start
+    start = story.instance.executor.start
 
     def watched(token: int, command: Command) -> Any:
         seen.append(repr(command))
         return start(token, command)
 
-    monkeypatch.setattr(told.instance.executor, "start", watched)
-    told.go(3)
+    monkeypatch.setattr(story.instance.executor, "start", watched)
+    story.go(3)
     assert "'FOREWARN_EVENT_TYPE': 'Reboot'" in seen[0]
     assert "'FOREWARN_RESOURCES': 'web_0'" in seen[0]
 
 
 @pytest.mark.parametrize("how", ["bodyless", "entry", "resources"])
 def test_no_drill_begins_while_a_real_event_cannot_be_seen(tmp_path: Path, how: str) -> None:
-    told = Story(tmp_path, HELD)
-    event = told.schedule()
-    told.go(3)
-    hide(told, event, how)
-    told.go(1)
-    told.drill(DRILL)
-    told.go(5)
-    assert told.count("start", drill=True) == 0
+    story = Story(tmp_path, HELD)
+    event = story.schedule()
+    story.go(3)
+    hide(story, event, how)
+    story.go(1)
+    story.drill(DRILL)
+    story.go(5)
+    assert story.count("start", drill=True) == 0
 
 
 def test_no_drill_begins_while_nobody_knows_whom_an_event_affects(tmp_path: Path) -> None:
-    told = Story(tmp_path, HELD)
-    hide(told, told.schedule(), "resources")
-    told.go(3)
-    told.drill(DRILL)
-    told.go(5)
-    assert told.count("start", drill=True) == 0
+    story = Story(tmp_path, HELD)
+    hide(story, story.schedule(), "resources")
+    story.go(3)
+    story.drill(DRILL)
+    story.go(5)
+    assert story.count("start", drill=True) == 0
 
 
 def test_no_drill_begins_before_the_first_document_after_a_restart(tmp_path: Path) -> None:
-    told = Story(tmp_path, HELD)
-    told.schedule()
-    told.go(3)
-    told.stop()
-    told.world.stuck = frozenset({"document"})
-    told.start()
-    told.instance.identity.vm = Vm(name=VMS[0])  # as --vm-name says
-    told.drill(DRILL)
-    told.turns(8.0)
-    assert told.count("start", drill=True) == 0
+    story = Story(tmp_path, HELD)
+    story.schedule()
+    story.go(3)
+    story.stop()
+    story.world.stuck = frozenset({"document"})
+    story.start()
+    story.instance.identity.vm = Vm(name=VMS[0])  # as --vm-name says
+    story.drill(DRILL)
+    story.turns(8.0)
+    assert story.count("start", drill=True) == 0
 
 
 def test_a_drill_that_recovers_once_only_is_not_in_the_way_of_a_preempt(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", 600.0, **ONCE)])])])
-    told.go(2)
-    told.drill(DRILL)
-    told.go(4)
-    told.slow = {"undrain"}
+    story = Story(
+        tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", 600.0, **ONCE)])])]
+    )
+    story.go(2)
+    story.drill(DRILL)
+    story.go(4)
+    story.slow = {"undrain"}
     (tmp_path / "drills" / f"{DRILL}.json").unlink()
-    told.go(4)
-    assert told.count("start", name="undrain", drill=True) == 1
-    told.schedule(notice=30.0)
-    told.go(28)
-    assert told.count("start", name="drain", drill=False) == 1
+    story.go(4)
+    assert story.count("start", name="undrain", drill=True) == 1
+    story.schedule(notice=30.0)
+    story.go(28)
+    assert story.count("start", name="drain", drill=False) == 1
 
 
 def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_path: Path) -> None:
-    told = Story(tmp_path, AFTER)
-    event = told.schedule(start_on="all_approvals")
-    told.go(3)
-    told.world.unreadable = frozenset({event.lower()})
-    told.go(10)
-    told.world.model.start(event)
-    told.go(20)
-    told.restart()
-    told.world.model.finish(event)
-    told.world.unreadable = frozenset()
-    told.go(5)
-    assert told.outcomes() == ["unseen"], "as it is without the restart"
-    assert told.count("start", name="start-again") == 1
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(start_on="all_approvals")
+    story.go(3)
+    story.world.unreadable = frozenset({event.lower()})
+    story.go(10)
+    story.world.model.start(event)
+    story.go(20)
+    story.restart()
+    story.world.model.finish(event)
+    story.world.unreadable = frozenset()
+    story.go(5)
+    assert story.outcomes() == ["unseen"], "as it is without the restart"
+    assert story.count("start", name="start-again") == 1
 
 
 def test_an_event_was_not_seen_when_the_vm_was_frozen_with_a_document_in_its_hands(tmp_path: Path) -> None:
-    told = Story(tmp_path, AFTER)
-    event = told.schedule(start_on="all_approvals")
-    told.go(3)
-    freeze(told, event)
-    told.turns(5)
-    assert told.outcomes() == ["unseen"]
-    assert told.count("start", name="start-again") == 1
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(start_on="all_approvals")
+    story.go(3)
+    freeze(story, event)
+    story.turns(5)
+    assert story.outcomes() == ["unseen"]
+    assert story.count("start", name="start-again") == 1
 
 
 @pytest.mark.parametrize("how", ["bodyless", "entry"])
 def test_a_reload_counts_at_once_though_the_event_cannot_be_seen(tmp_path: Path, how: str) -> None:
     two = [("web", [match("a", prepare=["one", "two"], recover=["back"])])]
-    told = Story(tmp_path, two, [("web", [match("a", prepare=["one"], recover=["back"])])])
-    told.slow = {"one"}
-    event = told.schedule()
-    told.go(3)
-    hide(told, event, how)
-    told.go(3)
-    told.reload()
-    told.slow = set()
-    told.go(10)
-    assert told.count("start", name="two") == 0
+    story = Story(tmp_path, two, [("web", [match("a", prepare=["one"], recover=["back"])])])
+    story.slow = {"one"}
+    event = story.schedule()
+    story.go(3)
+    hide(story, event, how)
+    story.go(3)
+    story.reload()
+    story.slow = set()
+    story.go(10)
+    assert story.count("start", name="two") == 0
 
 
 def test_the_time_counts_though_the_answers_have_no_body(tmp_path: Path) -> None:
     early = match("early", "hold", condition='age < duration("10s")')
-    told = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
-    told.schedule()
-    told.go(5)
-    told.world.bodyless = True
-    told.go(30)
-    assert told.count("start", name="drain") == 1
+    story = Story(tmp_path, [("web", [early, match("a", **DRAIN)])])
+    story.schedule()
+    story.go(5)
+    story.world.bodyless = True
+    story.go(30)
+    assert story.count("start", name="drain") == 1
 
 
 def test_the_first_document_may_be_old_as_well(tmp_path: Path) -> None:
-    told = Story(tmp_path, AFTER)
-    told.go(3)
-    event = told.schedule(start_on="all_approvals")
-    freeze(told, event)
-    told.turns(5)
-    assert told.outcomes() == ["unseen"]
-    assert told.count("start", name="start-again") == 1
+    story = Story(tmp_path, AFTER)
+    story.go(3)
+    event = story.schedule(start_on="all_approvals")
+    freeze(story, event)
+    story.turns(5)
+    assert story.outcomes() == ["unseen"]
+    assert story.count("start", name="start-again") == 1
 
 
 def test_a_restart_does_not_forget_how_old_a_document_was(tmp_path: Path) -> None:
-    told = Story(tmp_path, AFTER)
-    event = told.schedule(start_on="all_approvals")
-    told.go(3)
-    freeze(told, event)
-    told.restart()
-    told.go(5)
-    assert told.outcomes() == ["unseen"]
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(start_on="all_approvals")
+    story.go(3)
+    freeze(story, event)
+    story.restart()
+    story.go(5)
+    assert story.outcomes() == ["unseen"]
 
 
 def test_what_is_listed_twice_is_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Story(tmp_path, [("web", [match("a", "hold")])])
-    told.schedule(notice=50.0)
-    told.go(3)
-    assert not told.ready()
+    story = Story(tmp_path, [("web", [match("a", "hold")])])
+    story.schedule(notice=50.0)
+    story.go(3)
+    assert not story.ready()
     plain = World.document
 
     def twice(self: World, vm: str) -> Any:
@@ -224,16 +226,16 @@ def test_what_is_listed_twice_is_as_it_was(tmp_path: Path, monkeypatch: pytest.M
         return parse_document(json.dumps({"DocumentIncarnation": document.incarnation, "Events": events}))
 
     monkeypatch.setattr(World, "document", twice)
-    told.go(3)
-    assert not told.ready()
+    story.go(3)
+    assert not story.ready()
 
 
 def test_what_is_in_doubt_wakes_nobody(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("a", "hold", **DRAIN)])])
-    told.fail = {"drain"}
-    event = told.schedule()
-    told.go(3)
-    told.world.change(event, fields={"DurationInSeconds": "soon"})
-    told.go(25)
-    n = told.turns(20.0)
+    story = Story(tmp_path, [("web", [match("a", "hold", **DRAIN)])])
+    story.fail = {"drain"}
+    event = story.schedule()
+    story.go(3)
+    story.world.change(event, fields={"DurationInSeconds": "soon"})
+    story.go(25)
+    n = story.turns(20.0)
     assert n < 60

@@ -34,8 +34,8 @@ def test_a_hook_gets_its_own_timeout_or_what_is_left_before_not_before(stage: St
     stage.listed("B", "hurry", not_before=20)
     stage.work()
     stage.work()
-    told = [line["timeout_seconds"] for line in stage.log.named("hook-started")]
-    assert told == [17.0, 30.0]
+    reported = [line["timeout_seconds"] for line in stage.log.named("hook-started")]
+    assert reported == [17.0, 30.0]
     assert stage.scheduler.next_in() == pytest.approx(17.0)
     stage.world.clock.advance(17.0)
     stage.work()
@@ -317,11 +317,11 @@ def test_notifications_that_nobody_gets_through_do_not_fill_the_memory(
 
 
 def test_a_hook_learns_how_many_others_are_prepared_for(stage: Stage) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     start = stage.executor.start
 
     def noted(token: Any, command: Any) -> Any:
-        told.append(command.environment["FOREWARN_OTHER_EVENTS"])
+        reported.append(command.environment["FOREWARN_OTHER_EVENTS"])
         return start(token, command)
 
     stage.executor.start = noted
@@ -329,4 +329,4 @@ def test_a_hook_learns_how_many_others_are_prepared_for(stage: Stage) -> None:
     stage.work()
     stage.listed("B", "two", "undo")
     stage.work()
-    assert told == ["0", "1"]
+    assert reported == ["0", "1"]

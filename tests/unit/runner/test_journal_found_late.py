@@ -217,216 +217,218 @@ def test_an_event_that_has_changed_and_was_approved_meanwhile_is_approved_once(t
 
 @pytest.mark.parametrize("what", ["clock-back", "unreadable"])
 def test_nothing_is_done_twice_for_a_content(tmp_path: Path, what: str) -> None:
-    told = Story(tmp_path, [("web", [match("a")])] if what == "clock-back" else HELD)
-    told.world.wall_error = 300.0 if what == "clock-back" else 0.0
-    event = told.schedule(notice=900.0)
-    told.go(3)
-    told.world.wall_error = 0.0
-    told.world.change(event, **({"duration": 9} if what == "clock-back" else {"fields": {"DurationInSeconds": "soon"}}))
-    restarted(told)()
-    told.go(20)
+    story = Story(tmp_path, [("web", [match("a")])] if what == "clock-back" else HELD)
+    story.world.wall_error = 300.0 if what == "clock-back" else 0.0
+    event = story.schedule(notice=900.0)
+    story.go(3)
+    story.world.wall_error = 0.0
+    story.world.change(
+        event, **({"duration": 9} if what == "clock-back" else {"fields": {"DurationInSeconds": "soon"}})
+    )
+    restarted(story)()
+    story.go(20)
     if what == "unreadable":
-        told.world.change(event, fields={})
-        told.go(5)
-        assert told.count("start", name="drain") == 1
+        story.world.change(event, fields={})
+        story.go(5)
+        assert story.count("start", name="drain") == 1
     else:
-        assert told.count("post", result="taken") == 2, "once for each content"
+        assert story.count("post", result="taken") == 2, "once for each content"
 
 
 @pytest.mark.parametrize("number", [1, 2], ids=["one-event", "shared-by-two"])
 def test_what_was_recovered_meanwhile_is_not_recovered_again(tmp_path: Path, number: int) -> None:
-    told = Story(tmp_path, AFTER)
-    events = [told.schedule(start_on="all_approvals") for _ in range(number)]
+    story = Story(tmp_path, AFTER)
+    events = [story.schedule(start_on="all_approvals") for _ in range(number)]
     for event in events:
-        told.world.model.start(event)
-    told.go(3)
-    heal = restarted(told)
+        story.world.model.start(event)
+    story.go(3)
+    heal = restarted(story)
     for event in events:
-        told.world.model.finish(event)
-    told.go(5)
-    assert told.count("start", name="start-again") == 1
+        story.world.model.finish(event)
+    story.go(5)
+    assert story.count("start", name="start-again") == 1
     heal()
-    told.go(40)
-    assert told.count("start", name="start-again") == 1
-    assert told.instance.runner.scheduler.records == []
+    story.go(40)
+    assert story.count("start", name="start-again") == 1
+    assert story.instance.runner.scheduler.records == []
 
 
 def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path) -> None:
     ok = [("web", [match("after", recover=["start-again"], recover_when="started")])]
-    told = Story(tmp_path, ok)
-    event = told.schedule()
-    told.go(3)
-    assert told.count("post", result="taken") == 1
-    heal = restarted(told)
-    told.world.model.cancel(event)
-    told.go(5)
+    story = Story(tmp_path, ok)
+    event = story.schedule()
+    story.go(3)
+    assert story.count("post", result="taken") == 1
+    heal = restarted(story)
+    story.world.model.cancel(event)
+    story.go(5)
     heal()
-    told.go(40)
-    assert told.count("start", name="start-again") == 1
+    story.go(40)
+    assert story.count("start", name="start-again") == 1
 
 
 @pytest.mark.parametrize("found", [True, False])
 def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path: Path, found: bool) -> None:
     rule = match("a", "hold", prepare=["stop"], recover=["start-again"], recover_when="started")
-    told = Story(tmp_path, [("web", [rule])])
-    one = told.schedule(start_on="all_approvals")
-    two = told.schedule()
-    told.go(5)
-    heal = restarted(told)
-    told.world.model.start(one)
-    told.go(3)
-    told.world.model.finish(one)
-    told.go(5)
-    assert told.count("start", name="start-again") == 0
-    (line,) = [fields for _level, line, fields in told.instance.log.lines if line == "hook-waits"]
+    story = Story(tmp_path, [("web", [rule])])
+    one = story.schedule(start_on="all_approvals")
+    two = story.schedule()
+    story.go(5)
+    heal = restarted(story)
+    story.world.model.start(one)
+    story.go(3)
+    story.world.model.finish(one)
+    story.go(5)
+    assert story.count("start", name="start-again") == 0
+    (line,) = [fields for _level, line, fields in story.instance.log.lines if line == "hook-waits"]
     assert line["reason"] == f"the journal cannot be read: event {two}, which is listed, may have been prepared"
     if found:
         heal()
-        told.go(15)
-        assert told.count("start", name="start-again") == 0, "left to the other"
-    told.world.model.cancel(two)
-    told.go(20)
-    assert told.count("start", name="start-again") == 1
+        story.go(15)
+        assert story.count("start", name="start-again") == 0, "left to the other"
+    story.world.model.cancel(two)
+    story.go(20)
+    assert story.count("start", name="start-again") == 1
 
 
 def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp_path: Path) -> None:
-    told = Story(tmp_path, AFTER)
-    one = told.schedule(start_on="all_approvals")
-    told.world.model.start(one)
-    told.go(3)
-    heal = restarted(told)
-    told.slow = {"start-again"}
-    told.world.model.finish(one)
-    told.go(5)
-    assert told.count("start", name="start-again") == 1
+    story = Story(tmp_path, AFTER)
+    one = story.schedule(start_on="all_approvals")
+    story.world.model.start(one)
+    story.go(3)
+    heal = restarted(story)
+    story.slow = {"start-again"}
+    story.world.model.finish(one)
+    story.go(5)
+    assert story.count("start", name="start-again") == 1
     heal()
-    told.go(15)
-    assert not told.instance.runner.recorder.journal.trouble
-    told.slow = set()
-    told.go(40)
-    assert told.count("start", name="start-again") == 1
+    story.go(15)
+    assert not story.instance.runner.recorder.journal.trouble
+    story.slow = set()
+    story.go(40)
+    assert story.count("start", name="start-again") == 1
 
 
 def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_path: Path) -> None:
     now = [("web", [match("drain", prepare=["drain", "late"], recover=["unlate"])])]
-    told = Story(tmp_path, DRAINED, now)
-    told.world.post_fault = "failed"
-    event = told.schedule()
-    told.go(4)
-    heal = restarted(told)
-    told.reload()
-    told.world.read_fault = 503
+    story = Story(tmp_path, DRAINED, now)
+    story.world.post_fault = "failed"
+    event = story.schedule()
+    story.go(4)
+    heal = restarted(story)
+    story.reload()
+    story.world.read_fault = 503
     heal()
-    told.go(15)
-    assert not told.instance.runner.recorder.journal.trouble
-    told.world.model.start(event)
-    told.world.read_fault = None
-    told.go(10)
-    told.world.model.finish(event)
-    told.go(10)
-    assert told.count("start", name="undrain") == 1
-    assert told.count("start", name="unlate") == 1
+    story.go(15)
+    assert not story.instance.runner.recorder.journal.trouble
+    story.world.model.start(event)
+    story.world.read_fault = None
+    story.go(10)
+    story.world.model.finish(event)
+    story.go(10)
+    assert story.count("start", name="undrain") == 1
+    assert story.count("start", name="unlate") == 1
 
 
 def test_a_start_that_was_seen_meanwhile_is_kept_though_the_service_is_silent(tmp_path: Path) -> None:
-    told = Story(tmp_path, DRAINED)
-    told.world.post_fault = "failed"
-    event = told.schedule()
-    told.go(4)
-    heal = restarted(told)
-    told.world.model.start(event)
-    told.go(3)
-    told.world.read_fault = 503
+    story = Story(tmp_path, DRAINED)
+    story.world.post_fault = "failed"
+    event = story.schedule()
+    story.go(4)
+    heal = restarted(story)
+    story.world.model.start(event)
+    story.go(3)
+    story.world.read_fault = 503
     heal()
-    told.go(15)
-    told.stop()
-    told.start()
-    assert [record.state for record in told.instance.runner.scheduler.records] == ["started"]
+    story.go(15)
+    story.stop()
+    story.start()
+    assert [record.state for record in story.instance.runner.scheduler.records] == ["started"]
 
 
 def test_a_real_event_that_is_found_ends_a_drill_before_it_prepares(tmp_path: Path) -> None:
-    told = Story(tmp_path, DRAINED)
-    told.world.post_fault = "failed"
-    told.schedule()
-    told.go(4)
-    told.world.bodyless = True
-    heal = restarted(told)
-    told.drill("drill-0123456789ab")
+    story = Story(tmp_path, DRAINED)
+    story.world.post_fault = "failed"
+    story.schedule()
+    story.go(4)
+    story.world.bodyless = True
+    heal = restarted(story)
+    story.drill("drill-0123456789ab")
     heal()
-    told.go(15)
-    assert told.count("start", drill=True) == 0
+    story.go(15)
+    assert story.count("start", drill=True) == 0
 
 
 def test_nobody_hears_twice_of_an_end(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])])
-    event = told.schedule()
-    told.go(3)
-    heal = restarted(told)
-    told.world.model.cancel(event)
-    told.go(5)
-    n = told.count("start", name="tell")
+    story = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])])
+    event = story.schedule()
+    story.go(3)
+    heal = restarted(story)
+    story.world.model.cancel(event)
+    story.go(5)
+    n = story.count("start", name="tell")
     heal()
-    told.go(40)
-    assert told.count("start", name="tell") == n
+    story.go(40)
+    assert story.count("start", name="tell") == n
 
 
 def test_an_approval_is_not_repeated_though_the_event_cannot_be_read_meanwhile(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("a")])])
-    told.world.wall_error = 300.0
-    event = told.schedule(notice=900.0)
-    told.go(3)
-    assert told.count("post", result="taken") == 1
-    told.world.wall_error = 0.0
-    told.world.change(event, fields={"DurationInSeconds": "soon"})
-    restarted(told)()
-    told.go(20)
-    assert told.count("post", result="taken") == 1
-    told.world.change(event, fields={})
-    told.go(10)
-    assert told.count("post", result="taken") == 1
+    story = Story(tmp_path, [("web", [match("a")])])
+    story.world.wall_error = 300.0
+    event = story.schedule(notice=900.0)
+    story.go(3)
+    assert story.count("post", result="taken") == 1
+    story.world.wall_error = 0.0
+    story.world.change(event, fields={"DurationInSeconds": "soon"})
+    restarted(story)()
+    story.go(20)
+    assert story.count("post", result="taken") == 1
+    story.world.change(event, fields={})
+    story.go(10)
+    assert story.count("post", result="taken") == 1
 
 
 def test_the_policies_are_asked_once_though_the_name_and_the_journal_come_late(tmp_path: Path) -> None:
-    told = Story(tmp_path, AFTER)
-    event = told.schedule(notice=20.0)
-    told.go(5)
-    told.stop()
-    heal = hide(told.directory)
-    told.world.reboot(30.0)
-    told.world.nameless = True
-    told.start()
-    told.go(4)
-    told.world.model.finish(event)
-    told.go(4)
+    story = Story(tmp_path, AFTER)
+    event = story.schedule(notice=20.0)
+    story.go(5)
+    story.stop()
+    heal = hide(story.directory)
+    story.world.reboot(30.0)
+    story.world.nameless = True
+    story.start()
+    story.go(4)
+    story.world.model.finish(event)
+    story.go(4)
     heal()
-    told.go(20)
-    told.world.nameless = False
-    told.go(90)
-    assert told.count("start", name="start-again") == 1
+    story.go(20)
+    story.world.nameless = False
+    story.go(90)
+    assert story.count("start", name="start-again") == 1
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "while-running"])
 @pytest.mark.parametrize("early", [True, False], ids=["listed-early", "listed-late"])
 def test_the_same_id_later_is_another_event(tmp_path: Path, before: bool, early: bool) -> None:
-    told = Story(tmp_path, HELD)
-    event = told.schedule()
-    told.go(3)
+    story = Story(tmp_path, HELD)
+    event = story.schedule()
+    story.go(3)
     if before:
-        told.stop()
-        heal = hide(told.directory)
-        told.world.model.cancel(event)
-        told.start()
-        told.go(4)
+        story.stop()
+        heal = hide(story.directory)
+        story.world.model.cancel(event)
+        story.start()
+        story.go(4)
     else:
-        heal = restarted(told)
-        told.world.model.cancel(event)
-        told.go(4)
+        heal = restarted(story)
+        story.world.model.cancel(event)
+        story.go(4)
     heal()
     if not early:
-        told.go(40)
-    del told.world.model.events[event.lower()]
-    told.schedule(event_id=event)
-    told.go(40)
-    assert told.count("start", name="undrain") == (not early), "what the next event has prepared too is left to it"
-    assert told.count("start", name="drain") == 2
-    assert [record.listed for record in told.instance.runner.scheduler.records] == [True]
+        story.go(40)
+    del story.world.model.events[event.lower()]
+    story.schedule(event_id=event)
+    story.go(40)
+    assert story.count("start", name="undrain") == (not early), "what the next event has prepared too is left to it"
+    assert story.count("start", name="drain") == 2
+    assert [record.listed for record in story.instance.runner.scheduler.records] == [True]

@@ -80,12 +80,12 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(executor, "signal_group", send)
     three = match("three", prepare=[hook(name) for name in ("a", "b", "c")], parallel=True, recover=["undrain"])
-    told = Story(tmp_path, [("web", [three])])
-    told.slow = {"a", "b", "c"}
-    told.schedule()
-    told.go(3)
+    story = Story(tmp_path, [("web", [three])])
+    story.slow = {"a", "b", "c"}
+    story.schedule()
+    story.go(3)
     processes = []
-    (record,) = told.instance.runner.scheduler.records
+    (record,) = story.instance.runner.scheduler.records
     for run in record.plan.running():
         process = subprocess.Popen([sys.executable, "-c", STUBBORN], stdout=subprocess.PIPE, start_new_session=True)
         assert process.stdout
@@ -95,11 +95,11 @@ def test_several_leftover_hooks_are_ended_side_by_side(tmp_path: Path, monkeypat
         run.pid, run.pid_started = process.pid, found.start
         processes.append(process)
     assert len(processes) == 3
-    told.instance.runner.recorder.journal.save(record.as_row())
-    assert told.instance.runner.recorder.journal.commit()
-    told.world.kill()
-    told.instance.runner.recorder.journal._disconnect()
-    instance = new_runner(told.world, str(tmp_path), VMS[0])
+    story.instance.runner.recorder.journal.save(record.as_row())
+    assert story.instance.runner.recorder.journal.commit()
+    story.world.kill()
+    story.instance.runner.recorder.journal._disconnect()
+    instance = new_runner(story.world, str(tmp_path), VMS[0])
     instance.runner.scheduler._clocks.monotonic = time.monotonic  # type: ignore[method-assign]  # hooks are real here
     began = time.monotonic()
     instance.runner.resume()
@@ -129,22 +129,22 @@ def test_a_leftover_that_two_records_name_has_one_sigterm(monkeypatch: pytest.Mo
 
 def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -> None:
     """The number and the ticks since boot are those of a process of this boot by chance."""
-    told = Story(tmp_path, DRAINED)
-    told.slow = {"drain"}
-    told.schedule()
-    told.go(3)
-    (record,) = told.instance.runner.scheduler.records
+    story = Story(tmp_path, DRAINED)
+    story.slow = {"drain"}
+    story.schedule()
+    story.go(3)
+    (record,) = story.instance.runner.scheduler.records
     (run,) = record.plan.running()
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
     found = identity(process.pid)
     assert found
     run.pid, run.pid_started = process.pid, found.start
-    told.instance.runner.recorder.journal.save(record.as_row())
-    assert told.instance.runner.recorder.journal.commit()
-    told.world.kill()
-    told.world.reboot(30.0)
-    told.instance.runner.recorder.journal._disconnect()
-    new_runner(told.world, str(tmp_path), VMS[0]).runner.resume()
+    story.instance.runner.recorder.journal.save(record.as_row())
+    assert story.instance.runner.recorder.journal.commit()
+    story.world.kill()
+    story.world.reboot(30.0)
+    story.instance.runner.recorder.journal._disconnect()
+    new_runner(story.world, str(tmp_path), VMS[0]).runner.resume()
     try:
         assert alive(process.pid), "it is somebody else's"
     finally:

@@ -191,11 +191,11 @@ def test_a_journal_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:
         assert time.monotonic() - begin < 10
         assert log.lost > 1000
         journald.settimeout(5)
-        told = b""
+        received = b""
         with suppress(TimeoutError):
-            while b"FOREWARN_LINE=log-lines-lost" not in told:
-                told = journald.recv(1 << 20)
-        assert f"FOREWARN_LINES={log.lost}\n".encode() in told
+            while b"FOREWARN_LINE=log-lines-lost" not in received:
+                received = journald.recv(1 << 20)
+        assert f"FOREWARN_LINES={log.lost}\n".encode() in received
         log.close(5)
         assert (tmp_path / "out").read_text() == "", "the stream may lead to it as well"
 

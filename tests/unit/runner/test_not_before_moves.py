@@ -113,29 +113,29 @@ def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
 
 
 def test_a_hook_is_tried_again_while_there_is_time_before_the_new_not_before(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("a", prepare=["drain"], recover=["undrain"])])])
-    told.fail = {"drain"}
-    event = told.schedule(notice=900.0)
-    told.go(75)  # the next attempt is 60 s away
-    before = told.count("start", name="drain")
-    told.world.move_to(event, told.world.now + 30.0)
-    told.fail = set()
-    told.go(28)
-    assert told.count("start", name="drain") == before + 1
-    assert told.count("post", result="taken") == 1
+    story = Story(tmp_path, [("web", [match("a", prepare=["drain"], recover=["undrain"])])])
+    story.fail = {"drain"}
+    event = story.schedule(notice=900.0)
+    story.go(75)  # the next attempt is 60 s away
+    before = story.count("start", name="drain")
+    story.world.move_to(event, story.world.now + 30.0)
+    story.fail = set()
+    story.go(28)
+    assert story.count("start", name="drain") == before + 1
+    assert story.count("post", result="taken") == 1
 
 
 def test_what_another_event_needs_is_left_to_it_though_it_waits_to_be_tried_again(tmp_path: Path) -> None:
     one = match("one", "hold", condition='event.Description == "x"', prepare=["drain"], recover=["undrain", "open"])
     other = match("other", "hold", condition='event.Description == "y"', prepare=["drain"], recover=["undrain"])
-    told = Story(tmp_path, [("web", [one, other])])
-    told.fail = {"undrain"}
-    event = told.schedule()
-    told.go(3)
-    told.world.model.cancel(event)
-    told.go(3)
-    assert told.count("end", result="failed") == 1
-    told.schedule(description="y")
-    told.go(3)
-    assert told.count("start", name="undrain") == 1
-    assert told.count("start", name="open") == 1, "what comes after it waits for nothing"
+    story = Story(tmp_path, [("web", [one, other])])
+    story.fail = {"undrain"}
+    event = story.schedule()
+    story.go(3)
+    story.world.model.cancel(event)
+    story.go(3)
+    assert story.count("end", result="failed") == 1
+    story.schedule(description="y")
+    story.go(3)
+    assert story.count("start", name="undrain") == 1
+    assert story.count("start", name="open") == 1, "what comes after it waits for nothing"

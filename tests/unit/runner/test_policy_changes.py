@@ -213,69 +213,69 @@ def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(t
     later = story.schedule(start_on="any_approval")
     story.go(70)
     assert story.instance.runner.scheduler.vm_name
-    told = {line["event_id"]: line["kind"] for line in story.instance.log.named("impact")}
-    assert told == {event: "reboot"}, later
+    kinds = {line["event_id"]: line["kind"] for line in story.instance.log.named("impact")}
+    assert kinds == {event: "reboot"}, later
 
 
 def test_a_notify_hook_that_a_reload_brings_is_told_of_the_end(tmp_path: Path) -> None:
     old, new = ([("web", [match("a", "hold", notify=[hook(name)])])] for name in ("old", "new"))
-    told = Story(tmp_path, old, new)
-    event = told.schedule()
-    told.go(3)
-    told.reload()
-    told.go(3)
-    before = len(told.world.hooks)
-    told.world.model.cancel(event)
-    told.go(3)
-    assert [each.name for each in told.world.hooks][before:] == ["new"]
+    story = Story(tmp_path, old, new)
+    event = story.schedule()
+    story.go(3)
+    story.reload()
+    story.go(3)
+    before = len(story.world.hooks)
+    story.world.model.cancel(event)
+    story.go(3)
+    assert [each.name for each in story.world.hooks][before:] == ["new"]
 
 
 def test_why_a_hook_failed_is_not_forgotten_by_reloads(tmp_path: Path) -> None:
     once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
-    told = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold")])])
-    told.fail = {"drain"}
-    told.schedule()
-    told.go(3)
-    told.reload(1)
-    told.go(3)
-    told.reload(0)
-    told.go(3)
-    (record,) = told.instance.runner.scheduler.records
+    story = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold")])])
+    story.fail = {"drain"}
+    story.schedule()
+    story.go(3)
+    story.reload(1)
+    story.go(3)
+    story.reload(0)
+    story.go(3)
+    (record,) = story.instance.runner.scheduler.records
     assert "no longer ask" not in record.plan.runs[0].reason
 
 
 def test_what_is_not_asked_for_any_more_is_no_reason_of_a_failure(tmp_path: Path) -> None:
     once = match("a", "hold", prepare=[hook("drain", retry={"attempts": 1})], recover=["undrain"])
-    told = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold", prepare=["other"], recover=["undrain"])])])
-    told.fail = {"drain", "other"}
-    told.schedule(notice=40.0)
-    told.go(3)
-    told.reload(1)
-    told.go(40)
-    said = told.instance.log.named("state", to="failed")
+    story = Story(tmp_path, [("web", [once])], [("web", [match("a", "hold", prepare=["other"], recover=["undrain"])])])
+    story.fail = {"drain", "other"}
+    story.schedule(notice=40.0)
+    story.go(3)
+    story.reload(1)
+    story.go(40)
+    said = story.instance.log.named("state", to="failed")
     assert "no longer ask" not in str(said)
 
 
 def test_who_is_in_no_policy_after_a_restart_hears_of_nothing(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], [("web", [match("a", "hold")])])
-    event = told.schedule()
-    told.go(3)
-    before = told.count("start", name="tell")
-    told.stop()
-    told.world.generation = 1
-    told.world.model.cancel(event)
-    told.start()
-    told.go(5)
-    assert told.count("start", name="tell") == before
+    story = Story(tmp_path, [("web", [match("a", "hold", notify=[hook("tell")])])], [("web", [match("a", "hold")])])
+    event = story.schedule()
+    story.go(3)
+    before = story.count("start", name="tell")
+    story.stop()
+    story.world.generation = 1
+    story.world.model.cancel(event)
+    story.start()
+    story.go(5)
+    assert story.count("start", name="tell") == before
 
 
 def test_a_notify_hook_that_comes_while_the_event_is_hidden_hears_of_its_end(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("a", "hold")])], [("web", [match("a", "hold", notify=[hook("tell")])])])
-    told.schedule()
-    told.go(3)
-    told.world.bodyless = True
-    told.go(3)
-    told.reload()
-    told.go(70)
-    assert told.instance.runner.controller.reconciler.tracker.records == []
-    assert told.count("start", name="tell") > 0
+    story = Story(tmp_path, [("web", [match("a", "hold")])], [("web", [match("a", "hold", notify=[hook("tell")])])])
+    story.schedule()
+    story.go(3)
+    story.world.bodyless = True
+    story.go(3)
+    story.reload()
+    story.go(70)
+    assert story.instance.runner.controller.reconciler.tracker.records == []
+    assert story.count("start", name="tell") > 0

@@ -19,29 +19,29 @@ from tools.stories import DRAINED, HELD, ONCE, Story, hook, match
 def test_what_this_vm_approved_keeps_it_unready_until_it_has_left_the_list(tmp_path: Path) -> None:
     """docs/operations.md: from the moment this VM approved it, until the event has left the list."""
     once = match("plain", condition=None)
-    told = Story(tmp_path, [("web", [once])], [("web", [match("other", "hold")])])
-    event = told.schedule(duration=5, start_on="not_before")
-    told.go(3)
-    assert told.count("post", result="taken") == 1
-    assert not told.ready()
-    told.reload()
-    told.world.change(event, duration=9)
-    told.go(3)
-    assert told.count("post", result="taken") == 1, "it is held now; the service has the approval all the same"
-    assert not told.ready()
+    story = Story(tmp_path, [("web", [once])], [("web", [match("other", "hold")])])
+    event = story.schedule(duration=5, start_on="not_before")
+    story.go(3)
+    assert story.count("post", result="taken") == 1
+    assert not story.ready()
+    story.reload()
+    story.world.change(event, duration=9)
+    story.go(3)
+    assert story.count("post", result="taken") == 1, "it is held now; the service has the approval all the same"
+    assert not story.ready()
 
 
 def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/operations.md, probes: a restart of the runner forgets none of it."""
-    told = Story(tmp_path, DRAINED)
-    told.schedule()
-    told.go(3)
-    assert told.count("start", phase="prepare") == 1
-    assert not told.ready()
-    told.world.kill()
-    told.instance.runner.recorder.journal._disconnect()
+    story = Story(tmp_path, DRAINED)
+    story.schedule()
+    story.go(3)
+    assert story.count("start", phase="prepare") == 1
+    assert not story.ready()
+    story.world.kill()
+    story.instance.runner.recorder.journal._disconnect()
 
     def fails(*_: object) -> Any:
         raise sqlite3.OperationalError("disk I/O error")
@@ -49,77 +49,77 @@ def test_a_restart_that_cannot_read_the_journal_does_not_put_a_drained_vm_back(
     with monkeypatch.context() as patch:
         patch.setattr(journals, "connect", fails)
         patch.setattr(journals, "read", fails)
-        told.start()
-        told.go(3)
-        assert told.instance.runner.recorder.journal.trouble
-        assert not told.ready(), "it was drained by the runner before, and is"
+        story.start()
+        story.go(3)
+        assert story.instance.runner.recorder.journal.trouble
+        assert not story.ready(), "it was drained by the runner before, and is"
 
 
 def test_a_drill_can_be_cancelled_while_the_name_of_this_vm_is_not_known(tmp_path: Path) -> None:
     """docs/drills.md: keep --cancel at hand; what had begun to prepare is recovered."""
-    told = Story(tmp_path, DRAINED)
-    told.go(3)
-    drills = told.drill("drill-0123456789ab")
-    told.go(3)
-    assert told.count("start", phase="prepare") == 1
-    told.restart()
-    told.world.stuck = frozenset({"instance"})
-    told.instance.identity.vm = Vm()
-    told.go(3)
-    assert told.instance.identity.vm.name is None
+    story = Story(tmp_path, DRAINED)
+    story.go(3)
+    drills = story.drill("drill-0123456789ab")
+    story.go(3)
+    assert story.count("start", phase="prepare") == 1
+    story.restart()
+    story.world.stuck = frozenset({"instance"})
+    story.instance.identity.vm = Vm()
+    story.go(3)
+    assert story.instance.identity.vm.name is None
     drills.cancel("drill-0123456789ab")
-    told.go(5)
-    assert told.count("start", phase="recover") == 1
+    story.go(5)
+    assert story.count("start", phase="recover") == 1
 
 
 @pytest.mark.parametrize(
     "change", [{"resources": VMS[1:]}, {"fields": {"Resources": "web_0"}}], ids=["gone", "unreadable"]
 )
 def test_a_drained_vm_is_not_ready_though_resources_have_changed(tmp_path: Path, change: dict[str, Any]) -> None:
-    told = Story(tmp_path, HELD)
-    event = told.schedule()
-    told.go(3)
-    assert not told.ready()
-    told.world.change(event, **change)
-    told.go(3)
-    assert told.count("start", name="undrain") == 0
-    assert not told.ready(), "it is drained, and not recovered"
+    story = Story(tmp_path, HELD)
+    event = story.schedule()
+    story.go(3)
+    assert not story.ready()
+    story.world.change(event, **change)
+    story.go(3)
+    assert story.count("start", name="undrain") == 0
+    assert not story.ready(), "it is drained, and not recovered"
 
 
 def test_a_vm_is_not_ready_though_the_near_not_before_cannot_be_read_any_more(tmp_path: Path) -> None:
-    told = Story(tmp_path, [("web", [match("both", "hold")])])
-    event = told.schedule(notice=50.0)
-    told.go(3)
-    assert not told.ready()
-    told.world.change(event, fields={"NotBefore": "soon"})
-    told.go(3)
-    assert not told.ready()
+    story = Story(tmp_path, [("web", [match("both", "hold")])])
+    event = story.schedule(notice=50.0)
+    story.go(3)
+    assert not story.ready()
+    story.world.change(event, fields={"NotBefore": "soon"})
+    story.go(3)
+    assert not story.ready()
 
 
 def test_a_vm_whose_record_is_damaged_is_not_put_back(tmp_path: Path) -> None:
-    told = Story(tmp_path, HELD)
-    told.schedule()
-    told.go(3)
-    told.stop()
+    story = Story(tmp_path, HELD)
+    story.schedule()
+    story.go(3)
+    story.stop()
     with sqlite3.connect(tmp_path / "journal.db") as base:
         base.execute("UPDATE lives SET data = replace(data, 'undrain', 'undrxin')")
     base.close()
-    told.start()
-    told.go(3)
-    assert told.instance.runner.recorder.journal.damaged == 1
-    assert not told.ready(), "'Is this VM still drained?'"
+    story.start()
+    story.go(3)
+    assert story.instance.runner.recorder.journal.damaged == 1
+    assert not story.ready(), "'Is this VM still drained?'"
 
 
 def test_what_was_being_prepared_goes_on_though_the_metadata_are_silent(tmp_path: Path) -> None:
-    told = Story(tmp_path, DRAINED)
-    told.slow = {"drain"}
-    told.schedule(notice=60.0)
-    told.go(3)
-    told.stop()
-    told.world.nameless = True
-    told.start()
-    told.go(30)
-    assert told.count("start", name="drain") == 2
+    story = Story(tmp_path, DRAINED)
+    story.slow = {"drain"}
+    story.schedule(notice=60.0)
+    story.go(3)
+    story.stop()
+    story.world.nameless = True
+    story.start()
+    story.go(30)
+    assert story.count("start", name="drain") == 2
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -128,22 +128,22 @@ def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_lat
 ) -> None:
     condition = 'event.EventStatus == "Started" && affects_me'
     under_way = match("under-way", "hold", condition=condition, recover=["start-again"], recover_when="started")
-    told = Story(tmp_path, [("web", [under_way])])
-    told.go(3)
-    told.world.kill()
-    told.world.reboot(40.0)
-    told.world.nameless = True
-    event = told.schedule(notice=0.0)
-    told.start()
-    told.go(5)
-    told.world.model.finish(event)
-    told.go(3)
-    told.world.nameless = False
+    story = Story(tmp_path, [("web", [under_way])])
+    story.go(3)
+    story.world.kill()
+    story.world.reboot(40.0)
+    story.world.nameless = True
+    event = story.schedule(notice=0.0)
+    story.start()
+    story.go(5)
+    story.world.model.finish(event)
+    story.go(3)
+    story.world.nameless = False
     if restarted:
-        told.restart()
-    told.go(70)
-    assert told.instance.runner.scheduler.vm_name
-    assert told.count("start", name="start-again") == 1
+        story.restart()
+    story.go(70)
+    assert story.instance.runner.scheduler.vm_name
+    assert story.count("start", name="start-again") == 1
 
 
 def cannot(*_: object) -> Any:
@@ -153,17 +153,17 @@ def cannot(*_: object) -> Any:
 def test_a_recovery_that_may_run_once_only_runs_once_though_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])])
-    event = told.schedule()
-    told.go(3)
+    story = Story(tmp_path, [("web", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", **ONCE)])])])
+    event = story.schedule()
+    story.go(3)
     with monkeypatch.context() as patch:
         patch.setattr(journals, "connect", cannot)
-        told.instance.runner.recorder.journal._disconnect()
-        told.world.model.cancel(event)
-        told.go(4)
-        (line,) = [fields for _level, line, fields in told.instance.log.lines if line == "hook-waits"]
+        story.instance.runner.recorder.journal._disconnect()
+        story.world.model.cancel(event)
+        story.go(4)
+        (line,) = [fields for _level, line, fields in story.instance.log.lines if line == "hook-waits"]
         assert line["reason"] == "the journal cannot be written, and the hook may run once only"
-        told.world.kill()
-    told.start()
-    told.go(5)
-    assert told.count("start", name="undrain") == 1
+        story.world.kill()
+    story.start()
+    story.go(5)
+    assert story.count("start", name="undrain") == 1

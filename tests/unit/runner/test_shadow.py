@@ -113,7 +113,7 @@ def test_who_approves_is_nothing_where_nobody_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "difference"),
     [
         ({"approver": "any"}, "live with approver leader, shadow with any"),
         ({"group": "independent"}, "live with group hold, shadow with independent"),
@@ -123,15 +123,15 @@ def test_who_approves_is_nothing_where_nobody_does() -> None:
         ),
     ],
 )
-def test_another_approver_or_group_is_told(values: dict[str, str], told: str) -> None:
+def test_another_approver_or_group_is_told(values: dict[str, str], difference: str) -> None:
     live = decision(A, APPROVE, verdict())
     assert differ(live, decision(A, APPROVE, verdict(), rule="s", **values)) == (
-        f"both approve, live by rule r of p, shadow by rule s of p, but {told}"
+        f"both approve, live by rule r of p, shadow by rule s of p, but {difference}"
     )
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "difference"),
     [
         (
             {},
@@ -172,25 +172,25 @@ def test_another_approver_or_group_is_told(values: dict[str, str], told: str) ->
         ),
     ],
 )
-def test_other_hooks_are_told(values: dict[str, Any], told: str) -> None:
+def test_other_hooks_are_told(values: dict[str, Any], difference: str) -> None:
     live = decision(A, APPROVE, verdict(prepare=(DRAIN,), recover=(UNDRAIN,)))
     assert differ(live, decision(A, APPROVE, verdict(**values))) == (
-        f"both approve, live by rule r of p, shadow by rule r of p, but {told}"
+        f"both approve, live by rule r of p, shadow by rule r of p, but {difference}"
     )
 
 
 def test_hooks_side_by_side_or_in_another_order_are_told() -> None:
     live = decision(A, APPROVE, verdict(prepare=(DRAIN, STOP)))
     assert differ(live, decision(A, APPROVE, verdict(prepare=(STOP, DRAIN)))) is not None
-    told = differ(live, decision(A, APPROVE, verdict(prepare=(DRAIN, STOP), parallel=True)))
-    assert "shadow run /bin/drain --wait (parallel), stop web.service (parallel)" in str(told)
+    difference = differ(live, decision(A, APPROVE, verdict(prepare=(DRAIN, STOP), parallel=True)))
+    assert "shadow run /bin/drain --wait (parallel), stop web.service (parallel)" in str(difference)
 
 
 def test_secrets_of_a_hook_are_not_told() -> None:
     hook = {"http": "https://user:secret@hooks.example.com/x?token=secret", "timeout_seconds": 5}
-    told = differ(decision(A, APPROVE, verdict()), decision(A, APPROVE, verdict(prepare=(hook,))))
-    assert "hooks.example.com" in str(told)
-    assert "secret" not in str(told)
+    difference = differ(decision(A, APPROVE, verdict()), decision(A, APPROVE, verdict(prepare=(hook,))))
+    assert "hooks.example.com" in str(difference)
+    assert "secret" not in str(difference)
 
 
 # Once
@@ -202,21 +202,21 @@ def test_each_pair_of_answers_is_told_once_for_each_event() -> None:
     policies = FakePolicies(hold)
     shadow = Shadow(policies)
 
-    def told(live: Decision, other: Decision) -> int:
+    def difference(live: Decision, other: Decision) -> int:
         policies.decisions = [other]
         return len(shadow.compare(Document(1, (live.event,)), FACTS, [live]))
 
-    assert told(approve, hold) == 1
-    assert told(approve, hold) == 0
-    assert told(hold, approve) == 1
-    assert told(approve, alone) == 1
-    assert [told(approve, hold), told(hold, approve), told(approve, alone)] == [0, 0, 0]
+    assert difference(approve, hold) == 1
+    assert difference(approve, hold) == 0
+    assert difference(hold, approve) == 1
+    assert difference(approve, alone) == 1
+    assert [difference(approve, hold), difference(hold, approve), difference(approve, alone)] == [0, 0, 0]
     # Ids come in either case (SE-11).
-    assert told(approve._replace(event=Event("a", "Freeze")), hold) == 0
-    assert told(approve._replace(event=B), hold) == 1
+    assert difference(approve._replace(event=Event("a", "Freeze")), hold) == 0
+    assert difference(approve._replace(event=B), hold) == 1
     shadow.forget([A.key])
-    assert told(approve, hold) == 1
-    assert told(approve._replace(event=B), hold) == 0
+    assert difference(approve, hold) == 1
+    assert difference(approve._replace(event=B), hold) == 0
     shadow.forget(["unheard-of"])
 
 

@@ -12,41 +12,41 @@ from tools.stories import DRAIN, ONCE, Story, hook, match
 
 def test_what_one_policy_may_run_once_only_runs_once(tmp_path: Path) -> None:
     once = ("a", [match("a", prepare=[hook("drain", **ONCE)], recover=["undrain"])])
-    told = Story(tmp_path, [once, ("b", [match("b", **DRAIN)])])
-    told.fail = {"drain"}
-    told.schedule()
-    told.go(20)
-    assert told.count("start", name="drain") == 1
+    story = Story(tmp_path, [once, ("b", [match("b", **DRAIN)])])
+    story.fail = {"drain"}
+    story.schedule()
+    story.go(20)
+    assert story.count("start", name="drain") == 1
 
 
 def test_a_failure_is_accepted_only_where_each_policy_accepts_it(tmp_path: Path) -> None:
     patient = hook("drain", retry={"attempts": 4, "delay_seconds": 5})
     patiently = ("b", [match("b", on_failure="approve", prepare=[patient], recover=["undrain"])])
-    told = Story(tmp_path, [patiently, ("a", [match("a", on_failure="approve", **DRAIN)])])
-    told.fail = {"drain"}
-    told.schedule()
-    told.go(4)
-    assert told.count("start", name="drain") == 1
-    assert told.count("post") == 0, "policy b accepts it after 4 failures"
+    story = Story(tmp_path, [patiently, ("a", [match("a", on_failure="approve", **DRAIN)])])
+    story.fail = {"drain"}
+    story.schedule()
+    story.go(4)
+    assert story.count("start", name="drain") == 1
+    assert story.count("post") == 0, "policy b accepts it after 4 failures"
 
 
 def test_a_hook_has_the_time_that_a_policy_gives_it(tmp_path: Path) -> None:
     long, short = hook("drain", 120.0), hook("drain", 5.0)
-    told = Story(tmp_path, [("a", [match("a", prepare=[long])]), ("b", [match("b", prepare=[short])])])
-    told.slow = {"drain"}
-    told.schedule()
-    told.go(8)
-    assert told.count("start", name="drain") == 1
+    story = Story(tmp_path, [("a", [match("a", prepare=[long])]), ("b", [match("b", prepare=[short])])])
+    story.slow = {"drain"}
+    story.schedule()
+    story.go(8)
+    assert story.count("start", name="drain") == 1
 
 
 def test_the_start_of_an_event_makes_no_recovery_less_careful(tmp_path: Path) -> None:
     a = ("a", [match("a", "hold", prepare=["drain"], recover=[hook("undrain", 120.0, **ONCE)])])
     b = ("b", [match("b", "hold", recover=[hook("undrain", 5.0)], recover_when="started")])
-    told = Story(tmp_path, [a, b])
-    event = told.schedule(notice=20.0)
-    told.go(5)
-    told.fail = {"undrain"}
-    told.go(30)
-    told.world.model.finish(event)
-    told.go(60)
-    assert told.count("start", name="undrain") == 1
+    story = Story(tmp_path, [a, b])
+    event = story.schedule(notice=20.0)
+    story.go(5)
+    story.fail = {"undrain"}
+    story.go(30)
+    story.world.model.finish(event)
+    story.go(60)
+    assert story.count("start", name="undrain") == 1
