@@ -11,7 +11,7 @@ module: scheduled_events
 short_description: Read, decide and approve Azure Scheduled Events
 version_added: 0.1.0
 description:
-  - Reads the Scheduled Events document from inside an Azure VM, and tells which freeze, reboot, redeployment, eviction
+  - Reads the Scheduled Events document from inside an Azure VM, and reports which freeze, reboot, redeployment, eviction
     or deletion is ahead, for which VMs and when.
   - With O(policies) the control node decides what each event deserves. The VM only reads, and with O(apply) approves.
   - With O(approve) events are approved by their id, whatever a policy may say.
@@ -58,7 +58,7 @@ options:
     choices: ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
   vm_name:
     description:
-      - Resource name of this VM, as the events list it. Needed only where the instance metadata does not tell it.
+      - Resource name of this VM, as the events list it. Needed only where the instance metadata does not have it.
       - On scale sets it is not the host name.
     type: str
   timeout:
@@ -112,7 +112,7 @@ options:
   apply:
     description:
       - Have each VM approve what O(policies) decided to approve, if it is that VM's turn, which
-        RV(decisions[].eligibility) tells.
+        RV(decisions[].eligibility) says.
       - An event for which a policy has C(prepare) hooks is never approved so, because only the runner on the VM runs
         hooks.
     type: bool

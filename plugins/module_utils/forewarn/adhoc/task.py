@@ -209,7 +209,7 @@ def identify(client: Client, override: str | None, patience: float) -> tuple[Vm,
     if override:
         vm = replace(vm, name=override)
     if vm.name is None:
-        problems.append("the name of this VM is not known, so nothing tells which events concern it: set vm_name")
+        problems.append("the name of this VM is not known, so which events concern it is not known: set vm_name")
     return vm, problems
 
 

@@ -224,15 +224,15 @@ class Simple {
   words(key) {
     const found = [];
     let steps = 2000;
-    const walk = (id, told) => {
+    const walk = (id, conditions) => {
       if (id === null || found.length > MOST_WORDS || steps-- < 0) return;
       if (id >= 0) {
-        if (this.keys[id] === key) found.push(sentence(told));
+        if (this.keys[id] === key) found.push(sentence(conditions));
         return;
       }
       const [dim, groups] = this.made[-1 - id];
       const all = groups.flatMap(([places]) => places);
-      for (const [places, below] of groups) walk(below, [...told, phrase(dim, places, all)]);
+      for (const [places, below] of groups) walk(below, [...conditions, phrase(dim, places, all)]);
     };
     walk(this.root, []);
     return [found.slice(0, MOST_WORDS), found.length > MOST_WORDS || steps < 0];
@@ -257,9 +257,9 @@ function oneOf(dim, places) {
 
 const listed = (texts) => [...texts.slice(0, -2), texts.slice(-2).join(" or ")].join(", ");
 
-function sentence(told) {
-  const when = told.filter(([kind]) => kind === "when").map(([, text]) => text).join(" and ");
-  const unless = told.filter(([kind]) => kind === "unless").map(([, text]) => text).join(", or ");
+function sentence(conditions) {
+  const when = conditions.filter(([kind]) => kind === "when").map(([, text]) => text).join(" and ");
+  const unless = conditions.filter(([kind]) => kind === "unless").map(([, text]) => text).join(", or ");
   return [when && "when " + when, unless && "unless " + unless].filter(Boolean).join(", ");
 }
 

@@ -2,7 +2,7 @@
  * GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
- * What is told of the chosen cell, the filters, and the start of it all.
+ * What is shown of the chosen cell, the filters, and the start of it all.
  */
 function describe(one) {
   for (const cell_ of document.querySelectorAll(".cell.shown")) cell_.classList.remove("shown");
@@ -10,7 +10,7 @@ function describe(one) {
   const detail = document.getElementById("detail");
   const close = make("button", { type: "button", class: "close", "aria-label": "Close", text: "×" });
   close.addEventListener("click", closeDetail);
-  const lines = [make("div", { class: "head" }, make("h3", { text: one.told.join(" · ") }), close)];
+  const lines = [make("div", { class: "head" }, make("h3", { text: one.labels.join(" · ") }), close)];
   if (!one.found.length) {
     lines.push(make("p", { text: "The service sends no such event" + (one.chosen.size ? ", with these filters." : ".") }));
     detail.replaceChildren(...lines);
@@ -88,19 +88,19 @@ function reason(side, place, places) {
 }
 
 function facts(leaf, places) {
-  const told = [];
+  const parts = [];
   const acting = sides[0].policies.map((_, policy) => regionAt(0, policy, places))
     .filter((region) => region && region.how === "rule");
   const only = views.length > 1 && state.view !== views[0] && leaf.by[0]
     ? [sides[0].policies[leaf.by[0][0]].regions[leaf.by[0][1]]] : acting;
   for (const [phase, text] of [["prepare", "Prepares: "], ["recover", "Recovers: "], ["notify", "Notifies: "]]) {
     const hooks = only.flatMap((region) => region[phase] || []);
-    if (hooks.length) told.push(text + hooks.join(", "));
+    if (hooks.length) parts.push(text + hooks.join(", "));
   }
   if (leaf.category === "prepared" && only.some((region) => region.group === "hold")) {
-    told.push("With several Resources it waits until NotBefore.");
+    parts.push("With several Resources it waits until NotBefore.");
   }
-  return told;
+  return parts;
 }
 
 function doubtful(places) {
@@ -120,10 +120,10 @@ function exampleBlock(example, open) {
   const vm = Object.entries(example.vm).filter(([name]) => name !== "tags").map(([name, value]) => `${name} ${value}`);
   const tags = Object.entries(example.vm.tags || {}).map(([name, value]) => `tag ${name}=${value}`);
   const params = Object.entries(example.params).map(([name, value]) => `params.${name}=${JSON.stringify(value)}`);
-  const told = [`at ${example.now}`, ...(example.first_seen === example.now ? [] : [`first seen ${example.first_seen}`]),
+  const parts = [`at ${example.now}`, ...(example.first_seen === example.now ? [] : [`first seen ${example.first_seen}`]),
     vm.length || tags.length ? `VM: ${[...vm, ...tags].join(", ")}` : "VM: nothing known", ...params];
   const details = make("details", {}, make("summary", { text: "Example event" }),
-    make("pre", { tabindex: "0", text: oneLineEach(example.event) }), make("p", { class: "fact", text: told.join("; ") }));
+    make("pre", { tabindex: "0", text: oneLineEach(example.event) }), make("p", { class: "fact", text: parts.join("; ") }));
   details.open = open;
   return details;
 }

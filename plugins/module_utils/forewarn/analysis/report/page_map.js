@@ -31,12 +31,12 @@ function signature(chosen) {
 }
 
 // Adjacent numbers that make no difference are one column
-function merged(places, told) {
+function merged(places, valueAt) {
   const columns = [];
   for (const place of places) {
     const label = place === null ? "any" : dims[state.across].values[place].label;
     const [, low, high] = /^(\d+)(?:\.\.(\d*))?$/.exec(label) || [];
-    const key = low === undefined ? null : told(place);
+    const key = low === undefined ? null : valueAt(place);
     const last = columns.at(-1);
     if (last && key !== null && last.key === key) {
       last.places.push(place);
@@ -53,9 +53,9 @@ function drawMap() {
   const found = shownPlaces(state.panels, chosen);
   const across = merged(shownPlaces(state.across, chosen), (column) => down.flatMap((row) => found.map((panel) =>
     signature(withPlaces(chosen, [rows, row], [state.across, column], [state.panels, panel])))).join());
-  const told = used(state.view).filter((dim) => chosen.has(dim)).map((dim) =>
+  const labels = used(state.view).filter((dim) => chosen.has(dim)).map((dim) =>
     `${dims[dim].title} ${dims[dim].values[chosen.get(dim)].label}`);
-  const whole = [...(views.length > 1 ? [state.view.title] : []), ...told].join("; ");
+  const whole = [...(views.length > 1 ? [state.view.title] : []), ...labels].join("; ");
   document.getElementById("chosen").textContent = printable(whole && ": " + whole);
   panels = [];
   holder.replaceChildren();
@@ -107,19 +107,19 @@ function head(across) {
 
 function cell(row, column, panel, base) {
   const chosen = withPlaces(base, [rows, row], [state.across, column.places], [state.panels, panel]);
-  const told = [dims[rows].values[row].label];
-  if (state.across !== null) told.push(dims[state.across].title + " " + column.label);
-  if (state.panels !== null) told.push(dims[state.panels].title + " " + dims[state.panels].values[panel].label);
+  const labels = [dims[rows].values[row].label];
+  if (state.across !== null) labels.push(dims[state.across].title + " " + column.label);
+  if (state.panels !== null) labels.push(dims[state.panels].title + " " + dims[state.panels].values[panel].label);
   const found = leaves(state.view, chosen);
   const kinds = categories(state.view, found);
   const category = !kinds.length ? "none" : kinds.length > 1 ? "mixed" : kinds[0];
   const by = category === "mixed" ? kinds.map(word).join(" or ") : rulesOf(found).join(" or ");
   const element = make("td", { role: "gridcell", tabindex: "-1", class: "cell c-" + category,
-    "aria-label": told.join(", ") + ": " + word(category) + (by && ", " + by) });
+    "aria-label": labels.join(", ") + ": " + word(category) + (by && ", " + by) });
   if (category === "mixed") element.append(make("span", { class: "parts" }, ...kinds.map((one) =>
     make("span", { class: "part c-" + one }, icon(one)))));
   else element.append(icon(category), make("span", { class: "name", text: shortWord(category) }));
-  const one = { id: JSON.stringify([row, column.label, panel]), element, chosen, found, category, told };
+  const one = { id: JSON.stringify([row, column.label, panel]), element, chosen, found, category, labels };
   element.addEventListener("focus", () => select(one, true));
   element.addEventListener("click", () => element.focus());
   element.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && describe(one));

@@ -4,7 +4,7 @@
 """What a hook of a policy is as a child process: its arguments, its environment, and what it reads. No shell anywhere.
 
 All three kinds are child processes: ``unit`` is a systemctl that waits, ``http`` a Python of its own (``webhook``), so
-that TLS costs the runner no memory. docs/policies.md tells authors what a hook may rely on.
+that TLS costs the runner no memory. docs/policies.md lists what a hook may rely on.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Found:
     if beside is not None and (stock.mark is None or beside.commits >= count):
         return _by_the_file(stock, beside, max(0, beside.commits - count))
     if replaced:
-        return Found((), (Loss(None, None, "the journal was damaged, and nothing tells what it held", ""),), 0)
+        return Found((), (Loss(None, None, "the journal was damaged, and what it held is not known", ""),), 0)
     return _by_itself(stock)
 
 
@@ -169,7 +169,7 @@ def _by_itself(stock: Stock) -> Found:
     if mark is not None and mark.number == UNCOUNTED:
         return Found(records, tuple(losses), 0)
     if mark is None:
-        losses.append(Loss(None, None, "the journal does not tell how many events it has to have: it is damaged", ""))
+        losses.append(Loss(None, None, "the journal does not say how many events it has to have: it is damaged", ""))
     elif mark.number != len(records) + len(losses) or (not losses and mark.digest != _digest(stock.intact, stock)):
         losses.append(Loss(None, None, f"the journal has {len(records)} of {mark.number} events that are open", ""))
     return Found(records, tuple(losses), 0)
