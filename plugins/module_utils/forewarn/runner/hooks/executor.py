@@ -143,21 +143,21 @@ def end_leftovers(
     ``processes`` has ids and starts; both together identify a process. A group receives SIGTERM once, as from systemd,
     and SIGKILL if it is still there after the grace. Return when all have ended, or after the second grace.
     """
-    left = []
+    left = set()
     for pid, start in processes:
         if start is not None and (_is_leader(pid, start) or _is_orphaned(pid, start)):
-            left.append((pid, start))
+            left.add((pid, start))
     found = {pid for pid, _start in left}
     for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, _LEFTOVER_GRACE_SECONDS)):
         for pid, _start in left:
             signal_group(pid, number)
         deadline = time.monotonic() + seconds
         while left:
-            left = [
+            left = {
                 (pid, start)
                 for pid, start in left
                 if _is_leader(pid, start) or (number == signal.SIGTERM and group_exists(pid))
-            ]
+            }
             if not left or time.monotonic() >= deadline:
                 break
             time.sleep(_LOOK_SECONDS)  # they are not children of ours: nothing reports their end
