@@ -11,7 +11,7 @@ module: scheduled_events
 short_description: Read, decide and approve Azure Scheduled Events
 version_added: 0.1.0
 description:
-  - Reads the Scheduled Events document from inside an Azure VM, and reports which freeze, reboot, redeployment, eviction
+  - Reads the Scheduled Events document from inside an Azure VM, and shows which freeze, reboot, redeployment, eviction
     or deletion is ahead, for which VMs and when.
   - With O(policies) the control node decides what each event deserves. The VM only reads, and with O(apply) approves.
   - With O(approve) events are approved by their id, whatever a policy may say.

@@ -57,7 +57,7 @@ def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvab
     place = event.place_of(vm_name)
     if place is None and decision.approver != "witness":
         if vm_name is None:
-            return Eligibility(NOT_OURS, "the name of this VM is not known, so whether it is affected is not known either")
+            return Eligibility(NOT_OURS, "the name of this VM is not known, and so not whether it is affected")
         return Eligibility(NOT_OURS, f"{vm_name} is not among the event's resources")
     if event.not_before is not None and now >= event.not_before:
         return Eligibility(NO_TIME, "NotBefore has passed, by the clock here: the event starts without an approval")
