@@ -179,7 +179,7 @@ class Source:
         for event, decision in zip(document.events, decisions, strict=True):
             item: dict[str, Any] = {"scheduled_event": self._vm.describe_event(event, self._identity.name, now)}
             if decision is not None:
-                item["decision"] = self._decisions.describe(decision, self._decisions.stand(decision, facts))
+                item["decision"] = self._decisions.describe(decision, self._decisions.assess(decision, facts))
             former = self._shown.get(event.key)
             shown[event.key] = item
             if former is None or _lasting(former) != _lasting(item):
