@@ -14,10 +14,10 @@ from .search import TYPES, Found, Refuted, Search, at_rule
 from .symbolic.concrete import Witness
 from .symbolic.decide import RULE, PolicyDecided, Region
 from .symbolic.domains import MISSING
-from .symbolic.reading import ReadMatch
 from .symbolic.resources import COUNT
 from .symbolic.space import without
 from .symbolic.symbols import EVENT_STATUS, NOTICE, Dimension, Symbol
+from .symbolic.translation import ReadMatch
 
 _EARLY = 3600 * SECOND  # a longer time in the prepared state is worth a warning
 _PREDICTED = 7 * 24 * 3600 * SECOND  # how far ahead a hardware failure is announced

@@ -13,11 +13,12 @@ from ..policy.decision import HOLD
 from .counterexamples import Beside, Example, Making, Prover
 from .finding import Finding, Severity
 from .symbolic.decide import DOUBT, Decided, MatchSets, PolicyDecided
-from .symbolic.reading import Invariant, ReadMatch
+from .symbolic.reading import Invariant
 from .symbolic.regions import describe
 from .symbolic.resources import COUNT
 from .symbolic.space import Cell, without
 from .symbolic.symbols import EVENT_TYPE
+from .symbolic.translation import ReadMatch
 
 WHEN, TYPES = "{when}", "{types}"  # placeholders in a message, filled in after all slices
 

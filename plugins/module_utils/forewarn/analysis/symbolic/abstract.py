@@ -12,10 +12,10 @@ import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from .atoms import Atom, Term
 from .concrete import roots
 from .space import Space, without
 from .symbols import case_of
-from .translation import Atom, Term
 
 
 class Sets(NamedTuple):

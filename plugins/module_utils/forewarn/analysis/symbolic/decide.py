@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from ...policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES
 from .abstract import Evaluation
 from .limits import refuses
-from .reading import Reading, ReadMatch, ReadPolicy
+from .reading import Reading, ReadPolicy
 from .space import Space, without
+from .translation import ReadMatch
 
 # How a region came about.
 RULE, ERROR, EXPLANATION, DOUBT, NO_RULE = "rule", "error", "explanation", "doubt", "no-rule"

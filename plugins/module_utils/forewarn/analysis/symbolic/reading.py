@@ -5,31 +5,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
 from ...policy.artifact import Artifact
-from ...policy.forms import read_form
 from ...policy.params import bind
-from ...policy.program import is_conditional
+from .atoms import Term
 from .limits import Entry, settle
 from .space import Space, slices
 from .symbol_table import SymbolTable
 from .symbols import Param
-from .translation import Reader, Term
-
-
-class ReadMatch(NamedTuple):
-    """One match: the artifact's entry, its path of ids, its number in the file, and its expressions as terms."""
-
-    data: Mapping[str, Any]
-    path: str
-    number: int
-    condition: Term | None  # None: always
-    explanation: Term | None  # true where it has a value
-    conditional: bool  # whether a nested rule ends the search where nothing in it decides, and does not only group
-    inner: tuple[ReadMatch, ...] | None
+from .translation import Reader, ReadMatch
 
 
 class Invariant(NamedTuple):
@@ -53,7 +41,8 @@ class ReadPolicy(NamedTuple):
 
     def every(self) -> Iterator[ReadMatch]:
         """Yield every match, nested ones after theirs."""
-        yield from _every(self.matches)
+        for match in self.matches:
+            yield from match.every()
 
 
 class Reading(NamedTuple):
@@ -132,18 +121,16 @@ def _read(
     for data in artifact.data["policies"]:
         fixed = _fixed(data, symbols.params, given)
         everything.update(fixed)
-        types = {entry["name"]: entry["type"] for entry in data["params"]}
-        reader = Reader(symbols, fixed, types)
-        matches = _block(reader, data["rule"], "", iter(range(1_000_000)))
+        matches = Reader(symbols, fixed).block(data["rule"], "", itertools.count())
         extra = data.get("extra_values", {})
         known = {
             "EventType": frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ()))),
             "EventStatus": frozenset((*EVENT_STATUSES, *extra.get("EventStatus", ()))),
         }
         policies.append(ReadPolicy(data["name"], data, matches, known))
-        claims += [_claim(entry, data["source"], symbols, fixed, types) for entry in data.get("invariants", ())]
+        claims += [_claim(entry, data["source"], symbols, fixed) for entry in data.get("invariants", ())]
     for entry in further:
-        claims.append(_claim(entry, entry["source"], symbols, everything, {}))
+        claims.append(_claim(entry, entry["source"], symbols, everything))
     used = {name: value for name, value in given.items() if _declares(artifact, name)}
     return Reading(artifact, tuple(policies), tuple(claims), symbols, used, assumptions)
 
@@ -152,42 +139,17 @@ def _declares(artifact: Artifact, name: str) -> bool:
     return any(entry["name"] == name for data in artifact.data["policies"] for entry in data["params"])
 
 
-def _every(matches: tuple[ReadMatch, ...]) -> Iterator[ReadMatch]:
-    for match in matches:
-        yield match
-        if match.inner is not None:
-            yield from _every(match.inner)
-
-
-def _block(reader: Reader, block: Mapping[str, Any], prefix: str, numbers: Iterator[int]) -> tuple[ReadMatch, ...]:
-    for variable in block["variables"]:
-        reader.add_variable(variable["name"], variable["expr"])
-    found = []
-    for data in block["match"]:
-        path, number = prefix + data["id"], next(numbers)
-        asked, explained = data["condition"], data.get("explanation")
-        form = None if asked is None else read_form(asked["form"])
-        condition = None if form is None else reader.term(asked, form)
-        explanation = None if explained is None else reader.defined(explained, read_form(explained["form"]))
-        inner = _block(reader, data["rule"], path + ".", numbers) if "rule" in data else None
-        found.append(ReadMatch(data, path, number, condition, explanation, is_conditional(form), inner))
-    return tuple(found)
-
-
 def _claim(
     entry: Mapping[str, Any],
     source: str,
     symbols: SymbolTable,
     fixed: Mapping[str, Any],
-    types: Mapping[str, str],
 ) -> Invariant:
     expression = entry["expression"]
     terms = {}
     for decision in ("approve", "hold"):
-        reader = Reader(symbols, fixed, types)
-        reader.invariants = True
         known = {"decision": decision, "approve": "approve", "hold": "hold"}
-        terms[decision] = reader.term(expression, read_form(expression["form"], variables=known))
+        terms[decision] = Reader(symbols, fixed, invariants=True).term(expression, known)
     text = " ".join(expression["source"].split())
     return Invariant(entry["name"], source, expression["line"], expression["column"], text, terms)
 

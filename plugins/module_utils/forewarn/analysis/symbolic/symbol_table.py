@@ -9,7 +9,7 @@ EventType and EventStatus, of which the engine itself wants to know.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ...policy.forms import Call, Field, Form, Has, Literal, Variable
@@ -121,16 +121,17 @@ class SymbolTable:
         if leaf.signed:
             self.asked(NOTICE).signed = True
 
-    def cut(self, leaf: Leaf, op: str, value: Any) -> None:
-        """Let the classes distinguish ``leaf OP value``."""
+    def cut(self, leaf: Leaf, op: str, values: Collection[Any]) -> None:
+        """Let the classes distinguish ``leaf OP value`` for each of some values."""
+        self.want(leaf)
         asked = self.asked(leaf.main)
         if leaf.kind == "text":
-            asked.texts.add(value)
+            asked.texts.update(values)
             return
         if op not in ("le", "gt"):
-            asked.cuts.add(value)
+            asked.cuts.update(values)
         if op not in ("lt", "ge"):
-            asked.cuts.add(after(value))
+            asked.cuts.update(map(after, values))
 
     def join(self, first: Leaf, second: Leaf) -> frozenset[str] | None:
         """Let the classes distinguish two ordered leaves; None for texts."""

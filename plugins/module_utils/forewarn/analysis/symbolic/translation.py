@@ -18,11 +18,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ...policy import forms as f
-from ...policy.evaluate import MAX_STEPS, UNSET, Builder, Closure, Scope, guarded
 from ...policy.functions import EvaluationError
-from ...policy.program import ROOTS
+from ...policy.program import is_conditional
+from .atoms import Atom, Expressions, Term
 from .case import Case
-from .concrete import roots
 from .domains import LONGEST
 from .symbol_table import Leaf, SymbolTable, is_field, is_variable
 from .symbols import DURATION, FIRST_NOW, LAST_NOW, NOTICE, NOW, case_of
@@ -52,50 +51,28 @@ def _is_total(form: f.Form) -> bool:
     )
 
 
-class Atom(NamedTuple):
-    """An exact test: ``closure`` has one answer for each combination of values of ``dims``."""
+class ReadMatch(NamedTuple):
+    """One match: the artifact's entry, its path of ids, its number in the file, and its expressions as terms."""
 
-    dims: tuple[str, ...]
-    closure: Closure
-    scope: Scope
-    params: Mapping[str, Any]
-    is_test: bool  # a bool; otherwise only whether it has a value
+    data: Mapping[str, Any]
+    path: str
+    number: int
+    condition: Term | None  # None: always
+    explanation: Term | None  # true where it has a value
+    conditional: bool  # whether a nested rule ends the search where nothing in it decides, and does not only group
+    inner: tuple[ReadMatch, ...] | None
 
-    def evaluate(self, given: tuple[Any, ...]) -> str:
-        """Return ``true``, ``false`` or ``error`` for values of program.ROOTS; of no test, whether it has a value."""
-        try:
-            value = self.value(given)
-        except EvaluationError:
-            return "error"
-        if not self.is_test:
-            return "true"
-        return "true" if value is True else "false" if value is False else "error"
-
-    def value(self, given: tuple[Any, ...]) -> Any:
-        """Return the value. Raises EvaluationError."""
-        env = [MAX_STEPS, None, *given, *[UNSET] * (self.scope.size - len(ROOTS) - 2)]
-        return self.closure(env)
-
-
-class Term(NamedTuple):
-    """Logic over atoms.
-
-    ``op``: ``lit`` (``name`` is true, false or error), ``and``, ``or``, ``not``, ``if``, ``same`` and ``differ`` (of
-    bools), ``exact`` (an Atom), ``opaque`` (``name`` is a dimension; the term is true where it has a value),
-    ``defined`` (true where all parts have a value).
-    """
-
-    op: str
-    terms: tuple[Term, ...] = ()
-    atom: Atom | None = None
-    name: str = ""
+    def every(self) -> Iterator[ReadMatch]:
+        """Yield the match, then those nested in it."""
+        yield self
+        for match in self.inner or ():
+            yield from match.every()
 
 
 class _Variable(NamedTuple):
     expression: Mapping[str, Any]
     form: f.Form
     key: Any
-    closure: Closure
 
 
 class Reader:
@@ -104,36 +81,46 @@ class Reader:
     ``invariants`` see events of unknown type as well, which rules do not.
     """
 
-    def __init__(self, symbols: SymbolTable, params: Mapping[str, Any], declared: Mapping[str, str]) -> None:
+    def __init__(self, symbols: SymbolTable, params: Mapping[str, Any], *, invariants: bool = False) -> None:
         self.symbols = symbols
         self.params = params  # fixed ones
-        self.declared = declared  # name -> type
-        self.scope = Scope(ROOTS)
         self.variables: dict[str, _Variable] = {}
-        self.invariants = False
+        self.invariants = invariants
+        self._expressions = Expressions(params)
         self._expression: Mapping[str, Any] = {}
         self._defined: dict[Any, Term] = {}
         self._terms: dict[Any, Term] = {}
 
     # Building
 
-    def add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
+    def block(self, block: Mapping[str, Any], prefix: str, numbers: Iterator[int]) -> tuple[ReadMatch, ...]:
+        """Read the matches of a rule, whose paths begin with ``prefix``; each takes the next of the numbers."""
+        for variable in block["variables"]:
+            self._add_variable(variable["name"], variable["expr"])
+        found = []
+        for data in block["match"]:
+            path, number = prefix + data["id"], next(numbers)
+            form = None if data["condition"] is None else self._form(data["condition"])
+            condition = None if form is None else self._term(form)
+            explanation = self._has_value(self._form(data["explanation"])) if data.get("explanation") else None
+            inner = self.block(data["rule"], path + ".", numbers) if "rule" in data else None
+            found.append(ReadMatch(data, path, number, condition, explanation, is_conditional(form), inner))
+        return tuple(found)
+
+    def _add_variable(self, name: str, expression: Mapping[str, Any]) -> None:
         """Declare a policy variable; what follows may read it."""
-        form = f.read_form(expression["form"])
-        closure = Builder(self.scope, expression).build(form)
-        self.scope.add("variables." + name)
-        self.scope.variable_closures[name] = closure
-        self.variables[name] = _Variable(expression, form, self.key(form), closure)
+        form = self._form(expression)
+        self._expressions.add_variable(name, expression, form)
+        self.variables[name] = _Variable(expression, form, self.key(form))
 
-    def term(self, expression: Mapping[str, Any], form: f.Form) -> Term:
-        """Return the term of an expression of type bool."""
-        self._expression = expression
-        return self._term(form)
+    def term(self, expression: Mapping[str, Any], variables: Mapping[str, str]) -> Term:
+        """Return the term of an expression of type bool, in which ``variables`` have these values."""
+        return self._term(self._form(expression, variables))
 
-    def defined(self, expression: Mapping[str, Any], form: f.Form) -> Term:
-        """Return a term that is true where an expression has a value, and an error elsewhere."""
+    def _form(self, expression: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> f.Form:
+        """Return the form of an expression, whose places are those of all forms from now on."""
         self._expression = expression
-        return self._has_value(form)
+        return f.read_form(expression["form"], variables=variables)
 
     def key(self, form: f.Form) -> Any:
         """Return a form without its places, variables and fixed parameters replaced by what they are."""
@@ -157,10 +144,9 @@ class Reader:
 
     def _term(self, form: f.Form) -> Term:
         key = self.key(form)
-        found = self._terms.get((key, self.invariants))
-        if found is None:
-            found = self._terms[key, self.invariants] = self._make(form)
-        return found
+        if key not in self._terms:
+            self._terms[key] = self._make(form)
+        return self._terms[key]
 
     def _make(self, form: f.Form) -> Term:
         if isinstance(form, f.PolicyVariable):
@@ -183,8 +169,7 @@ class Reader:
         return Term("opaque", (self._parts_have_values(form),), name=name)
 
     def _atom(self, form: f.Form, dims: frozenset[str]) -> Atom:
-        closure = guarded(Builder(self.scope, self._expression).build(form))
-        return Atom(tuple(sorted(dims)), closure, self.scope, self.params, form.type == "bool")
+        return self._expressions.atom(self._expression, form, dims)
 
     def _free_dimension(self, form: f.Form, key: Any, atom: Atom) -> str:
         reads = self._reads(form)
@@ -302,9 +287,7 @@ class Reader:
         values = self._values(other, dims)
         if values is None:
             return None
-        self.symbols.want(leaf)
-        for value in values:
-            self.symbols.cut(leaf, op, value)
+        self.symbols.cut(leaf, op, values)
         return leaf.dims | dims
 
     def _membership(self, element: f.Form, container: f.Form) -> frozenset[str] | None:
@@ -327,11 +310,10 @@ class Reader:
         if self.safe(container) != frozenset():
             return None
         try:
-            items = list(self._atom(container, frozenset()).value(roots(Case(), self.params)))
+            items = list(self._atom(container, frozenset()).value_in(Case()))
         except EvaluationError:
             return None
-        for item in items:
-            self.symbols.cut(leaf, "eq", item)
+        self.symbols.cut(leaf, "eq", items)
         return leaf.dims
 
     def _values(self, form: f.Form, dims: frozenset[str]) -> set[Any] | None:
@@ -344,11 +326,9 @@ class Reader:
         atom = self._atom(form, dims)
         values = set()
         for combination in itertools.product(*(dimension.values for dimension in chosen)):
-            given = roots(case_of(zip(chosen, combination)), atom.params)
-            try:
-                values.add(atom.value(given))
-            except EvaluationError:  # has no value there, so compares with nothing
-                continue
+            case = case_of(zip(chosen, combination))
+            if atom.has_value_in(case):  # otherwise it compares with nothing
+                values.add(atom.value_in(case))
         return values
 
     def _times(self, left: f.Form, right: f.Form) -> frozenset[str] | None:
@@ -363,8 +343,7 @@ class Reader:
         if (not_before, now) not in leaves or not self._in_range(left, right):
             return None
         leaf, value = leaves[not_before, now]
-        self.symbols.want(leaf)
-        self.symbols.cut(leaf, "eq", value)
+        self.symbols.cut(leaf, "eq", [value])
         if not self._asks_not_before(left, right):
             return leaf.dims
         self.symbols.want(notice)
@@ -376,10 +355,9 @@ class Reader:
         The parts of a sum grow or shrink steadily with each time, so the ends hold for all times between them.
         """
         ends = [
-            roots(Case(now=now, notice=lead), self.params)
-            for now, lead in itertools.product((FIRST_NOW, LAST_NOW), (-LONGEST, LONGEST))
+            Case(now=now, notice=lead) for now, lead in itertools.product((FIRST_NOW, LAST_NOW), (-LONGEST, LONGEST))
         ]
-        return all(self._atom(form, frozenset()).evaluate(end) != "error" for form in forms for end in ends)
+        return all(self._atom(form, frozenset()).has_value_in(end) for form in forms for end in ends)
 
     def _asks_not_before(self, *forms: f.Form) -> bool:
         """Return whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""
