@@ -43,10 +43,10 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
         for number, region in region_of.items():
             witness = decided.space.witness(number)
             decision = prover.decide(witness)
-            assert agrees(decided.outcome(number), decision), decided.space.describe(number)
+            assert agrees(decided.outcome(number), decision), decided.space.values(number)
             expected = Answer(region.output, region.rule, region.how)
             for name, oracle in oracles.items():
-                assert oracle.decide(witness.as_dict()) == expected, (name, decided.space.describe(number))
+                assert oracle.decide(witness.as_dict()) == expected, (name, decided.space.values(number))
             seen.add(expected)
         classes += len(region_of)
     evaluated = ", ".join(f"{oracle.evaluations:,} by {name}" for name, oracle in oracles.items())
@@ -69,12 +69,12 @@ def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
             ways += 1
             number = decided.space.first(found)
             witness = decided.space.witness(number)
-            assert agrees(decided.outcome(number), prover.decide(witness)), decided.space.describe(number)
+            assert agrees(decided.outcome(number), prover.decide(witness)), decided.space.values(number)
             case = witness.as_dict()
             for region in regions:
                 own = {k: v for k, v in case["params"].items() if k in oracles[region.policy].params}
                 answer = oracles[region.policy].decide({**case, "params": own})
-                assert answer == Answer(region.output, region.rule, region.how), decided.space.describe(number)
+                assert answer == Answer(region.output, region.rule, region.how), decided.space.values(number)
     print(f"all together: {classes:,} classes; {ways:,} combinations of a type, a status and what each policy says")
     assert classes > 1_000_000
     assert ways > 100

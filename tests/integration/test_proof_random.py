@@ -38,7 +38,7 @@ def test_random_events_are_decided_as_their_class(path: Path) -> None:
         assert number is not None, (event, facts, params)
         given = {k: format_duration(v) if types[k] == "duration" else v for k, v in params.items()}
         decision = prover.decide(Witness(event.as_dict(), document, facts, given))
-        assert agrees(decided.outcome(number), decision), (space.describe(number), event, decision)
+        assert agrees(decided.outcome(number), decision), (space.values(number), event, decision)
         outcomes[number] += 1
         answers[decision.output, decision.rule] += 1
     print(f"{path.stem}: {sum(outcomes.values()):,} events of {len(outcomes):,} classes, {len(answers)} decisions")

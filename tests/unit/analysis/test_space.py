@@ -177,7 +177,7 @@ def every_class_agrees(reading: Reading, most: int = 40_000) -> int:
         for number in members if len(members) <= most else random.Random(5).sample(members, most):
             seen = space.witness(number)
             decision = engines(seen.params).decide(seen.document, seen.facts)[0]
-            assert not disagreements(reading, decided, number, decision), (space.describe(number), decision)
+            assert not disagreements(reading, decided, number, decision), (space.values(number), decision)
             checked += 1
     return checked
 
@@ -199,7 +199,7 @@ def random_events_agree(reading: Reading, count: int) -> int:
                 continue
             inside += 1
             decision = policies.decide(document, facts)[0]
-            assert not disagreements(reading, decided, number, decision), (space.describe(number), decision)
+            assert not disagreements(reading, decided, number, decision), (space.values(number), decision)
     return inside
 
 

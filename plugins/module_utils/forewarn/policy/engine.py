@@ -110,15 +110,6 @@ class PolicySet:
         for policy in self._policies:
             yield from policy.program.hooks
 
-    def matches(self, event: Event, document: Document, facts: Facts) -> list[str | None]:
-        """Return, for each policy, the rule that matches: the bare evaluation, without reasons. For benchmarks."""
-        view = DocumentView(document, facts)
-        found = []
-        for policy in self._policies:
-            match = policy.program.answer(view.roots(event, policy.params)).match
-            found.append(None if match is None else match.rule)
-        return found
-
     def explain(self, event: Event, document: Document, facts: Facts) -> tuple[PolicyTrace, ...]:
         """Try every rule of every policy on one event, reached or not by the decision, with the values read."""
         view = DocumentView(document, facts)

@@ -60,13 +60,6 @@ class Forest:
             found = self._known[key] = -len(self.nodes)
         return found
 
-    def leaf(self, root: int, places: Sequence[int]) -> int:
-        """Return the leaf of a class, which is given as the place of each dimension's value."""
-        while root < 0:
-            dimension, children = self.nodes[-1 - root]
-            root = children[places[dimension]]
-        return root
-
     def _unite(self, one: int, other: int) -> int:
         # A leaf stands for all classes below, so it cannot be disjoint from anything but nowhere.
         if one >= 0 or other >= 0:

@@ -264,14 +264,6 @@ class Space:
             return " and ".join(parts)
         return " or ".join(self.cell_words([cell]) for cell in dict.fromkeys(cells))
 
-    def describe(self, number: int, names: Sequence[str] | None = None) -> str:
-        """Return the values of a class in words; ``names`` are the dimensions to mention."""
-        parts = []
-        for name, value in self.values(number).items():
-            if self.by_name[name].kind != "opaque" and (names is None or name in names):
-                parts.append(self.by_name[name].phrase([value]))
-        return " and ".join(parts)
-
 
 def without(classes: int, others: int) -> int:
     """Return the classes that are not among ``others``: as ``classes & ~others`` does, in a tenth of the time."""
