@@ -47,14 +47,11 @@ class PolicyTrace(NamedTuple):
 class _Policy:
     def __init__(self, data: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         self.program = Program(data)
+        self.name = self.program.name
         self.params = bind(data["params"], given, data["name"])
         extra = data.get("extra_values", {})
         self.known_types = frozenset((*EVENT_TYPE_SINCE, *extra.get("EventType", ())))
         self.known_statuses = frozenset((*EVENT_STATUSES, *extra.get("EventStatus", ())))
-
-    @property
-    def name(self) -> str:
-        return self.program.name
 
     @cached_property
     def tracing(self) -> Program:

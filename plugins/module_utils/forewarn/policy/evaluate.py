@@ -321,9 +321,11 @@ class Builder:
 
         return count
 
-    def _map_list(self, form: f.MapList) -> Closure:
-        slot, items, transform = self._place(form.number), self.build(form.items), self.build(form.transform)
+    def _filter(self, form: f.Filter | f.MapList) -> Closure:
+        slot, items = self._place(form.number), self.build(form.items)
         predicate = None if form.predicate is None else self.build(form.predicate)
+        transform = self.build(form.transform) if isinstance(form, f.MapList) else None
+        of_map = form.items.type.startswith("map(")
 
         def make(env: Env) -> list[Any]:
             result = []
@@ -331,37 +333,12 @@ class Builder:
                 self._count(env, form)
                 env[slot] = item
                 if predicate is None or predicate(env):
-                    result.append(transform(env))
-            return result
-
-        return self._ordered(form, make)
-
-    def _filter(self, form: f.Filter) -> Closure:
-        slot, items, predicate = self._place(form.number), self.build(form.items), self.build(form.predicate)
-
-        def make(env: Env) -> list[Any]:
-            result = []
-            for item in items(env):
-                self._count(env, form)
-                env[slot] = item
-                if predicate(env):
-                    result.append(item)
-            return result
-
-        return self._ordered(form, make)
-
-    def _ordered(self, form: f.Filter | f.MapList, make: Callable[[Env], list[Any]]) -> Closure:
-        """Let a loop over a map fail where its result has an order: each engine goes through a map in its own."""
-        if not form.items.type.startswith("map("):
-            return make
-
-        def make_from_map(env: Env) -> list[Any]:
-            result = make(env)
-            if len(result) > 1:
+                    result.append(item if transform is None else transform(env))
+            if of_map and len(result) > 1:  # each engine goes through a map in an order of its own
                 raise self._at(form, "the keys of a map have no order; ask with exists(), all() or exists_one()")
             return result
 
-        return make_from_map
+        return make
 
     def _count(self, env: Env, form: Form) -> None:
         env[0] -= 1
@@ -417,6 +394,6 @@ _MAKERS: Mapping[type[Form], Callable[[Builder, Any], Closure]] = {
     f.All: Builder._quantifier,
     f.Exists: Builder._quantifier,
     f.ExistsOne: Builder._exists_one,
-    f.MapList: Builder._map_list,
+    f.MapList: Builder._filter,
     f.Filter: Builder._filter,
 }

@@ -157,15 +157,15 @@ def read_form(value: Any, where: str = "form", variables: Mapping[str, Any] | No
     Raises ValueError naming the place where it is not a form.
     """
     if not isinstance(value, list) or len(value) < 4 or not isinstance(value[0], str) or value[0] not in _OPS:
-        raise _wrong(where, "a form")
+        raise not_a(where, "a form")
     op, type_, start, end, *rest = value
-    if not isinstance(type_, str) or not _is_int(start) or not _is_int(end):
-        raise _wrong(where, "a form with a type and its place in the source")
+    if not isinstance(type_, str) or not is_int(start) or not is_int(end):
+        raise not_a(where, "a form with a type and its place in the source")
     make, kinds = _OPS[op]
     if kinds[-1] is _MORE:
         kinds = (*kinds[:-1], *[_FORM] * max(0, len(rest) - len(kinds) + 1))
     if len(rest) != len(kinds):
-        raise _wrong(where, f"a form {op} with its operands")
+        raise not_a(where, f"a form {op} with its operands")
     operands: list[Any] = []
     for number, (operand, kind) in enumerate(zip(rest, kinds), 4):
         if kind is _FORM or (kind is _FORM_OR_NULL and operand is not None):
@@ -173,7 +173,7 @@ def read_form(value: Any, where: str = "form", variables: Mapping[str, Any] | No
         elif kind.accepts(operand):
             operands.append(operand)
         else:
-            raise _wrong(f"{where}[{number}]", kind.words)
+            raise not_a(f"{where}[{number}]", kind.words)
     if variables is not None and make is Variable and operands[0] in variables:
         make, operands = Literal, [variables[operands[0]]]
     return make((type_, start, end), *operands)
@@ -198,11 +198,13 @@ class _Kind(NamedTuple):
     words: str
 
 
-def _is_int(value: Any) -> bool:
+def is_int(value: Any) -> bool:
+    """Return whether a JSON value is an integer."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _wrong(where: str, wanted: str) -> ValueError:
+def not_a(where: str, wanted: str) -> ValueError:
+    """Return the error for the part of an artifact at ``where`` that is not what it has to be."""
     return ValueError(f"{where} is not {wanted}")
 
 
@@ -211,7 +213,7 @@ _FORM_OR_NULL = _Kind(lambda value: value is None, "a form or null")
 _MORE = _Kind(lambda value: False, "forms")  # noqa: ARG005  # any number of forms, at the end
 _SCALAR = _Kind(lambda value: isinstance(value, (type(None), bool, int, float, str)), "a literal")
 _TEXT = _Kind(lambda value: isinstance(value, str), "of type str")
-_INT = _Kind(_is_int, "of type int")
+_INT = _Kind(is_int, "of type int")
 _PROGRAM = _Kind(lambda value: isinstance(value, list), "of type list")
 
 _OPS: Mapping[str, tuple[type[Form], tuple[_Kind, ...]]] = {

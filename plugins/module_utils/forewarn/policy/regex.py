@@ -16,6 +16,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Any, Callable
 
+from .forms import is_int
+
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
@@ -73,11 +75,11 @@ def _check(program: list[Any]) -> None:
         kind, operands = instruction[0], instruction[1:]
         if kind in ("j", "s"):
             right = len(operands) == (1 if kind == "j" else 2) and all(
-                _is_int(jump) and 0 <= at + jump < len(program) for jump in operands
+                is_int(jump) and 0 <= at + jump < len(program) for jump in operands
             )
         elif kind == "c":
             (bounds,) = operands
-            right = len(bounds) % 2 == 0 and all(map(_is_int, bounds)) and bounds == sorted(bounds)
+            right = len(bounds) % 2 == 0 and all(map(is_int, bounds)) and bounds == sorted(bounds)
         else:
             right = instruction == ["m"] or instruction in (["a", "^"], ["a", "$"], ["a", "b"])
         if not right:
@@ -92,7 +94,3 @@ def _holds(kind: str, text: str, position: int) -> bool:
     before = position > 0 and text[position - 1] in _WORD
     after = position < len(text) and text[position] in _WORD
     return before != after
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

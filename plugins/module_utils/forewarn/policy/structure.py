@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from . import forms
 from .decision import APPROVE, APPROVERS, GROUPS, HOLD, RECOVER_WHEN
+from .forms import not_a, read_form
 from .params import TYPES
 
 _Check = Callable[[Any, str], object]
@@ -28,14 +28,10 @@ def check_policies(data: Mapping[str, Any]) -> None:
     _list(_policy)(data.get("policies"), "policies")
 
 
-def _fail(where: str, wanted: str) -> ValueError:
-    return ValueError(f"{where} is not {wanted}")
-
-
 def _a(kind: type) -> _Check:
     def check(value: Any, where: str) -> None:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):  # a bool is not an int here
-            raise _fail(where, f"of type {kind.__name__}")
+            raise not_a(where, f"of type {kind.__name__}")
 
     return check
 
@@ -43,7 +39,7 @@ def _a(kind: type) -> _Check:
 def _among(*values: str) -> _Check:
     def check(value: Any, where: str) -> None:
         if not isinstance(value, str) or value not in values:
-            raise _fail(where, "one of " + ", ".join(values))
+            raise not_a(where, "one of " + ", ".join(values))
 
     return check
 
@@ -65,14 +61,20 @@ def _or_null(inner: _Check) -> _Check:
     return check
 
 
-def _object(required: Mapping[str, _Check], optional: Mapping[str, _Check], where: str, value: Any) -> None:
+def _object(
+    required: Mapping[str, _Check], optional: Mapping[str, _Check], where: str, value: Any, *, closed: bool = False
+) -> None:
+    """Check an object. A ``closed`` one has no other keys: they could say when it does not apply, or how."""
     if not isinstance(value, Mapping):
-        raise _fail(where, "an object")
+        raise not_a(where, "an object")
     for name, check in required.items():
         check(value.get(name), f"{where}.{name}")
     for name, check in optional.items():
         if name in value:
             check(value[name], f"{where}.{name}")
+    unknown = sorted(map(str, value.keys() - required.keys() - optional.keys())) if closed else []
+    if unknown:
+        raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
 
 
 def _policy(value: Any, where: str) -> None:
@@ -114,14 +116,11 @@ def _match(value: Any, where: str) -> None:
         "output": _among(APPROVE, HOLD),
         "rule": _block,
     }
-    _object(required, optional, where, value)
+    _object(required, optional, where, value, closed=True)
     if ("rule" in value) == ("output" in value):
         raise ValueError(f"{where} has not exactly one of rule and output")
     if value.get("recover") and not value.get("prepare") and value.get("recover_when") != "started":
         raise ValueError(f"{where} has recover, and neither prepare nor recover_when: started")
-    unknown = sorted(map(str, value.keys() - required.keys() - optional.keys()))
-    if unknown:  # it may say when the match does not apply
-        raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
 
 
 def stays_here(url: str) -> bool:
@@ -143,7 +142,7 @@ def _hook(value: Any, where: str) -> None:
         "timeout_seconds": _number,
         "retry": _retry,
     }
-    _object({}, optional, where, value)
+    _object({}, optional, where, value, closed=True)
     if len(kinds.keys() & value.keys()) != 1:
         raise ValueError(f"{where} has not exactly one of {', '.join(kinds)}")
     for name, belongs_to in (("action", "unit"), ("bearer", "http")):
@@ -153,9 +152,6 @@ def _hook(value: Any, where: str) -> None:
         raise ValueError(f"{where} has unit without action")
     if "bearer" in value and secret_in_clear(value["http"]):
         raise ValueError(f"{where} would send a secret unencrypted")
-    unknown = sorted(map(str, value.keys() - optional.keys()))
-    if unknown:  # it may say how the hook is to be run
-        raise ValueError(f"{where} has {unknown[0]}, which this forewarn does not know")
 
 
 def _notify_hook(value: Any, where: str) -> None:
@@ -168,41 +164,41 @@ def _retry(value: Any, where: str) -> None:
     optional = {"attempts": _attempts, "delay_seconds": _seconds, "max_delay_seconds": _seconds}
     _object({}, optional, where, value)
     if not value or value.keys() - optional.keys():
-        raise _fail(where, "made of " + ", ".join(optional))
+        raise not_a(where, "made of " + ", ".join(optional))
     if value.get("max_delay_seconds", float("inf")) < value.get("delay_seconds", 0):
-        raise _fail(where, "in order: its longest delay is below its first")
+        raise not_a(where, "in order: its longest delay is below its first")
 
 
 def _attempts(value: Any, where: str) -> None:
     _a(int)(value, where)
     if not 1 <= value <= MOST_ATTEMPTS:
-        raise _fail(where, f"between 1 and {MOST_ATTEMPTS}")
+        raise not_a(where, f"between 1 and {MOST_ATTEMPTS}")
 
 
 def _command(value: Any, where: str) -> None:
     _list(_a(str))(value, where)
     if not value:
-        raise _fail(where, "a program and its arguments")
+        raise not_a(where, "a program and its arguments")
 
 
 def _bearer(value: Any, where: str) -> None:
     _object({}, {"credential": _a(str), "file": _a(str)}, where, value)
     if len(value) != 1 or not value.keys() <= {"credential", "file"}:
-        raise _fail(where, "either a credential or a file")
+        raise not_a(where, "either a credential or a file")
     if "/" in value.get("credential", ""):  # it is looked up in one directory
-        raise _fail(f"{where}.credential", "a name")
+        raise not_a(f"{where}.credential", "a name")
 
 
 def _number(value: Any, where: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise _fail(where, "a number of seconds")
+        raise not_a(where, "a number of seconds")
 
 
 def _seconds(value: Any, where: str) -> None:
     _number(value, where)
     if not value:
-        raise _fail(where, "a number of seconds above 0")
+        raise not_a(where, "a number of seconds above 0")
 
 
 def _expression(value: Any, where: str) -> None:
-    _object({"source": _a(str), "line": _a(int), "column": _a(int), "form": forms.read_form}, {}, where, value)
+    _object({"source": _a(str), "line": _a(int), "column": _a(int), "form": read_form}, {}, where, value)
