@@ -282,7 +282,7 @@ class TestTest:
             f"p.yml:4:26: error engines-differ forewarn and cel-python differ on {condition}: forewarn says true, "
             'cel-python says it has no value (no such overload); event {"EventId": '
         )
-        assert f"  |                          {'^' * len(condition)}\n  hint: rewrite the expression, and" in result.stdout
+        assert f"  |                          {'^' * len(condition)}\n  hint: rewrite the expression" in result.stdout
         assert ElementTree.parse(tmp_path / "junit.xml").getroot().get("errors") == "1"
         data = json.loads(policy("test", "p.yml", "--json", cwd=tmp_path).stdout)
         assert data["forewarn"] == {"schema": "policy-test", "version": 1}
@@ -384,7 +384,7 @@ class TestExplain:
             "prepare   run /bin/drain, once, from 15m before NotBefore\n",
             "recover   run /bin/undrain, at most 3 times, again after 2 s, also where it started without preparation\n",
             "notify    run /bin/tell\n",
-            "approval  not this VM now (not-the-leader): a witness, this VM approves in ",
+            "approval  not this VM now (not-the-leader): this VM is a witness, and approves in ",
         ):
             assert line in shown, shown
         (explained,) = json.loads(policy(*arguments, "--json", stdin=json.dumps(MIGRATION)).stdout)["explanations"]

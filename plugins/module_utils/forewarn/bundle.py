@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""forewarn.pyz: what a VM needs of this package, as one file that Python runs. docs/runner.md describes it.
+"""forewarn.pyz: the part of this package that a VM needs, as one file that Python runs (docs/runner.md).
 
-The same sources give the same entries, whoever builds it, when and where. Only their compression depends on the zlib
+The same sources give the same entries, on any machine and at any time. Only their compression depends on the zlib
 of the machine that builds.
 """
 
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from .errors import InputError
 
-# Packages, and modules of the package of commands. The checker of imports has this list too, and a test compares them.
+# Packages, and modules of cli. The checker of imports has this list too, and a test compares them.
 CONTENTS = (
     *("errors", "events", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
@@ -29,7 +29,7 @@ CONTENTS = (
     *("cli.recover", "cli.failing"),
 )
 OLDEST_PYTHON = (3, 9)
-# Every Python has to get as far as the sentence, Python 2 included: no newer syntax here, and ASCII alone.
+# Every Python must get as far as the message, even Python 2: no newer syntax here, and only ASCII.
 MAIN = f"""\
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see https://www.gnu.org/licenses/gpl-3.0.txt)
@@ -61,7 +61,7 @@ class Bundle(NamedTuple):
 
 
 def build(source: Path, target: Path) -> Bundle:
-    """Build the runner from the directory of this package, whatever its name there, and replace the target at once.
+    """Build the runner from the directory of this package, whatever its name, and replace the target atomically.
 
     Raises InputError if the directory lacks something, or the target cannot be written.
     """
@@ -84,12 +84,12 @@ def _sources(package: Path) -> dict[str, bytes]:
 
 
 def archive(files: Mapping[str, bytes]) -> bytes:
-    """Return a ZIP file that Python runs, as PEP 441 describes it: of given files, by their names."""
+    """Return files, given by name, as a ZIP file that Python runs (PEP 441)."""
     content = io.BytesIO(_SHEBANG)
     content.seek(0, io.SEEK_END)
     with zipfile.ZipFile(content, "w") as bundle:
         for name, data in sorted(files.items()):
-            entry = zipfile.ZipInfo(name)  # of 1980-01-01, whenever it is built
+            entry = zipfile.ZipInfo(name)  # dated 1980-01-01, whenever it is built
             entry.external_attr = 0o100644 << 16
             bundle.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return content.getvalue()

@@ -96,7 +96,7 @@ def test_every_event_is_decided_by_itself_and_in_order() -> None:
         ("event.DurationInSeconds < 9", "event.DurationInSeconds"),
         ("event.DurationInSeconds in [1, 2]", "event.DurationInSeconds: there is no DurationInSeconds"),
         ("events[7].EventType == 'Freeze'", "events[7]: index out of range: 7"),
-        ("vm.zone == '1'", "vm.zone: this is not known of the VM"),
+        ("vm.zone == '1'", "vm.zone: this fact about the VM is not known"),
         ("vm.tags.owner == 'me'", "vm.tags.owner: no such key: 'owner'"),
         ("int(event.EventId) == 1", "int(event.EventId): 'C7061BAC-AFDC-4513-B24B-AA5F13A16123' is not an int"),
         ("1 / (event.Resources.size() - 2) == 1", "division by zero"),
@@ -129,7 +129,7 @@ def test_tags_that_are_not_known_are_not_absent(condition: str) -> None:
     data = policy(when(condition, "approve", id="tag"), APPROVE)
     decision = decide(policy_set(data), facts=Facts(NOW, Vm(name="web_0")))
     assert (decision.output, decision.rule) == ("hold", "tag")
-    assert decision.reason.endswith("vm.tags: this is not known of the VM")
+    assert decision.reason.endswith("vm.tags: this fact about the VM is not known")
     assert decide(policy_set(data), facts=Facts(NOW, Vm(name="web_0", tags={}))).output == "approve"
 
 
@@ -168,7 +168,7 @@ def test_error_in_the_explanation_holds() -> None:
     data = policy({**APPROVE, "id": "explained", "explanation": "'in zone ' + vm.zone"})
     decision = decide(policy_set(data))
     assert (decision.output, decision.rule) == ("hold", "explained")
-    assert "vm.zone: this is not known of the VM" in decision.reason
+    assert "vm.zone: this fact about the VM is not known" in decision.reason
 
 
 def test_explanation_is_the_reason() -> None:
@@ -179,7 +179,7 @@ def test_explanation_is_the_reason() -> None:
 def test_error_in_a_variable_is_reported_at_the_variable() -> None:
     data = policy(when("variables.zoned", "approve"), variables={"zoned": "vm.zone == '1'"})
     line = data["rule"]["variables"][0]["expr"]["line"]
-    assert f"(web.yml:{line}): vm.zone: this is not known of the VM" in decide(policy_set(data)).reason
+    assert f"(web.yml:{line}): vm.zone: this fact about the VM is not known" in decide(policy_set(data)).reason
 
 
 def test_variable_that_nothing_asks_for_cannot_fail() -> None:

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every HTML page of Forewarn has: one design, and no way out of a text.
+"""What every HTML page of Forewarn has: one design, and texts that stay texts.
 
-A page has everything in it and asks nobody: its policy (CSP) admits the one style sheet and the one script, if there is
-one, by their hashes and nothing else. Templates escape every text, and what would turn a text around or hide it is
-written out. The same values give the same bytes.
+A page is self-contained: its Content-Security-Policy admits only its style sheet and its script, by their hashes.
+Templates escape every text, and write characters that would hide or reverse text as escapes. The same values give the
+same bytes.
 """
 
 from __future__ import annotations

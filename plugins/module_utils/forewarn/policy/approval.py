@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .decision import APPROVE, Decision
 
 TAKE_OVER_SECONDS = 30.0  # per place in Resources, after which the next VM stands in for a silent leader (SE-25)
-WITNESS_SPREAD_SECONDS = 60.0  # witnesses wait less than this, each a time of its own
+WITNESS_SPREAD_SECONDS = 60.0  # each witness waits a different time, less than this
 
 # Codes of Eligibility, for programs.
 SEND = "approve"
@@ -57,17 +57,18 @@ def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvab
     place = event.place_of(vm_name)
     if place is None and decision.approver != "witness":
         if vm_name is None:
-            return Eligibility(NOT_OURS, "the name of this VM is not known, and so not whether it is affected")
+            return Eligibility(NOT_OURS, "the name of this VM is not known, so neither is whether the event affects it")
         return Eligibility(NOT_OURS, f"{vm_name} is not among the event's resources")
     if event.not_before is not None and now >= event.not_before:
-        return Eligibility(NO_TIME, "NotBefore has passed, by the clock here: the event starts without an approval")
+        return Eligibility(NO_TIME, "NotBefore has passed by this VM's clock: the event starts without an approval")
     if decision.prepare and decision.group == "hold" and len(event.resources) > 1:
         return Eligibility(
             GROUP, f"one approval would end the time that the other {len(event.resources) - 1} have to prepare"
         )
     if place is None and (wait := witness_delay(event.key, vm_name) - approvable_for) > 0:
         left = math.ceil(wait)
-        return Eligibility(NOT_LEADER, f"a witness, this VM approves in {left} s unless another has by then", wait)
+        reason = f"this VM is a witness, and approves in {left} s unless another has by then"
+        return Eligibility(NOT_LEADER, reason, wait)
     if decision.approver == "leader" and place:
         wait = place * TAKE_OVER_SECONDS - approvable_for
         if wait > 0:
@@ -81,8 +82,8 @@ def eligibility(decision: Decision, vm_name: str | None, now: datetime, approvab
 def witness_delay(event_key: str, vm_name: str | None) -> float:
     """Return the seconds, 0 to 60, that a witness waits before it approves the event of this ``Event.key``.
 
-    The names decide, as if by lot: nobody needs to know of the others, and yet they hardly ever send at once. When the
-    first has approved, the others see the event started. A VM without a name has the lot of an empty one.
+    A hash of the names decides: no witness needs to know the others, yet two hardly ever send at once. When the first
+    has approved, the others see the event started. A VM without a name counts as one with an empty name.
     """
-    lot = hashlib.sha256(f"{event_key}\0{(vm_name or '').lower()}".encode()).digest()
-    return int.from_bytes(lot[:6], "big") / 2**48 * WITNESS_SPREAD_SECONDS
+    digest = hashlib.sha256(f"{event_key}\0{(vm_name or '').lower()}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48 * WITNESS_SPREAD_SECONDS

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The parts of a decision: the facts that go in, the verdict of each policy, the decision that comes out.
 
-Named tuples where nothing speaks against it: a dataclass costs each start of the runner half a millisecond.
+Named tuples where possible: a dataclass costs each start of the runner half a millisecond.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from ..events import Event, Vm
 
 APPROVE, HOLD, ABSTAIN = "approve", "hold", "abstain"
-# From the most careful to the least; of several policies' wishes the most careful counts.
+# From the most careful to the least: where policies differ, the most careful one applies.
 APPROVERS = ("leader", "any", "witness")
 GROUPS = ("hold", "independent")
-# Which events recover hooks follow: those that were prepared for, or also those that started without that (SE-22).
+# Which events recover hooks follow: prepared ones only, or also those that started without preparation (SE-22).
 RECOVER_WHEN = ("prepared", "started")
 PHASES = ("prepare", "recover", "notify")  # of hooks; also the keys of a rule that has them
 HOOK_TIMEOUT_SECONDS = 60.0  # of a hook without a timeout
@@ -35,14 +35,14 @@ class Facts:
 
 
 class Value(NamedTuple):
-    """A sub-expression that was evaluated, as written, and what it was; an error reads ``error: …``."""
+    """A sub-expression as it is written, and its value; an error reads ``error: …``."""
 
     expression: str
     value: str
 
 
 class Values:
-    """What a rule read, found out when somebody first asks: at most polls nobody does."""
+    """The values that a rule read, found when they are first asked for: at most polls, nobody asks."""
 
     def __init__(self, find: Callable[[], tuple[Value, ...]] = tuple) -> None:
         self._find: Callable[[], tuple[Value, ...]] | None = find

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The policies at work: a document and facts in, a decision with its reason for every event out.
 
-Fixed meaning: the first match of a policy wins, without one it abstains; of several policies one ``hold`` outweighs
-every ``approve``, and nobody's approval is a ``hold``; every doubt is a ``hold``.
+The meaning is fixed: the first match of a policy decides, and a policy without a match abstains. One ``hold`` outweighs
+every ``approve`` of other policies. Without any ``approve``, and in every doubt, the decision is ``hold``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Policy:
 
     @cached_property
     def tracing(self) -> Program:
-        """The program once more, so that it records what it reads; made when somebody first asks for values."""
+        """The same program, but it records the values that it reads; built when they are first asked for."""
         return Program(self.program.policy, TracingBuilder)
 
     def where(self, match: Match) -> str:
@@ -206,7 +206,7 @@ def _trace(policy: _Policy, event: Event, view: DocumentView) -> PolicyTrace:
 
 
 def _values(policy: _Policy, index: int, roots: tuple[Any, ...], explained: bool) -> tuple[Value, ...]:
-    """Return the values that a rule's condition and explanation read, by evaluating them again by themselves."""
+    """Evaluate a rule's condition and explanation again, and return the values that they read."""
     trace: list[Value] = []
     env = policy.tracing.environment(trace, roots)
     traced = policy.tracing.every[index]

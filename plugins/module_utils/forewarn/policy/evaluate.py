@@ -7,8 +7,8 @@ Types were checked when the form was made, so nothing is converted here; what ca
 EvaluationError. ``&&``, ``||``, ``all`` and ``exists`` absorb errors as the CEL language definition says: a side that
 decides the result hides the other side's error.
 
-An evaluation has an environment of its own, a list: item 0 counts the steps of loops that are left, item 1 takes the
-trace (None without one), then one item a variable and a local. So closures share nothing and any thread may run them.
+Each evaluation has its own environment, a list: item 0 counts the steps that loops may still take, item 1 is the trace
+or None, and one item for each variable and local follows. So closures share nothing, and any thread may run them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Absent:
 
 
 ABSENT = _Absent()
-UNSET = object()  # a policy variable that nothing has asked for yet
+UNSET = object()  # a policy variable that has not been read yet
 
 
 def names(form: Form) -> set[str]:
@@ -50,7 +50,7 @@ def names(form: Form) -> set[str]:
 def guarded(closure: Closure) -> Closure:
     """Return the closure of a whole expression so that it raises EvaluationError and nothing else.
 
-    Whatever else comes out of it is not an answer of CEL, and must not become one: it is an InternalError.
+    Any other exception is not a result of CEL and must not become one: it is raised as an InternalError.
     """
 
     def call(env: Env) -> Any:
@@ -58,14 +58,14 @@ def guarded(closure: Closure) -> Closure:
             return closure(env)
         except EvaluationError:
             raise
-        except Exception as error:  # a defect, or a form of another make: of any type, and always without an answer
+        except Exception as error:  # of any type: a defect, or an artifact of another program
             raise InternalError(f"{type(error).__name__}: {error}") from error
 
     return call
 
 
 class Failed:
-    """Remembers that a policy variable has no value, so that it is tried once an evaluation."""
+    """The error of a policy variable, kept so that an evaluation tries the variable only once."""
 
     def __init__(self, error: EvaluationError) -> None:
         self.error = error
@@ -190,8 +190,8 @@ class Builder:
         return get
 
     def _place(self, number: int) -> int:
-        """Return where a loop's variable lives: no other expression may use the place, since a policy variable is
-        evaluated in the middle of the expression that first asks for it.
+        """Return the place of a loop's variable. No other expression may use it, since a policy variable is evaluated
+        in the middle of the expression that first reads it.
         """
         if number not in self._locals:
             self._locals[number] = self.scope.add(f"{id(self)}#{number}")
@@ -249,7 +249,7 @@ class Builder:
         return call
 
     def _shortcut(self, form: f.Call) -> Closure | None:
-        """Return a closure for ``x OP literal`` and ``x in [literals]``, which make most of a policy."""
+        """Return a closure for ``x OP literal`` and ``x in [literals]``, which make up most of a policy."""
         if len(form.arguments) != 2:
             return None
         operand, other = form.arguments
@@ -347,9 +347,9 @@ class Builder:
 
     def _lacking(self, field: f.Field) -> EvaluationError:
         """Return the error of a field that its record does not have."""
-        # What is not known of the VM is not absent: it has tags, say, or has none.
+        # A fact that is not known is not absent: the VM may have tags.
         of_vm = field.operand.type == "record(vm)"
-        return self._at(field, "this is not known of the VM" if of_vm else f"there is no {field.name}")
+        return self._at(field, "this fact about the VM is not known" if of_vm else f"there is no {field.name}")
 
     def _at(self, form: Form, message: str) -> EvaluationError:
         return self._placed(EvaluationError(message), form)

@@ -153,7 +153,7 @@ class MapList(Form):
 def read_form(value: Any, where: str = "form", variables: Mapping[str, Any] | None = None) -> Form:
     """Return the form that JSON stands for.
 
-    ``where`` it stands in the artifact is for messages; ``variables`` whose value is known become literals.
+    ``where`` is its place in the artifact, for messages. ``variables`` with a known value become literals.
     Raises ValueError naming the place where it is not a form.
     """
     if not isinstance(value, list) or len(value) < 4 or not isinstance(value[0], str) or value[0] not in _OPS:

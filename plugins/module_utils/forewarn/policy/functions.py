@@ -33,7 +33,7 @@ _SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) 
 
 
 class EvaluationError(Exception):
-    """An expression has no value. ``&&`` and its like may absorb that.
+    """An expression has no value. ``&&``, ``||`` and quantifiers may absorb this.
 
     ``expression`` is the artifact's entry of the expression it happened in, ``start`` and ``end`` are character offsets
     into its source; they are set on the way out.
@@ -45,12 +45,12 @@ class EvaluationError(Exception):
 
 
 class LimitError(EvaluationError):
-    """The loops took too many steps. Nothing absorbs that: an answer found after it would depend on the limit."""
+    """The loops took too many steps. Nothing absorbs this: a result found after it would depend on the limit."""
 
 
 class InternalError(EvaluationError):
-    """The evaluator itself failed. The form may be of another make than ours: an artifact is checked for its digest,
-    and each form for its structure, but not for its types.
+    """The evaluator itself failed. Another program may have made the artifact: its digest and the structure of its
+    forms are checked, but not their types.
     """
 
     def __init__(self, what: str) -> None:
@@ -114,7 +114,7 @@ def _div_double(a: float, b: float) -> float:
 
 
 def _double_to_int(value: float) -> int:
-    # cel-go refuses both ends too: neither 2**63 nor its neighbours below survive the way through a double.
+    # cel-go refuses both ends too: neither 2**63 nor its neighbours below survive conversion to a double.
     if not -9223372036854775808.0 < value < 9223372036854775808.0:
         raise EvaluationError(f"{value!r} is out of range of int")
     return int(value)
@@ -191,7 +191,7 @@ _second = _accessor(lambda moment: moment.second)
 
 
 def _milliseconds(value: int, zone: str | None = None) -> int:
-    _second(value, zone)  # the same in every zone, since offsets are whole seconds; but there has to be such a time
+    _second(value, zone)  # the same in every zone, since offsets are whole seconds; but the time must exist
     return value % tv.SECOND // 1_000_000
 
 
@@ -269,7 +269,7 @@ def _index_map(mapping: Mapping[Any, Any], key: Any) -> Any:
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Compare element by element: Python's own ``==`` of containers takes a NaN for equal to itself."""
+    """Compare element by element: within containers, Python's own ``==`` takes a NaN to be equal to itself."""
     if isinstance(a, list):
         return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
     if isinstance(a, dict):

@@ -29,7 +29,7 @@ TYPES = (
 
 
 def convert(value: Any, type_name: str) -> Any:
-    """Return a JSON or YAML value as the evaluator wants it. Raises ValueError saying what would be right."""
+    """Return a JSON or YAML value as the evaluator needs it. Raises ValueError with the type that it should have."""
     if type_name == "bool" and isinstance(value, bool):
         return value
     if type_name == "int" and isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63:
@@ -58,7 +58,7 @@ def _finite(value: float) -> float:
     except OverflowError as error:
         raise ValueError(f"{str(value)[:40]}… is too large for a double") from error
     if not math.isfinite(number):
-        raise ValueError(f"{number} is not a number to decide by")
+        raise ValueError(f"{number} is not a finite number")
     return number
 
 
@@ -74,7 +74,7 @@ def check_bounds(value: Any, declaration: Mapping[str, Any]) -> None:
 
 
 def bind(declarations: list[Mapping[str, Any]], given: Mapping[str, Any], policy: str) -> dict[str, Any]:
-    """Return name -> value of a policy's parameters: what is given, or else the default.
+    """Return name -> value of a policy's parameters: the given value, or else the default.
 
     Raises InputError naming the policy and the parameter.
     """
@@ -87,7 +87,7 @@ def bind(declarations: list[Mapping[str, Any]], given: Mapping[str, Any], policy
         try:
             value = convert(raw, declaration["type"])
             check_bounds(value, declaration)
-        except (TypeError, ValueError) as error:  # TypeError: of limits that are of another type
+        except (TypeError, ValueError) as error:  # TypeError: a limit has another type
             raise InputError(f"parameter {name} of policy {policy}: {error}") from error
         values[name] = value
     return values

@@ -81,7 +81,7 @@ class Program:
         self.matches = self._block(policy["rule"], "")
         self.time_dependent = bool(self._read & TIME)
         self.hooks = [hook for match in self.every for phase in PHASES for hook in match.data.get(phase, ())]
-        # Variables start unset; what loops write needs no start, so all places after the roots are alike.
+        # Variables start unset. Locals need no first value, so all places after the roots are alike.
         self._fresh: Env = [UNSET] * (self.scope.size - len(ROOTS) - 2)
 
     def _closure(self, expression: Mapping[str, Any], form: Form) -> Closure:
@@ -118,13 +118,13 @@ class Program:
     def answer(self, roots: tuple[Any, ...], observe: Observer | None = None) -> Answer:
         """Return the policy's outcome for an event; ``roots`` in the order of ROOTS.
 
-        ``observe`` is called with each match that is tried, in order, and with what came of its condition.
+        ``observe`` is called with each match that is tried, in order, and with the result of its condition.
         """
         answer = _search(self.matches, self.environment(None, roots), observe) or _ABSTAINS
         match, error, _reason = answer
         if match is None or error is not None or match.explanation is None:
             return answer
-        try:  # with steps of its own: what the conditions before it took must not turn a decision around
+        try:  # with steps of its own: those that the conditions took must not change the decision
             return Answer(match, None, str(match.explanation(self.environment(None, roots))))
         except EvaluationError as failure:
             return Answer(match, failure)
@@ -133,9 +133,9 @@ class Program:
 def _search(matches: list[Match], env: Env, observe: Observer | None) -> Answer | None:
     """Return the outcome of a block of matches for an event, None if the search goes on after the block.
 
-    This is the meaning of a policy, and nothing else in the engine has it: the first match whose condition holds
-    decides. Where that is a nested rule in which nothing decides, a conditional one ends the search, through all rules
-    around it, and the policy abstains; an unconditional one lets the next match be tried.
+    Only this function defines what a policy means: the first match whose condition holds decides. If that is a nested
+    rule in which nothing decides, a conditional one ends the whole search, and the policy abstains; after an
+    unconditional one, the next match is tried.
     """
     for match in matches:
         met = match.try_condition(env)

@@ -24,7 +24,7 @@ _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 def compile_program(program: list[Any]) -> Callable[[str], bool]:
     """Return a function that returns whether the pattern occurs anywhere in a text.
 
-    Raises ValueError, TypeError or LookupError for what is not a program.
+    Raises ValueError, TypeError or LookupError if it is not a program.
     """
     _check(program)
 
@@ -68,7 +68,7 @@ def compile_program(program: list[Any]) -> Callable[[str], bool]:
 
 
 def _check(program: list[Any]) -> None:
-    """Raise unless the program can be run: every jump lands in it, and nothing runs out of its end."""
+    """Raise unless the program can be run: every jump lands in it, and nothing runs past its end."""
     if not isinstance(program, list) or program[-1] != ["m"]:
         raise ValueError("a pattern has no end")
     for at, instruction in enumerate(program):

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shape of an artifact's policies: the digest shows that nobody changed them, not that they are right.
 
-Every function raises ValueError naming the place, for whatever JSON value it is given. What reads artifacts may then
-rely on keys and their types.
+Every function takes any JSON value, and raises ValueError with the place of a mistake. After it, code may rely
+on keys and their types.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _match(value: Any, where: str) -> None:
     }
     _object(required, optional, where, value, closed=True)
     if ("rule" in value) == ("output" in value):
-        raise ValueError(f"{where} has not exactly one of rule and output")
+        raise ValueError(f"{where} must have exactly one of rule and output")
     if value.get("recover") and not value.get("prepare") and value.get("recover_when") != "started":
         raise ValueError(f"{where} has recover, and neither prepare nor recover_when: started")
 
@@ -144,7 +144,7 @@ def _hook(value: Any, where: str) -> None:
     }
     _object({}, optional, where, value, closed=True)
     if len(kinds.keys() & value.keys()) != 1:
-        raise ValueError(f"{where} has not exactly one of {', '.join(kinds)}")
+        raise ValueError(f"{where} must have exactly one of {', '.join(kinds)}")
     for name, belongs_to in (("action", "unit"), ("bearer", "http")):
         if name in value and belongs_to not in value:
             raise ValueError(f"{where} has {name} without {belongs_to}")

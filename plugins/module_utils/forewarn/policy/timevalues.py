@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Timestamps and durations as CEL has them: integers of nanoseconds, since 1970-01-01T00:00:00Z or of a span.
+"""Timestamps and durations as CEL has them: nanoseconds since 1970-01-01T00:00:00Z, or of a span, as integers.
 
 Ranges: timestamps from year 1 to 9999; durations of an int64 of nanoseconds, as cel-go has them (about 292 years).
 """
@@ -25,7 +25,7 @@ _RFC3339 = re.compile(
 _UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
 _DURATION = re.compile(r"([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|ms|s|m|h))+)", re.ASCII)
 _DURATION_PART = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|ms|s|m|h)", re.ASCII)
-# Files among the zones that are no zones: what they hold depends on the machine.
+# Files beside the zones that are not zones: their content depends on the machine.
 _NO_ZONES = frozenset(("localtime", "posixrules", "Factory"))
 _FIXED_ZONE = re.compile(r"([+-]?)(\d{2}):(\d{2})", re.ASCII)
 
@@ -50,7 +50,7 @@ def parse_timestamp(text: str) -> int:
     if match.group(8):
         hours, minutes = int(match.group(9)), int(match.group(10))
         if hours > 23 or minutes > 59:
-            raise ValueError(f"{text[:40]!r} has no such offset from UTC")
+            raise ValueError(f"{text[:40]!r} has an offset from UTC that does not exist")
         offset = (hours * 60 + minutes) * 60 * SECOND
         value += -offset if match.group(8) == "+" else offset
     return check_timestamp(value)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which values made a decision: the builder that also records what the parts of an expression were."""
+"""The values behind a decision: a builder that also records the values of an expression's parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_SHOWN = 120  # characters of one value
 class TracingBuilder(Builder):
     """Appends to item 1 of the environment a Value for each access, comparison and test that was evaluated.
 
-    What stands inside a loop is left out: it has as many values as the loop has turns.
+    The inside of a loop is left out: it has a value for each iteration.
     """
 
     fuse = False
