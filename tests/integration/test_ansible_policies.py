@@ -200,7 +200,7 @@ def test_parameters_are_typed(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     results = adhoc.run(hosts, args).results
     assert results["strict"]["decisions"][0]["reason"] == "no rule of any policy applies to this event"
     assert results["text"]["msg"] == "parameter tolerable_freeze of policy web-tier: '4' is not of type int"
-    assert results["unknown"]["msg"].startswith("no policy declares a parameter tolerable_frieze. declared are: ")
+    assert results["unknown"]["msg"].startswith("no policy declares a parameter tolerable_frieze. The policies ")
 
 
 def test_all_mistakes_of_a_policy_are_told_and_nobody_is_asked(adhoc: AdHoc, emulator: EmulatorClient) -> None:

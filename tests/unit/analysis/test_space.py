@@ -191,7 +191,7 @@ def random_events_agree(reading: Reading, count: int) -> int:
         for _ in range(count):
             event, document, facts, params = case(space, types, chance)
             policies = engines({name: as_json(types[name], value) for name, value in params.items()})
-            bound = {entry["name"]: None for entry in policies.params}
+            bound = {entry["name"]: None for entry in policies.artifact.params}
             bound.update(policies._policies[0].params)
             roots = DocumentView(document, facts).roots(event, bound)
             number = space.locate(event, facts, params, roots)

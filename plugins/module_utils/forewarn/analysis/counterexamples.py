@@ -46,11 +46,12 @@ class Prover:
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
+        self._declared = {entry["name"] for entry in reading.artifact.params}
         self._engines: dict[str, PolicySet] = {}
 
     def decide(self, witness: Witness) -> Decision:
         """Return the engine's decision for an event; with parameters that policies refuse, nothing is approved."""
-        given = {**self.reading.fixed, **{k: v for k, v in witness.params.items() if self._declares(k)}}
+        given = {**self.reading.fixed, **{k: v for k, v in witness.params.items() if k in self._declared}}
         for name, entry in self.reading.limits.items():
             if name in given and refuses(self.reading.limits, name, convert(given[name], entry["type"])):
                 return self._refused(witness, f"the policies do not run with {given[name]} as parameter {name}")
@@ -63,10 +64,6 @@ class Prover:
         names = [policy.name for policy in self.reading.policies]
         verdicts = tuple(Verdict(name, HOLD, None, reason, "") for name in names)
         return Decision(witness.document.events[0], HOLD, names[0], None, reason, verdicts=verdicts)
-
-    def _declares(self, name: str) -> bool:
-        policies = self.reading.artifact.data["policies"]
-        return any(entry["name"] == name for data in policies for entry in data["params"])
 
     def example(
         self, decided: Decided, classes: int, witness: Making | None = None, beside: Beside | None = None

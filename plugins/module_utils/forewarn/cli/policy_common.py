@@ -15,8 +15,7 @@ from typing import Any
 from ..compiler.findings import Finding, blocks, render
 from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION, VM_FACTS, Vm
-from ..policy.artifact import Artifact
-from ..policy.params import parse_text
+from ..policy.params import name_and_value
 from .console import Console
 
 
@@ -52,25 +51,12 @@ def add_facts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
 
 
-def given_params(given: Sequence[str], artifact: Artifact) -> dict[str, Any]:
-    """Return the values of ``--param``, each of the type that the policies declare. Raises InputError."""
-    declared = {entry["name"]: entry["type"] for policy in artifact.data["policies"] for entry in policy["params"]}
-    result: dict[str, Any] = {}
-    for item in given:
-        name, value = _pair("--param", item)
-        try:
-            result[name] = parse_text(value, declared.get(name, "string"))
-        except ValueError as error:
-            raise InputError(f"--param {name}: {error}") from error
-    return result
-
-
 def given_vm(given: Sequence[str], vm_name: str | None) -> Vm:
     """Return the VM that ``--vm`` and ``--vm-name`` describe. Raises InputError."""
     facts: dict[str, str] = {} if vm_name is None else {"name": vm_name}
     tags: dict[str, str] = {}
     for item in given:
-        fact, value = _pair("--vm", item)
+        fact, value = name_and_value("--vm", item)
         if fact.startswith("tags."):
             tags[fact[len("tags.") :]] = value
         elif fact in VM_FACTS:
@@ -78,13 +64,6 @@ def given_vm(given: Sequence[str], vm_name: str | None) -> Vm:
         else:
             raise InputError(f"--vm {fact}: there is no such fact", f"Use one of {', '.join(VM_FACTS)}, tags.KEY.")
     return Vm(**facts, tags=tags or None)
-
-
-def _pair(option: str, item: str) -> tuple[str, str]:
-    name, equals, value = item.partition("=")
-    if not equals or not name:
-        raise InputError(f"{option} {item}: this is not NAME=VALUE")
-    return name, value
 
 
 def show_findings(findings: Sequence[Finding], console: Console) -> None:

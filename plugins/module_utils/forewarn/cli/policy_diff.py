@@ -22,9 +22,10 @@ from ..analysis.report.page import difference_page
 from ..compiler.policyfile import load_policies
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import Artifact
+from ..policy.params import from_options
 from .console import Console
 from .policy_common import add_api_version, add_html, write_html, write_json
-from .policy_verify import analysed, parameters
+from .policy_verify import analysed
 
 _WORDS = {
     MORE: "more permissive: events start that waited before",
@@ -57,13 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the difference; return 1 if it is of the kind that --fail-on names."""
     old, new = load(args.old, args.api_version), load(args.new, args.api_version)
-    declared = {
-        entry["name"]: entry["type"]
-        for artifact in (old, new)
-        for policy in artifact.data["policies"]
-        for entry in policy["params"]
-    }
-    given = parameters(args.param, declared)
+    given = from_options(args.param, (*old.params, *new.params))
     difference: Difference = analysed(lambda: compare(old, new, given))
     if args.html is not None:
         write_html(args.html, difference_page(old, new, difference, (args.old, args.new), given))

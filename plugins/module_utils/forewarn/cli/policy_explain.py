@@ -20,10 +20,11 @@ from ..events import Document, DocumentError, parse_document, parse_time
 from ..policy.approval import Eligibility, eligibility
 from ..policy.decision import ABSTAIN, Decision, Facts, Verdict
 from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
+from ..policy.params import from_options
 from ..policy.timevalues import SECOND
 from ..runner.hooks.commands import describe
 from .console import Console
-from .policy_common import add_api_version, add_facts, given_params, given_vm, write_json
+from .policy_common import add_api_version, add_facts, given_vm, write_json
 
 _STYLES = {"true": "green", "false": "dim", "error": "red", "not reached": "dim", "approve": "green", "hold": "yellow"}
 
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Explain the decisions."""
     artifact = load_policies(args.policy, args.api_version)
-    policies = PolicySet(artifact, given_params(args.param, artifact))
+    policies = PolicySet(artifact, from_options(args.param, artifact.params))
     document = _document(args.event, args.api_version)
     now = _time("--now", args.now) if args.now else datetime.now(timezone.utc)
     first_seen = _time("--first-seen", args.first_seen) if args.first_seen else now

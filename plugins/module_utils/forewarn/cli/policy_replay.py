@@ -24,13 +24,14 @@ from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..events import Vm
 from ..policy.engine import PolicySet
+from ..policy.params import from_options
 from ..runner.clocks import Clocks
 from ..runner.journal.reader import JournalReader
 from ..runner.journal.schema import FILE_NAME
 from ..runner.telemetry import heartbeat
 from .console import Console
 from .history import since_argument
-from .policy_common import add_facts, add_policy_arguments, given_params, given_vm, plural
+from .policy_common import add_facts, add_policy_arguments, given_vm, plural
 from .policy_replay_report import show, time_text, write_json
 from .state import text_of
 
@@ -79,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay the recordings."""
     artifact = load_policies(args.paths, args.api_version)
-    params = given_params(args.param, artifact)
+    params = from_options(args.param, artifact.params)
     policies = PolicySet(artifact, params)
     vm = given_vm(args.vm, args.vm_name)
     since = None if args.since is None else _EPOCH + timedelta(seconds=args.since.start(Clocks().wall()))

@@ -20,9 +20,9 @@ from ..analysis.report.page import verification_page
 from ..analysis.symbolic.reading import read
 from ..analysis.verify import Finding, Report, verify
 from ..compiler.policyfile import Compilation, PolicyError, compile_policies
-from ..errors import ForewarnError, InputError
+from ..errors import ForewarnError
 from ..policy.artifact import load
-from ..policy.params import parse_text
+from ..policy.params import from_options
 from .console import Console
 from .policy_common import add_html, add_policy_arguments, plural, write_html, write_json
 
@@ -53,8 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if compilation.artifact is None:
         raise PolicyError([finding for finding in compilation.findings if finding.severity == "error"])
     artifact = load(compilation.artifact)
-    declared = {entry["name"]: entry["type"] for policy in artifact.data["policies"] for entry in policy["params"]}
-    given = parameters(args.param, declared)
+    given = from_options(args.param, artifact.params)
     claims = [] if args.invariants is None else read_invariants(args.invariants, artifact)
     report = analysed(lambda: verify(read(artifact, given, claims)))
     report = _placed(report, compilation)
@@ -79,20 +78,6 @@ def analysed(work: Any) -> Any:
         defect = ForewarnError(f"internal error: {error}", "Please report it with the policies; nothing was proven.")
         defect.exit_code = 70  # of forewarn, not of what it was given
         raise defect from error
-
-
-def parameters(given: Sequence[str], declared: dict[str, str]) -> dict[str, Any]:
-    """Read ``--param`` options. Raises InputError."""
-    result: dict[str, Any] = {}
-    for item in given:
-        name, equals, text = item.partition("=")
-        if not equals or not name:
-            raise InputError(f"--param {item}: this is not NAME=VALUE")
-        try:
-            result[name] = parse_text(text, declared.get(name, "string"))
-        except ValueError as error:
-            raise InputError(f"--param {name}: {error}") from error
-    return result
 
 
 def _placed(report: Report, compilation: Compilation) -> Report:

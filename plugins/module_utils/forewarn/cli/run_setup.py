@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..events import LATEST_API_VERSION
 from ..policy.artifact import Artifact, load
 from ..policy.engine import PolicySet
-from ..policy.params import parse_text
+from ..policy.params import from_options
 from ..runner.state import trust
 from . import run_config  # at the top: an upgrade may have replaced this file by the time it is used
 from .service import refuse_empty_name
@@ -55,7 +55,7 @@ def read(given: Mapping[str, Any]) -> Setup:
     if args.hook_ca_file is not None:
         trust.check_file(args.hook_ca_file, "CA file")
     artifact = _artifact(args)
-    params.update(_params(args.param, artifact))
+    params.update(from_options(args.param, artifact.params))
     policies = PolicySet(artifact, params)
     shadow = None if args.shadow is None else _shadow(args.shadow, artifact.api_version, params)
     return Setup(policies, shadow, interval, args)
@@ -84,7 +84,7 @@ def _shadow(path: str, api_version: str, params: Mapping[str, Any]) -> PolicySet
             f"{path} is compiled for api-version {artifact.api_version}, the live policies for {api_version}.",
             "Compile both for the same.",
         )
-    declared = {entry["name"] for policy in artifact.data["policies"] for entry in policy["params"]}
+    declared = {entry["name"] for entry in artifact.params}
     return PolicySet(artifact, {name: value for name, value in params.items() if name in declared})
 
 
@@ -132,21 +132,3 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
         return load_policies(found, api_version)
     except MissingLibraryError as error:
         raise InputError(f"--policy: {error.message}.", hint) from error
-
-
-def _params(given: Sequence[str], artifact: Artifact) -> dict[str, Any]:
-    """Read each NAME=VALUE as the type that the policies declare. Raises InputError."""
-    declared = {param["name"]: param["type"] for policy in artifact.data["policies"] for param in policy["params"]}
-    values = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InputError(f"--param {text}: there is no '='.", "Write --param NAME=VALUE.")
-        if name not in declared:
-            known = ", ".join(sorted(declared)) or "none"
-            raise InputError(f"--param {text}: no policy has a parameter {name!r}.", f"Declared: {known}.")
-        try:
-            values[name] = parse_text(value, declared[name])
-        except ValueError as error:
-            raise InputError(f"--param {text}: {error}.") from error
-    return values

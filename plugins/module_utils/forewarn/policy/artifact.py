@@ -29,6 +29,11 @@ class Artifact:
     digest: str
     api_version: str
 
+    @property
+    def params(self) -> tuple[Mapping[str, Any], ...]:
+        """The declarations of parameters of all policies, which may share names."""
+        return tuple(entry for policy in self.data["policies"] for entry in policy["params"])
+
 
 def digest_of(data: Mapping[str, Any]) -> str:
     """Return the digest of an artifact's content: SHA-256 of the canonical JSON of all but ``digest``."""

@@ -14,12 +14,11 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from ..errors import InputError
 from ..events import EVENT_STATUSES, EVENT_TYPE_SINCE, Document, Event
 from .artifact import Artifact
 from .decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, RECOVER_WHEN, Decision, Facts, Value, Values, Verdict
 from .functions import EvaluationError
-from .params import bind
+from .params import bind, check_names
 from .program import Match, Program
 from .trace import TracingBuilder
 from .view import DocumentView
@@ -81,11 +80,7 @@ class PolicySet:
 
     def __init__(self, artifact: Artifact, params: Mapping[str, Any] | None = None) -> None:
         given = dict(params or {})
-        declared = {entry["name"] for data in artifact.data["policies"] for entry in data["params"]}
-        unknown = sorted(given.keys() - declared)
-        if unknown:
-            known = f"declared are: {', '.join(sorted(declared))}" if declared else "they declare none"
-            raise InputError(f"no policy declares a parameter {unknown[0]}", known)
+        check_names(given, artifact.params)
         self.artifact = artifact
         self.digest = artifact.digest
         self.api_version = artifact.api_version
@@ -94,7 +89,6 @@ class PolicySet:
         every = [match for policy in self._policies for match in policy.program.every]
         self.recovers_started = any(match.data.get("recover_when") == RECOVER_WHEN[1] for match in every)
         self.hooks = any(policy.program.hooks for policy in self._policies)
-        self.params = tuple(entry for data in artifact.data["policies"] for entry in data["params"])
         self.names = tuple(policy.name for policy in self._policies)
 
     def decide(self, document: Document, facts: Facts) -> tuple[Decision, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import InputError
@@ -91,6 +91,36 @@ def bind(declarations: list[Mapping[str, Any]], given: Mapping[str, Any], policy
             raise InputError(f"parameter {name} of policy {policy}: {error}") from error
         values[name] = value
     return values
+
+
+def check_names(given: Iterable[str], declarations: Iterable[Mapping[str, Any]]) -> None:
+    """Raise InputError if a parameter is given that no policy declares."""
+    declared = {entry["name"] for entry in declarations}
+    unknown = sorted(set(given) - declared)
+    if unknown:
+        hint = f"The policies declare {', '.join(sorted(declared)) or 'none'}."
+        raise InputError(f"no policy declares a parameter {unknown[0]}", hint)
+
+
+def from_options(options: Iterable[str], declarations: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the JSON values that ``--param`` options give, by name. Raises InputError."""
+    types = {entry["name"]: entry["type"] for entry in declarations}
+    values = {}
+    for option in options:
+        name, text = name_and_value("--param", option)
+        try:
+            values[name] = parse_text(text, types.get(name, "string"))
+        except ValueError as error:
+            raise InputError(f"--param {option}: {error}") from error
+    return values
+
+
+def name_and_value(option: str, text: str) -> tuple[str, str]:
+    """Split NAME=VALUE. Raises InputError, naming the option."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InputError(f"{option} {text}: there is no '=' after a name.", f"Write {option} NAME=VALUE.")
+    return name, value
 
 
 def parse_text(text: str, type_name: str) -> Any:

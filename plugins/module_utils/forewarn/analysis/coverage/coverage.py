@@ -128,7 +128,7 @@ class _Search:
         self._closed: dict[object, str] = {}  # what a suggested test states -> its name
         self._branches = branches
         self._common = common
-        declared = {entry["name"] for policy in tested.artifact.data["policies"] for entry in policy["params"]}
+        declared = {entry["name"] for entry in tested.artifact.params}
         given = self._common.get("params", {})
         self._params = {name: value for name, value in given.items() if name in declared}
         self._names: set[str] = set()

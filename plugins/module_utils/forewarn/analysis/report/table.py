@@ -103,9 +103,8 @@ def _read(artifacts: Sequence[Artifact], params: Mapping[str, Any] | None) -> tu
     given = dict(params or {})
     declared: dict[str, list[Mapping[str, Any]]] = {}
     for artifact in artifacts:
-        for data in artifact.data["policies"]:
-            for entry in data["params"]:
-                declared.setdefault(entry["name"], []).append(entry)
+        for entry in artifact.params:
+            declared.setdefault(entry["name"], []).append(entry)
     for name, entries in declared.items():
         first = entries[0]
         alike = all("default" in one and one["default"] == first.get("default") for one in entries)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import InputError
-from ...policy.params import check_bounds, convert
+from ...policy.params import check_bounds, check_names, convert
 from .domains import after, show
 
 Entry = Mapping[str, Any]  # a parameter's declaration in an artifact
@@ -45,10 +45,7 @@ def settle(
         for data in policies:
             for entry in data["params"]:
                 declared.setdefault(entry["name"], []).append((version, data["name"], entry))
-    unknown = sorted(given.keys() - declared.keys())
-    if unknown:
-        known = f"declared are: {', '.join(sorted(declared))}" if declared else "they declare none"
-        raise InputError(f"no policy declares a parameter {unknown[0]}", known)
+    check_names(given, (entry for places in declared.values() for _version, _policy, entry in places))
     varying: dict[str, Entry] = {}
     limits: list[dict[str, Entry]] = [{} for _version in versions]
     defaults, assumptions = [], []
