@@ -29,7 +29,6 @@ def test_the_caret_stands_below_what_is_wrong() -> None:
 def test_a_line_is_what_stands_between_line_breaks(line_break: str) -> None:
     source = SourceText("a.yml", line_break.join(["a", "", "bc", ""]))
     assert [source.line(number) for number in (1, 2, 3, 4)] == ["a", "", "bc", ""]
-    assert source.length(3) == 2
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 10_000), (10_000, 0), (5_000, 5_000), (79, 5_000)])

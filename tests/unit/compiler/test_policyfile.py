@@ -216,7 +216,7 @@ def test_findings_are_told_all_at_once_in_the_order_of_the_files(tmp_path: Path)
 
 
 def test_a_finding_is_rendered_with_its_line_and_a_caret() -> None:
-    finding = Finding("p.yml", 3, 8, 12, "some-code", "it is wrong", "do it right", "\tx: 字字 evnt", "error")
+    finding = Finding("p.yml", 3, 8, 12, "error", "some-code", "it is wrong", "do it right", "\tx: 字字 evnt")
     assert render(finding) == [
         "p.yml:3:8: error some-code it is wrong",
         "  | \tx: 字字 evnt",

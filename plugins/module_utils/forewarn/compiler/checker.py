@@ -18,7 +18,7 @@ from .guards import Present, access_path, when_false, when_true
 from .hints import Operand, bool_hint, comparison_hint, membership_hint, operator_hint
 from .overloads import COMPARISONS, FUNCTIONS, LOOPS, METHODS, OPERATORS, find
 from .syntax import Node
-from .types import Declarations, ExpressionFinding, ExpressionSeverity, Type, Typed
+from .types import Declarations, ExpressionFinding, Severity, Type, Typed
 from .wording import did_you_mean, with_article
 
 
@@ -36,9 +36,7 @@ class Checker:
         self.cost = 0
         self.turns = 1
 
-    def report(
-        self, node: Node, code: str, message: str, suggestion: str = "", severity: ExpressionSeverity = "error"
-    ) -> None:
+    def report(self, node: Node, code: str, message: str, suggestion: str = "", severity: Severity = "error") -> None:
         """Add a finding at a node."""
         self.findings.append(ExpressionFinding(code, message, node.start, node.end, suggestion, severity))
 
@@ -211,14 +209,9 @@ class Checker:
 
     # Logic
 
-    def _and(self, node: Node, present: Present) -> Typed:
-        return self._logic(node, present, when_true)
-
-    def _or(self, node: Node, present: Present) -> Typed:
-        return self._logic(node, present, when_false)
-
-    def _logic(self, node: Node, present: Present, guards: Any) -> Typed:
+    def _logic(self, node: Node, present: Present) -> Typed:
         """Check ``&&`` or ``||``. An operand may rely on the others' guards: a failed guard decides the result."""
+        guards = when_true if node.kind == "and" else when_false
         forms = []
         for operand in node.children:
             guarded = present.union(*(guards(other) for other in node.children if other is not operand))
@@ -226,6 +219,8 @@ class Checker:
             self.expect_bool(operand, type_, "&&" if node.kind == "and" else "||")
             forms.append(form)
         return self.made(node.kind, t.BOOL, node, *forms)
+
+    _and = _or = _logic
 
     def _if(self, node: Node, present: Present) -> Typed:
         condition, then, otherwise = node.children

@@ -16,7 +16,7 @@ from .calls import ASSUMED_ELEMENTS
 from .checker import Checker
 from .hints import bool_hint, text_hint, unquoted
 from .syntax import parse
-from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Type, join, sorted_findings
+from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Type, join
 
 MAX_COST = 1_000_000  # steps, if every list of unknown length had ASSUMED_ELEMENTS
 
@@ -88,7 +88,7 @@ def check(source: str, declarations: Declarations, expect: Type | None = None) -
         message = f"loops in loops: {checker.cost:,} steps if every list has {ASSUMED_ELEMENTS} elements"
         hint = "nest fewer loops, or compute the inner one in a variable"
         findings.append(ExpressionFinding("too-costly", message, node.start, node.end, hint))
-    ordered = tuple(sorted_findings(findings))
+    ordered = tuple(sorted(dict.fromkeys(findings), key=lambda finding: (finding.start, finding.end, finding.code)))
     if any(finding.severity == "error" for finding in ordered):
         return Checked(None, None, ordered)
     return Checked(form, type_, ordered)

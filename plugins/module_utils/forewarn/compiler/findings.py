@@ -9,10 +9,10 @@ import bisect
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
-Severity = Literal["error", "warning"]
+from .types import Severity
 
 # Every code of a finding about a file, and its meaning; expression.CODES has those about expressions.
 CODES = {
@@ -80,11 +80,11 @@ class Finding:
     line: int
     column: int
     end_column: int
+    severity: Severity
     code: str
     message: str
     suggestion: str = ""
     source_line: str = ""
-    severity: Severity = "error"
     source_column: int = 1
 
     @property
@@ -94,18 +94,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding for ``--json``."""
-        return {
-            "path": self.path,
-            "line": self.line,
-            "column": self.column,
-            "end_column": self.end_column,
-            "severity": self.severity,
-            "code": self.code,
-            "message": self.message,
-            "suggestion": self.suggestion,
-            "source_line": self.source_line,
-            "source_column": self.source_column,
-        }
+        return asdict(self)
 
 
 class SourceText:
@@ -138,11 +127,6 @@ class SourceText:
         first = max(0, column - 1 - _BEFORE)
         return self.text[start + first : min(end, start + first + _LONGEST_LINE)], first + 1
 
-    def length(self, number: int) -> int:
-        """Return how many characters a line has, counted from 1, without its line break."""
-        start, end = self._line(number)
-        return end - start
-
     def _line(self, number: int) -> tuple[int, int]:
         start = self._starts[number - 1]
         if number == len(self._starts):
@@ -166,12 +150,12 @@ class Report:
         line, column = self.source.place(start)
         end_line, end_column = self.source.place(max(start, end))
         if end_line != line:
-            end_column = self.source.length(line) + 1
+            end_column = len(self.source.line(line)) + 1
         if len(message) > _LONGEST_MESSAGE:
             message = message[: _LONGEST_MESSAGE - 1] + "…"
         text, first = self.source.excerpt(line, column)
         place = (self.source.path, line, column, max(end_column, column + 1))
-        finding = Finding(*place, code, message, suggestion, text, severity, first)
+        finding = Finding(*place, severity, code, message, suggestion, text, first)
         if finding not in self._seen:  # an alias repeats its anchor's findings
             self._seen.add(finding)
             self.findings.append(finding)
@@ -189,14 +173,7 @@ def in_order(findings: Iterable[Finding], paths: Sequence[str] = ()) -> list[Fin
     rank = {path: number for number, path in enumerate(paths)}
     return sorted(
         findings,
-        key=lambda finding: (
-            rank.get(finding.path, len(rank)),
-            finding.path,
-            finding.line,
-            finding.column,
-            finding.code,
-            finding.message,
-        ),
+        key=lambda one: (rank.get(one.path, len(rank)), one.path, one.line, one.column, one.code, one.message),
     )
 
 

@@ -172,8 +172,10 @@ def operator_hint(operator: str, operands: list[Operand]) -> str:
             numeric = one.words is not None and other.type.kind in _NUMBERS and unquoted(one.words, other.type)
             if numeric:
                 return f"{numeric}; or, to join texts, {text_hint(other)}"
-            if other.type.kind in ("timestamp", "duration") and one.words is not None and _is_duration(one.words):
-                return f"write duration('{one.words.strip()}'); or, to join texts, {text_hint(other)}"
+            if other.type.kind in ("timestamp", "duration") and one.words is not None:
+                hint = _as_duration(one.words)
+                if hint == f"write duration('{one.words}')":
+                    return f"{hint}; or, to join texts, {text_hint(other)}"
             return text_hint(other)
         if operator in "+-" and one.literal and other.type.kind in ("timestamp", "duration"):
             if one.words is not None:
@@ -184,10 +186,6 @@ def operator_hint(operator: str, operands: list[Operand]) -> str:
         return "write the duration itself: there is no arithmetic of durations and numbers"
     kinds = {operand.type.kind for operand in operands}
     return comparison_hint(operator, *operands) if kinds <= set(_NUMBERS) else ""
-
-
-def _is_duration(words: str) -> bool:
-    return _as_duration(words).startswith("write duration('" + words.strip() + "')") and bool(words.strip())
 
 
 def membership_hint(element: Operand, container: Operand, items: list[Operand]) -> str:

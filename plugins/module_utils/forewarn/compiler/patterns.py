@@ -85,7 +85,7 @@ class _Parser:
         start = self.position
         code = self.atom()
         operator = self.peek()
-        if operator not in ("*", "+", "?", "{") or not operator:
+        if operator not in ("*", "+", "?", "{"):
             return code
         if operator == "{":
             match = _COUNT.match(self.pattern, self.position)
@@ -103,7 +103,7 @@ class _Parser:
             low, high = {"*": (0, None), "+": (1, None), "?": (0, 1)}[operator]
         if self.peek() == "?":  # lazy: it does not matter which match is found first
             self.position += 1
-        if self.peek() in ("*", "+", "?") and self.peek():
+        if self.peek() in ("*", "+", "?"):
             raise PatternError("a repetition cannot be repeated; put it in a group", self.position)
         return self.repeat(code, low, high)
 
@@ -156,7 +156,7 @@ class _Parser:
                 self.dot_all = self.dot_all or "s" in flags.group(1)
                 if flags.group(2) == ")":  # holds until the enclosing group ends
                     self.depth -= 1
-                    if self.peek() in ("*", "+", "?", "{") and self.peek():
+                    if self.peek() in ("*", "+", "?", "{"):
                         raise PatternError("there is nothing to repeat", self.position)
                     return []
         elif self.peek() == "?":
@@ -173,7 +173,7 @@ class _Parser:
         character = self.peek()
         if character == "B":  # RE2 also matches it inside a character of several bytes
             raise PatternError("engines do not agree on \\B beside characters beyond ASCII", start)
-        if character in ("A", "z", "b") and character:
+        if character in ("A", "z", "b"):
             self.position += 1
             return ["a", {"A": "^", "z": "$"}.get(character, character)]
         return self.characters(self.escaped_set(start))

@@ -17,7 +17,7 @@ from ..policy.timevalues import SECOND, parse_duration
 from . import params, schema
 from .environment import EXTENSIBLE, invariant_declarations, policy_declarations
 from .expression import check
-from .findings import Severity, blocks
+from .findings import blocks
 from .params import text
 from .scalars import as_expression
 from .types import BOOL, STRING, UNKNOWN, Declarations, Type
@@ -33,7 +33,7 @@ _APPROVING = ("on_failure", "approver", "group")  # keys that say how to approve
 def compile_file(file: YamlFile, api_version: str) -> dict[str, Any]:
     """Report every mistake in a policy file; return its part of the artifact, complete if there are no mistakes."""
     schema.check(file, SCHEMA)
-    return _Compiler(file, api_version).policy() if isinstance(file.root, Mapping) else {}
+    return _Compiler(file, api_version).policy(file.root) if isinstance(file.root, Mapping) else {}
 
 
 class _Compiler:
@@ -43,10 +43,7 @@ class _Compiler:
         self.params: dict[str, Type] = {}
         self.extra_values: dict[str, tuple[str, ...]] = {}
 
-    def policy(self) -> dict[str, Any]:
-        root = self.file.root
-        if not isinstance(root, Mapping):
-            return {}
+    def policy(self, root: Mapping) -> dict[str, Any]:
         declared, self.params = params.read(self.file, root.get("params"))
         self.extra_values = self._extra_values(root.get("extra_values"))
         block, _decides = self._block(root.get("rule"), {}, "")
@@ -153,11 +150,7 @@ class _Compiler:
         if condition_node is not None and _is_literal(condition, False):
             message = f"rule {path} never applies: its condition is false"
             self.file.add("never-applies", message, condition_node, "remove the rule", severity="warning")
-        match: dict[str, Any] = {
-            "line": line,
-            "column": column,
-            "condition": None if always else condition,
-        }
+        match: dict[str, Any] = {"line": line, "column": column, "condition": None if always else condition}
         if "rule" in item.values:
             # By the CEL policy format only a nested rule without a condition lets the next match be tried.
             match["rule"], decides = self._block(item.get("rule"), variables, f"{path}.")
@@ -305,8 +298,7 @@ class _Compiler:
         checked = check(source, declarations, expect)
         for finding in checked.findings:
             start, end = found.range(finding.start, finding.end) if found.starts else (node.start, node.end)
-            severity: Severity = "warning" if finding.severity == "warning" else "error"
-            self.file.report.add(finding.code, finding.message, start, end, finding.suggestion, severity)
+            self.file.report.add(finding.code, finding.message, start, end, finding.suggestion, finding.severity)
         line, column = self.file.place(node)
         return {"source": source, "line": line, "column": column, "form": checked.form}, checked.type or UNKNOWN
 

@@ -60,13 +60,8 @@ class Node:
 def parse(source: str) -> Node:
     """Return the syntax tree of an expression. Raises CelSyntaxError."""
     if len(source) > MAX_SOURCE:
-        raise CelSyntaxError(
-            "too-long",
-            f"the expression has {len(source)} characters, more than {MAX_SOURCE}",
-            0,
-            1,
-            "split it into variables",
-        )
+        message = f"the expression has {len(source)} characters, more than {MAX_SOURCE}"
+        raise CelSyntaxError("too-long", message, 0, 1, "split it into variables")
     if not source.strip():
         raise CelSyntaxError("syntax", "the expression is empty", 0, 0, "write true or false")
     literals = scan(source)
@@ -93,9 +88,8 @@ def grammar_tree(source: str) -> Any:
             raise CelSyntaxError("syntax", "the expression ends too early", len(source.rstrip()), end) from error
         found = re.match(r"\w+|.", source[start:], re.DOTALL)
         text = found.group() if found else ""
-        raise CelSyntaxError(
-            "syntax", f"CEL does not allow {text!r} here", start, start + len(text), _syntax_hint(source, start, text)
-        ) from error
+        message, hint = f"CEL does not allow {text!r} here", _syntax_hint(source, start, text)
+        raise CelSyntaxError("syntax", message, start, start + len(text), hint) from error
 
 
 @functools.cache
@@ -163,28 +157,24 @@ class _Converter:
             tree = tree.children[0]
         start, end = tree.meta.start_pos, tree.meta.end_pos
         if depth > MAX_DEPTH:
-            raise CelSyntaxError(
-                "too-deep", f"nested more than {MAX_DEPTH} levels deep", start, end, "split it into variables"
-            )
+            message = f"nested more than {MAX_DEPTH} levels deep"
+            raise CelSyntaxError("too-deep", message, start, end, "split it into variables")
         return getattr(self, "_" + str(tree.data))(tree, start, end, depth + 1)  # type: ignore[no-any-return]  # by rule
 
     def _expr(self, tree: Any, start: int, end: int, depth: int) -> Node:
         return Node("if", start, end, "?:", [self.convert(child, depth) for child in tree.children])
 
-    def _conditionalor(self, tree: Any, start: int, end: int, depth: int) -> Node:
-        return self._chain("or", tree, start, end, depth)
-
-    def _conditionaland(self, tree: Any, start: int, end: int, depth: int) -> Node:
-        return self._chain("and", tree, start, end, depth)
-
-    def _chain(self, kind: str, tree: Any, start: int, end: int, depth: int) -> Node:
+    def _chain(self, tree: Any, start: int, end: int, depth: int) -> Node:
         """Flatten ``a || b || c``, which the grammar nests to the left, without recursion."""
         rule, operands = tree.data, []
+        kind = "or" if rule == "conditionalor" else "and"
         while tree.data == rule and len(tree.children) == 2:
             operands.append(tree.children[1])
             tree = tree.children[0]
         operands.append(tree)
         return Node(kind, start, end, kind, [self.convert(operand, depth) for operand in reversed(operands)])
+
+    _conditionalor = _conditionaland = _chain
 
     def _binary(self, tree: Any, start: int, end: int, depth: int) -> Node:
         left, right = tree.children
@@ -199,9 +189,8 @@ class _Converter:
 
     def _unary(self, tree: Any, start: int, end: int, depth: int) -> Node:
         operator, operand = tree.children
-        return Node(
-            "operator", start, end, "!" if operator.data == "unary_not" else "negate", [self.convert(operand, depth)]
-        )
+        name = "!" if operator.data == "unary_not" else "negate"
+        return Node("operator", start, end, name, [self.convert(operand, depth)])
 
     def _member_dot(self, tree: Any, start: int, end: int, depth: int) -> Node:
         return Node("select", start, end, self._selector(tree.children[1]), [self.convert(tree.children[0], depth)])
@@ -235,9 +224,8 @@ class _Converter:
     def _ident(self, tree: Any, start: int, end: int, _depth: int) -> Node:
         name = str(tree.children[0])
         if name in RESERVED or name == "in":  # the grammar accepts it as the name of a loop's variable
-            raise CelSyntaxError(
-                "reserved-word", f"{name} is a reserved word of CEL", start, end, "choose another name"
-            )
+            message = f"{name} is a reserved word of CEL"
+            raise CelSyntaxError("reserved-word", message, start, end, "choose another name")
         return Node("name", start, end, name)
 
     def _ident_arg(self, tree: Any, start: int, end: int, depth: int) -> Node:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -109,7 +109,7 @@ class Declarations:
     policy_variables: Mapping[str, Type] = field(default_factory=dict)
 
 
-ExpressionSeverity = Literal["error", "warning"]
+Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class ExpressionFinding:
     start: int
     end: int
     suggestion: str = ""
-    severity: ExpressionSeverity = "error"
+    severity: Severity = "error"
 
 
 class CelSyntaxError(Exception):
@@ -130,8 +130,3 @@ class CelSyntaxError(Exception):
     def __init__(self, code: str, message: str, start: int, end: int, suggestion: str = "") -> None:
         super().__init__(message)
         self.finding = ExpressionFinding(code, message, start, end, suggestion)
-
-
-def sorted_findings(findings: Sequence[ExpressionFinding]) -> list[ExpressionFinding]:
-    """Return findings in the order of the source, each once."""
-    return sorted(dict.fromkeys(findings), key=lambda finding: (finding.start, finding.end, finding.code))
