@@ -5,18 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from ..policy.evaluate import Builder, Scope, guarded
+from ..policy.evaluate import Builder, Closure, Scope, guarded
 from ..policy.forms import read_form
 from .calls import ASSUMED_ELEMENTS
 from .checker import Checker
 from .hints import bool_hint, text_hint, unquoted
 from .syntax import parse
-from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Type, join
+from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Field, Type, join
 
 MAX_COST = 1_000_000  # steps, if every list of unknown length had ASSUMED_ELEMENTS
 
@@ -103,26 +103,27 @@ class CompiledExpression:
 
     source: str
     type: Type
-    form: list[Any]
-    evaluate: Callable[[Mapping[str, Any]], Any]
+    scope: Scope
+    closure: Closure
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
         """Return the value of the expression."""
-        return self.evaluate(values)
+        unknown = values.keys() - self.scope.slots.keys()
+        if unknown:
+            raise InputError(f"no variable {min(unknown)} was declared for {self.source!r}")
+        return self.closure(self.scope.environment(values))
 
 
-def compile_expression(source: str, variables: Mapping[str, Type], expect: Type | None = None) -> CompiledExpression:
+def compile_expression(
+    source: str,
+    variables: Mapping[str, Type],
+    expect: Type | None = None,
+    records: Mapping[str, Mapping[str, Field]] | None = None,
+) -> CompiledExpression:
     """Compile one expression over declared variables. Raises ExpressionError with all mistakes."""
-    checked = check(source, Declarations(variables), expect)
+    checked = check(source, Declarations(variables, records or {}), expect)
     if checked.form is None or checked.type is None:
         raise ExpressionError(source, checked.findings)
     scope = Scope(tuple(variables))
     closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form)))
-
-    def evaluate(values: Mapping[str, Any]) -> Any:
-        unknown = values.keys() - variables.keys()
-        if unknown:
-            raise InputError(f"no variable {min(unknown)} was declared for {source!r}")
-        return closure(scope.environment(values))
-
-    return CompiledExpression(source, checked.type, checked.form, evaluate)
+    return CompiledExpression(source, checked.type, scope, closure)

@@ -17,8 +17,6 @@ from typing import Any
 
 from ..errors import InputError
 from ..policy import timevalues
-from ..policy.evaluate import Builder, Scope, guarded
-from ..policy.forms import read_form
 from ..policy.params import convert
 from .types import (
     BOOL,
@@ -27,7 +25,6 @@ from .types import (
     NOTHING,
     NULL,
     STRING,
-    Declarations,
     Field,
     Type,
     join,
@@ -44,7 +41,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
     Raises InputError with all mistakes, and EvaluationError.
     """
     # Not at the top: it takes long to import, and this file is imported for every filter of the collection.
-    from .expression import ExpressionError, check
+    from .expression import compile_expression
 
     if importlib.util.find_spec("celpy") is None:
         raise InputError(
@@ -74,12 +71,8 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
                 variables[name], given[name] = parse_type(declared), convert(value, declared)
         except ValueError as error:
             raise InputError(f"{name}: {error}") from error
-    checked = check(source, Declarations(variables, records))
-    if checked.form is None or checked.type is None:
-        raise ExpressionError(source, checked.findings)
-    scope = Scope(tuple(variables))
-    closure = guarded(Builder(scope, {"source": source, "line": 1, "column": 1}).build(read_form(checked.form)))
-    return _shown(closure(scope.environment(given)), checked.type)
+    expression = compile_expression(source, variables, records=records)
+    return _shown(expression(given), expression.type)
 
 
 def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:

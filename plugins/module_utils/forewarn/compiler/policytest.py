@@ -19,6 +19,7 @@ from ..policy.approval import eligibility
 from ..policy.artifact import Artifact, load
 from ..policy.decision import APPROVE, Decision, Facts
 from ..policy.engine import PolicySet
+from ..policy.forms import every_match
 from .findings import Finding, blocks, in_order
 from .policyfile import compile_policies
 from .second_opinion import CODE, HINT, Difference, SecondOpinion
@@ -124,11 +125,7 @@ def run_tests(paths: Sequence[Path]) -> Run:
         run.files.append(str(path))
         artifact = _compile(tests, findings)
         if artifact is not None:
-            covered = [
-                _coverage(coverage, file, data)
-                for file, data in zip(tests.policies, artifact.data["policies"], strict=True)
-            ]
-            run.tested.append(Tested(tests, artifact, tuple(covered)))
+            run.tested.append(_covered(tests, artifact, coverage))
             runner = _Runner(run.tested[-1])
             run.results.extend(runner.run())
             findings.extend(runner.differences)
@@ -144,10 +141,8 @@ def untested(policies: Sequence[Path], path: Path) -> Run:
     tests = TestFile(YamlFile.from_bytes(str(path), b"section: []\n"), tuple(policies), LATEST_API_VERSION, ())
     artifact = _compile(tests, run.findings)
     if artifact is not None:
-        known: dict[Path, Coverage] = {}
-        covered = [_coverage(known, file, data) for file, data in zip(policies, artifact.data["policies"], strict=True)]
-        run.tested.append(Tested(tests, artifact, tuple(covered)))
-        run.coverage = covered
+        run.tested.append(_covered(tests, artifact, {}))
+        run.coverage.extend(run.tested[0].coverage)
     return run
 
 
@@ -162,23 +157,21 @@ def _compile(tests: TestFile, findings: list[Finding]) -> Artifact | None:
     return load(compilation.artifact)
 
 
+def _covered(tests: TestFile, artifact: Artifact, known: dict[Path, Coverage]) -> Tested:
+    """Return a test file with the coverage of its policies; files that test the same policy share its coverage."""
+    pairs = zip(tests.policies, artifact.data["policies"], strict=True)
+    return Tested(tests, artifact, tuple(_coverage(known, path, policy) for path, policy in pairs))
+
+
 def _coverage(known: dict[Path, Coverage], path: Path, policy: Mapping[str, Any]) -> Coverage:
     key = path.resolve()
     if key not in known:
         rules = [
             Rule(rule, f"{path}:{match['line']}", decides="output" in match)
-            for rule, match in _rules(policy["rule"], "")
+            for rule, match in every_match(policy["rule"])
         ]
         known[key] = Coverage(policy["name"], str(path), rules)
     return known[key]
-
-
-def _rules(block: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for match in block["match"]:
-        path = prefix + match["id"]
-        yield path, match
-        if "rule" in match:
-            yield from _rules(match["rule"], path + ".")
 
 
 class _Runner:
@@ -200,7 +193,7 @@ class _Runner:
             try:
                 policies = self._policies(case.params)
             except InputError as error:
-                self._report(case, error)
+                self._report("test-input", error.message, case.line, error.hint)
                 continue
             self._check_rules(case)
             mismatches = tuple(self._mismatches(case, policies))
@@ -212,29 +205,23 @@ class _Runner:
             self.policy_sets[key] = PolicySet(self.artifact, params)
         return self.policy_sets[key]
 
-    def _report(self, case: Case, error: InputError) -> None:
-        start = self._offset(case.line)
-        self.tests.file.report.add("test-input", error.message, start, start + 1, error.hint)
-
-    def _offset(self, line: int) -> int:
+    def _report(self, code: str, message: str, line: int, hint: str) -> None:
         source = self.tests.file.source
         text = source.line(line)
-        return source.start_of(line) + len(text) - len(text.lstrip(" -"))
+        start = source.start_of(line) + len(text) - len(text.lstrip(" -"))
+        self.tests.file.report.add(code, message, start, start + 1, hint)
 
     def _check_rules(self, case: Case) -> None:
         """Report rules and policies in a test that do not exist: the test could never pass."""
-        for step in case.steps:
-            for expected in step.expectations:
-                if expected.policy is not None and expected.policy not in self.coverage:
-                    self._unknown(expected, "policy", expected.policy, sorted(self.coverage))
-                rules = [rule.rule for covered in self.coverage.values() for rule in covered.rules]
-                if expected.rule is not None and expected.rule not in rules:
-                    self._unknown(expected, "rule", expected.rule, rules)
-
-    def _unknown(self, expected: Expectation, what: str, name: str, known: list[str]) -> None:
-        start = self._offset(expected.line)
-        message = f"the tested policies have no {what} {name}"
-        self.tests.file.report.add("test-rule", message, start, start + 1, f"there is {', '.join(known)}")
+        rules = [rule.rule for covered in self.coverage.values() for rule in covered.rules]
+        for expected in (expected for step in case.steps for expected in step.expectations):
+            for what, name, known in (
+                ("policy", expected.policy, sorted(self.coverage)),
+                ("rule", expected.rule, rules),
+            ):
+                if name is not None and name not in known:
+                    message = f"the tested policies have no {what} {name}"
+                    self._report("test-rule", message, expected.line, f"there is {', '.join(known)}")
 
     def _mismatches(self, case: Case, policies: PolicySet) -> Iterator[Mismatch]:
         approvable_since: dict[str, datetime] = {}
@@ -261,16 +248,9 @@ class _Runner:
                     yield from _compare(case, step, expected, decision, waited)
             for decision in decisions:
                 if decision.event.key not in asserted:
-                    event = decision.event.event_id
-                    yield Mismatch(
-                        case.line,
-                        event,
-                        "output",
-                        "(nothing stated)",
-                        decision.output,
-                        "state a decision for every event of the document, in 'decisions'",
-                        _at(case, step),
-                    )
+                    event, got = decision.event.event_id, decision.output
+                    why = "state a decision for every event of the document, in 'decisions'"
+                    yield Mismatch(case.line, event, "output", "(nothing stated)", got, why, _at(case, step))
 
     def _cover(self, policies: PolicySet, decisions: Sequence[Decision], case: Case, step: Step, facts: Facts) -> None:
         for decision in decisions:

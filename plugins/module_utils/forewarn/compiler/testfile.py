@@ -118,21 +118,17 @@ class _Reader:
             known = ", ".join(API_VERSIONS)
             self.file.add("test-input", f"api-version {self.api_version} is not known", given, f"use one of {known}")
         listed = self.root.get("policies")
-        if not isinstance(listed, Sequence):
-            found = tested_by(self.path)
-            if not found:
-                message = "the policy that these tests are about is not beside them"
-                self.file.add("test-policy", message, self.root, "name it: policies: [FILE.yml]")
-            return tuple({policy.resolve(): policy for policy in reversed(found)}.values())[::-1]  # links once
-        result = []
-        for item in listed.items:
+        found = tested_by(self.path) if not isinstance(listed, Sequence) else []
+        for item in listed.items if isinstance(listed, Sequence) else []:
             policy = self.path.parent / (text(item) or "")
             if not policy.is_file():
-                self.file.add(
-                    "test-policy", f"there is no policy file {policy}", item, "paths are relative to this file"
-                )
-            result.append(policy)
-        return tuple({policy.resolve(): policy for policy in reversed(result)}.values())[::-1]
+                message = f"there is no policy file {policy}"
+                self.file.add("test-policy", message, item, "paths are relative to this file")
+            found.append(policy)
+        if not found:
+            message = "the policy that these tests are about is not beside them"
+            self.file.add("test-policy", message, self.root, "name it: policies: [FILE.yml]")
+        return tuple({policy.resolve(): policy for policy in reversed(found)}.values())[::-1]  # links once
 
     def cases(self) -> tuple[Case, ...]:
         common = _data(self.root.get("input"))

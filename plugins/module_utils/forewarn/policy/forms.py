@@ -179,16 +179,31 @@ def read_form(value: Any, where: str = "form", variables: Mapping[str, Any] | No
     return make((type_, start, end), *operands)
 
 
-def every_expression(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the expressions of a rule of an artifact, in the order of the file, those of nested rules included."""
-    for variable in block["variables"]:
-        yield variable["expr"]
+def every_match(block: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the matches of a rule of an artifact by their paths of ids, in the order of the file, nested ones too."""
     for match in block["match"]:
+        path = prefix + match["id"]
+        yield path, match
+        if "rule" in match:
+            yield from every_match(match["rule"], path + ".")
+
+
+def every_variable(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the variables that a rule of an artifact and its nested rules declare."""
+    yield from block["variables"]
+    for _path, match in every_match(block):
+        if "rule" in match:
+            yield from match["rule"]["variables"]
+
+
+def every_expression(block: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the expressions of a rule of an artifact and of its nested rules."""
+    for variable in every_variable(block):
+        yield variable["expr"]
+    for _path, match in every_match(block):
         for name in ("condition", "explanation"):
             if match.get(name) is not None:
                 yield match[name]
-        if "rule" in match:
-            yield from every_expression(match["rule"])
 
 
 class _Kind(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...policy.forms import Access, Form, PolicyVariable, Variable, read_form
+from ...policy.forms import Access, Form, PolicyVariable, Variable, every_variable, read_form
 from ...policy.program import ROOTS
 from ..symbolic.decide import DOUBT, ERROR, NO_RULE, Region
 from ..symbolic.resources import PLACE, VM_NAME
@@ -20,7 +20,8 @@ class Reads:
 
     def __init__(self, data: Mapping[str, Any], dimensions: Sequence[Dimension]) -> None:
         self._variables: dict[str, list[Form]] = {}
-        self._collect(data["rule"])
+        for variable in every_variable(data["rule"]):
+            self._variables.setdefault(variable["name"], []).append(read_form(variable["expr"]["form"]))
         self._parts = {dimension.name: dimension.symbol.part for dimension in dimensions}
 
     def of(self, region: Region) -> tuple[int, ...]:
@@ -34,13 +35,6 @@ class Reads:
             expression = data.get("condition" if region.how == ERROR else "explanation")
             wanted = set() if not expression else self._dimensions(self._read(read_form(expression["form"]), set()))
         return tuple(place for place, name in enumerate(self._parts) if name in wanted)
-
-    def _collect(self, block: Mapping[str, Any]) -> None:
-        for variable in block["variables"]:
-            self._variables.setdefault(variable["name"], []).append(read_form(variable["expr"]["form"]))
-        for match in block["match"]:
-            if "rule" in match:
-                self._collect(match["rule"])
 
     def _read(self, form: Form, seen: set[str]) -> set[str]:
         """Return what a form reads: names, and fields as ``event.X``."""

@@ -9,12 +9,13 @@ No text of a policy is believed to be harmless. The same policies give the same 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...pages import render
 from ...policy.artifact import Artifact
+from ...policy.forms import every_match, every_variable
 from ..diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference
 from ..hook_wording import hook_texts
 from ..verify import Report
@@ -132,10 +133,10 @@ def _policies(artifact: Artifact, side: int, files: Sequence[str]) -> tuple[list
     policies, anchors = [], {}
     for place, data in enumerate(artifact.data["policies"]):
         rules = []
-        for number, (path, match, depth) in enumerate(_matches(data["rule"], "", 0)):
+        for number, (path, match) in enumerate(every_match(data["rule"])):  # as the analysis numbers them
             anchor = anchors[data["name"], path] = f"rule-{side}-{place}-{number}"
             prepares = match.get("output") == "approve" and match.get("prepare")
-            more = {"anchor": anchor, "path": path, "nested": depth > 0, "prepares": prepares}
+            more = {"anchor": anchor, "path": path, "nested": path != match["id"], "prepares": prepares}
             fields = {name: match.get(name) for name in ("line", "output", "condition", "explanation")}
             rules.append({**fields, **more, "hooks": hook_texts(match)})
         policies.append(
@@ -143,25 +144,8 @@ def _policies(artifact: Artifact, side: int, files: Sequence[str]) -> tuple[list
                 "name": data["name"],
                 "file": files[place] if place < len(files) else data["source"],
                 "description": data.get("description"),
-                "variables": list(_variables(data["rule"])),
+                "variables": [(one["name"], one["expr"]["source"]) for one in every_variable(data["rule"])],
                 "rules": rules,
             }
         )
     return policies, anchors
-
-
-def _matches(block: Mapping[str, Any], prefix: str, depth: int) -> Iterator[tuple[str, Mapping[str, Any], int]]:
-    """Yield every match with its path, in the order in which the analysis numbers them."""
-    for match in block["match"]:
-        path = prefix + match["id"]
-        yield path, match, depth
-        if "rule" in match:
-            yield from _matches(match["rule"], path + ".", depth + 1)
-
-
-def _variables(block: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for variable in block["variables"]:
-        yield variable["name"], variable["expr"]["source"]
-    for match in block["match"]:
-        if "rule" in match:
-            yield from _variables(match["rule"])
