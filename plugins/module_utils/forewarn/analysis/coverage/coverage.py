@@ -9,6 +9,7 @@ branches are is read off the event space; each gap that is reported has an event
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -206,15 +207,12 @@ class _Search:
 
     def _find(self, space: Space, classes: int, accept: Callable[[_Case], bool]) -> _Case | None:
         """Return an event of a set that is really decided as wanted, the usual ones first; made as plain as can be."""
-        tried = 0
-        for some in (classes & space.normal, classes & ~space.normal):
-            while some and tried < _TRIED:
-                tried += 1
-                number = (some & -some).bit_length() - 1
-                some &= some - 1
-                case = self._case(space.witness(number))
-                if case is not None and accept(case):
-                    return self._plain(case, accept)
+        usual = classes & space.normal
+        numbers = itertools.chain(space.members(usual), space.members(classes ^ usual))
+        for number in itertools.islice(numbers, _TRIED):
+            case = self._case(space.witness(number))
+            if case is not None and accept(case):
+                return self._plain(case, accept)
         return None
 
     def _case(self, witness: Witness) -> _Case | None:

@@ -71,8 +71,9 @@ def appended(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
     if isinstance(root, YamlMapping) and isinstance(section, YamlSequence) and section.items:
         _line, column = file.source.place(section.items[0].start)
         result = text.rstrip() + "\n" + as_yaml(suggestions, " " * (column - 3))
-        before, after = root.data(), _data(YamlFile.from_bytes(path, result.encode()))
-        if after == {**before, "section": [*before["section"], _section(suggestions)]}:
+        before, after = root.data(), YamlFile.from_bytes(path, result.encode()).root
+        added = {"name": SECTION, "tests": [suggestion.as_dict() for suggestion in suggestions]}
+        if after is not None and after.data() == {**before, "section": [*before["section"], added]}:
             return result
     raise InputError(
         f"{path}: suggestions cannot be added at its end, where the list 'section' should be.",
@@ -84,14 +85,6 @@ def created(policies: Sequence[str], suggestions: Sequence[Suggestion]) -> str:
     """Return the text of a new test file; ``policies`` are named in it unless it is called like the only one."""
     named = [_pair("policies", list(policies))] if policies else []
     return "\n".join(["---", *named, "section:", as_yaml(suggestions)])
-
-
-def _section(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
-    return {"name": SECTION, "tests": [suggestion.as_dict() for suggestion in suggestions]}
-
-
-def _data(file: YamlFile) -> Any:
-    return None if file.root is None else file.root.data()
 
 
 def _pair(key: str, value: Any) -> str:

@@ -70,13 +70,12 @@ class Replayed:
         """What became of it then: one of this module's constants, None where that is not known."""
         if self.approved_then is not None:
             return APPROVED
-        outputs = [past.output for past in self.then if past.status != "Started"]
-        return _outcome(outputs) if self.then else None
+        return _outcome(self.then) if self.then else None
 
     @property
     def outcome_now(self) -> str:
         """What would become of it now: one of this module's constants."""
-        return APPROVED if self.would_approve else _outcome([decided.output for decided in self._undecided()])
+        return APPROVED if self.would_approve else _outcome(self.now)
 
     @property
     def changed(self) -> bool | None:
@@ -86,8 +85,7 @@ class Replayed:
         """
         if not self.then:
             return None
-        then = _steps([past for past in self.then if past.status != "Started"])
-        now = _steps(self._undecided())
+        then, now = _steps(self.then), _steps(self.now)
         if [past.output for past in then] != [decided.output for decided in now]:
             return True
         return any(
@@ -122,8 +120,7 @@ class Replayed:
         """
         if not self.changed:
             return None
-        then = _steps([past for past in self.then if past.status != "Started"])
-        now = _steps(self._undecided())
+        then, now = _steps(self.then), _steps(self.now)
         if not then or not now:
             return None
         place = next(
@@ -131,9 +128,6 @@ class Replayed:
             max(len(then), len(now)) - 1,
         )
         return then[min(place, len(then) - 1)], now[min(place, len(now) - 1)]
-
-    def _undecided(self) -> list[Decided]:
-        return [decided for decided in self.now if decided.status != "Started"]
 
 
 @dataclass
@@ -252,11 +246,10 @@ class _Stream:
         scheduled = self._scheduled()
         if begin is None or not scheduled or until <= begin:
             return
-        waits = [listed.waits_until for listed in self._listed.values() if listed.waits_until is not None]
         if not self._clockwork.time_dependent:
-            for moment in sorted(moment for moment in waits if begin < moment <= until):
-                self._decide(moment)
+            self._wait(begin, until)
             return
+        waits = [listed.waits_until for listed in self._listed.values() if listed.waits_until is not None]
         end = horizon(begin, until, scheduled)
         before = begin
         for moment in breakpoints(begin, end, sorted([*self._instants, *waits])):
@@ -345,15 +338,17 @@ def _news(decided: Decided) -> tuple[object, ...]:
     return decided.status, decided.output, decided.policy, decided.rule, decided.eligibility
 
 
-def _outcome(outputs: Sequence[str]) -> str:
+def _outcome(decisions: Sequence[Past] | Sequence[Decided]) -> str:
+    outputs = {one.output for one in decisions if one.status != "Started"}
     if not outputs:
         return STARTED
     return NOT_SENT if APPROVE in outputs else HELD
 
 
 def _steps(decisions: Sequence[_Decision]) -> list[_Decision]:
-    """Return the first of each run of the same output."""
-    return [next(run) for _output, run in groupby(decisions, lambda decision: decision.output)]
+    """Return the first of each run of the same output, from the time before the event started."""
+    unstarted = (decision for decision in decisions if decision.status != "Started")
+    return [next(run) for _output, run in groupby(unstarted, lambda decision: decision.output)]
 
 
 def _between(first: datetime | None, second: datetime | None) -> float | None:
