@@ -14,7 +14,7 @@ from ..compiler.expression import ExpressionError, check
 from ..compiler.params import text
 from ..compiler.scalars import as_expression
 from ..compiler.types import BOOL, Type, parse_type
-from ..compiler.yamltree import Mapping, Node, Scalar, Sequence, YamlFile, read_bytes
+from ..compiler.yamltree import Mapping, Node, Scalar, Sequence, YamlFile
 from ..errors import InputError
 from ..policy.artifact import Artifact
 
@@ -26,7 +26,7 @@ def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
 
     Raises InputError with all mistakes.
     """
-    file = YamlFile.from_bytes(str(path), read_bytes(path))
+    file = YamlFile.read(path)
     if file.report.findings:
         first = file.report.findings[0]
         raise InputError(f"{first.where}: {first.message}", first.suggestion)
@@ -53,10 +53,9 @@ def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
 
 
 def _declared(artifact: Artifact) -> tuple[dict[str, Type], dict[str, tuple[str, ...]]]:
-    types: dict[str, Type] = {}
+    types = {entry["name"]: parse_type(entry["type"]) for entry in artifact.params}
     extra: dict[str, tuple[str, ...]] = {}
     for data in artifact.data["policies"]:
-        types.update({entry["name"]: parse_type(entry["type"]) for entry in data["params"]})
         for name, values in data.get("extra_values", {}).items():
             extra[name] = tuple(dict.fromkeys((*extra.get(name, ()), *values)))
     return types, extra

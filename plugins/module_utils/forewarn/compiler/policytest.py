@@ -24,7 +24,7 @@ from .findings import Finding, blocks, in_order
 from .policyfile import compile_policies
 from .second_opinion import CODE, HINT, Difference, SecondOpinion
 from .testfile import ABSTAIN, Case, Expectation, Step, TestFile, read_tests
-from .yamltree import YamlFile, read_bytes
+from .yamltree import YamlFile
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class _Runner:
         path, data = files[policy]
         if any(one["code"] == CODE and one.get("rule") in (None, difference.rule) for one in data.get("suppress", ())):
             return
-        file = YamlFile.from_bytes(str(path), read_bytes(path))
+        file = YamlFile.read(path)
         start = file.source.start_of(difference.expression["line"]) + difference.expression["column"] - 1
         test = f"{self.tests.file.source.path}:{case.line}"
         message = f"{difference.message}; event {json.dumps(event.as_dict())} of the test at {test}"

@@ -117,9 +117,9 @@ class YamlFile:
         self._spans: dict[int, scalars.Spans] = {}
 
     @classmethod
-    def read(cls, path: Path, shown: str | None = None) -> YamlFile:
+    def read(cls, path: Path) -> YamlFile:
         """Read a file. Raises InputError if it does not exist or cannot be read."""
-        return cls.from_bytes(shown or str(path), read_bytes(path))
+        return cls.from_bytes(str(path), read_bytes(path))
 
     @classmethod
     def from_bytes(cls, path: str, content: bytes) -> YamlFile:
