@@ -60,7 +60,7 @@ def verification_page(
                 one,
                 one.severity if one.suppressed is None else "suppressed",
                 anchors.get((one.policy, one.rule or "")),
-                one.case and _example(one.case, _decided(one.case["decision"])),
+                one.case and _example(one.case, f"{_decided(one.case['decision'])}: {one.case['decision']['reason']}"),
             )
             for one in report.findings
         ],
@@ -117,12 +117,11 @@ def _example(case: Mapping[str, Any], answers: str) -> dict[str, str]:
 
 def _decided(decision: Mapping[str, Any]) -> str:
     by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
-    return f"{decision['output']}{by}: {decision['reason']}"
+    return f"{decision['output']}{by}"
 
 
 def _quoted(decision: Mapping[str, Any]) -> str:
-    by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
-    return f"{decision['output']}{by}" + (f", \u201c{decision['reason']}\u201d" if decision["reason"] else "")
+    return _decided(decision) + (f", \u201c{decision['reason']}\u201d" if decision["reason"] else "")
 
 
 # The rules

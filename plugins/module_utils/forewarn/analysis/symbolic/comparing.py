@@ -9,7 +9,7 @@ Where what is not understood makes the difference, the engine is asked about bot
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...policy.decision import APPROVE, HOLD
@@ -23,16 +23,8 @@ from .symbols import DURATION
 
 _LONG = (900, 3600, 24 * 3600, 30 * 24 * 3600)  # seconds, tried where nothing shows which are long
 # In what events may differ and still be of one kind, with what expressions read of that.
-_ALIKE: Mapping[str, tuple[str, ...]] = {
-    "EventSource": ("event.EventSource",),
-    "Description": ("event.Description",),
-    "ResourceType": ("event.ResourceType",),
-    "EventId": ("event.EventId",),
-    "notice": ("notice",),
-    "NotBefore": ("event.NotBefore",),
-    "age": ("age",),
-    "now": ("now",),
-}
+_ALIKE = {name: f"event.{name}" for name in ("EventSource", "Description", "ResourceType", "EventId")}
+_ALIKE |= {"notice": "notice", "NotBefore": "event.NotBefore", "age": "age", "now": "now"}
 _MOST_SLICED = 3  # expressions that a slice has one value of, and that are looked at with others
 _MOST_BESIDE = 400  # events looked at beside those of one finding
 
@@ -108,8 +100,8 @@ class _Longer:
 
 def _unprepared(search: Search) -> Iterator[Found]:
     space = search.space
-    opaque_terms = _opaque_terms(search, [read for reads in _ALIKE.values() for read in reads])
-    dims = [read for reads in _ALIKE.values() for read in reads if read in space.by_name]
+    opaque_terms = _opaque_terms(search, tuple(_ALIKE.values()))
+    dims = [read for read in _ALIKE.values() if read in space.by_name]
     folded = usual = 0
     for decided in _otherwise(search, opaque_terms):
         one = space.all if decided is None else space.normal & decided.approve & search.prepared(decided)
@@ -130,10 +122,11 @@ def _unprepared(search: Search) -> Iterator[Found]:
 def _differing(search: Search, classes: int, others: int, opaque_terms: Sequence[str]) -> list[str]:
     """Return in what events may differ from the nearest of others."""
     space, by_name = search.space, {}
-    for name, reads in _ALIKE.items():
-        asking = [opaque for opaque in opaque_terms if not space.opaque_terms[opaque].reads.isdisjoint(reads)]
-        if asking or any(read in space.by_name for read in reads):
-            by_name[name] = [*(read for read in reads if read in space.by_name), *_whole(search, asking)]
+    for name, read in _ALIKE.items():
+        asking = [opaque for opaque in opaque_terms if read in space.opaque_terms[opaque].reads]
+        own = [read] if read in space.by_name else []
+        if asking or own:
+            by_name[name] = [*own, *_whole(search, asking)]
     return [name for name, dims in by_name.items() if space.fold(others, dims) & classes] or list(by_name)
 
 

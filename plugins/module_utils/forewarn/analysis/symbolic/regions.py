@@ -88,23 +88,18 @@ def words(space: Space, cube: Cube, care: int | None = None) -> str:
             values, relation = compared[name]
             parts += [dimension.phrase(values), *([relation] if relation else [])]
             continue
-        if dimension.kind == "opaque":
-            parts.append(dimension.phrase(values))
-            continue
         left_out = []
-        if not dimension.ordered:
+        if not dimension.ordered and dimension.kind != "opaque":
             left_out = [dimension.values[place] for place in space.places(name, care) if place not in places]
-        if [value.label for value in values] == ["missing"]:
-            parts.append(dimension.phrase(values))
-        elif [value.label for value in left_out] == ["any other"] and not dimension.ordered:
-            parts.append(dimension.phrase(left_out).replace(" = any other", " is a known one"))
-        elif [value.label for value in values] == ["any other"] and _only_known(left_out):
-            parts.append(dimension.phrase(values).replace(" = any other", " is known"))
-        elif len(left_out) == 1 and len(values) > 1 and not dimension.ordered and dimension.symbol is not PLACE:
-            shown = dimension.phrase(left_out)
-            parts.append(shown.replace(" = ", " is not ").replace(" is missing", " is there"))
-        else:
-            parts.append(dimension.phrase(values))
+        phrase, labels = dimension.phrase(values), [value.label for value in values]
+        others = [value.label for value in left_out]
+        if others == ["any other"] and labels != ["missing"]:
+            phrase = dimension.phrase(left_out).replace(" = any other", " is a known one")
+        elif others == ["missing"] and labels == ["any other"]:
+            phrase = phrase.replace(" = any other", " is known")
+        elif len(left_out) == 1 and len(values) > 1 and dimension.symbol is not PLACE:
+            phrase = dimension.phrase(left_out).replace(" = ", " is not ").replace(" is missing", " is there")
+        parts.append(phrase)
     return " and ".join(parts)
 
 
@@ -148,10 +143,6 @@ _SIGNS: dict[tuple[tuple[int, ...], ...], str] = {
     ((0, 1), (0,)): "≥",
     ((1,), (0, 1)): "≥",
 }
-
-
-def _only_known(left_out: list[Value]) -> bool:
-    return [value.label for value in left_out] == ["missing"]
 
 
 def describe(space: Space, classes: int, among: int | None = None, most: int = 3) -> str:
