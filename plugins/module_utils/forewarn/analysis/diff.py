@@ -21,7 +21,7 @@ from ..policy.decision import APPROVERS, GROUPS, HOLD, RECOVER_WHEN, Decision
 from .counterexamples import AnalysisError, Example, Prover, agrees, tried
 from .hook_wording import hook_text
 from .symbolic.abstract import Evaluation
-from .symbolic.decide import DOUBT, REFUSED, RULE, Decided, Outcome, Region, combine
+from .symbolic.decide import DOUBT, REFUSED, Decided, Outcome, Region, combine
 from .symbolic.reading import Reading, read_together
 from .symbolic.regions import ANY, cubes, united, words
 from .symbolic.space import Cell, Space
@@ -197,7 +197,7 @@ def _behaviours(decided: Decided) -> dict[Behaviour, int]:
 def _behaviour(regions: tuple[Region, ...], outcome: Outcome) -> Behaviour:
     preparing, recover = [], []
     for region in regions:
-        data = region.match.data if region.how == RULE and region.match is not None else {}
+        data = region.data
         if data.get("prepare"):
             more = data.get("on_failure", HOLD), bool(data.get("parallel", False)), data.get("prepare_within_seconds")
             preparing.append((tuple(map(hook_text, data["prepare"])), *more))

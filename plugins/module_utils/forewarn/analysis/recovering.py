@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..policy.decision import APPROVE, GROUPS
+from ..policy.decision import GROUPS
 from ..policy.timevalues import SECOND
 from .search import TYPES, Found, Refuted, Search, at_rule
 from .symbolic.concrete import Witness
-from .symbolic.decide import RULE, PolicyDecided, Region
+from .symbolic.decide import RULE, PolicyDecided
 from .symbolic.domains import MISSING
 from .symbolic.resources import COUNT
 from .symbolic.space import without
@@ -32,11 +32,11 @@ def early(search: Search) -> Iterator[Found]:
     several = without(space.all, space.having(COUNT.name, 1))
     for policy in decided.policies:
         for region in policy.regions:
-            match = _prepares(region)
-            if match is None or "prepare_within_seconds" in match.data:
+            match = region.match
+            if match is None or not region.data.get("prepare") or "prepare_within_seconds" in match.data:
                 continue
             held = region.classes & far & decided.hold
-            grouped = region.classes & far & decided.approve & several & _for_groups(search)
+            grouped = region.classes & far & decided.approve & several & search.approved_with("group", GROUPS[0])
             if held or grouped:
                 why = "it is held" if held else "an event of several VMs is not approved"
                 message = (
@@ -99,22 +99,6 @@ def _none_started(search: Search, policy: PolicyDecided, match: ReadMatch, class
     )
     hint = "move 'recover' and 'recover_when' to the rule that decides started events"
     yield from search.shown(at_rule(code, "warning", policy, match, message, hint), alike or classes)
-
-
-def _prepares(region: Region) -> ReadMatch | None:
-    match = region.match
-    return match if region.how == RULE and match is not None and match.data.get("prepare") else None
-
-
-def _for_groups(search: Search) -> int:
-    """Return the classes in which a rule that approves still keeps an event of several VMs from being approved."""
-    classes = 0
-    for policy in search.decided.policies:
-        for region in policy.regions:
-            match = region.match if region.how == RULE and region.output == APPROVE else None
-            if match is not None and match.data.get("group", GROUPS[0]) == "hold":
-                classes |= region.classes
-    return classes
 
 
 def _far(search: Search) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..policy.decision import HOLD
+from ..policy.decision import APPROVE, HOLD
 from .counterexamples import Beside, Example, Making, Prover
 from .finding import Finding, Severity
 from .symbolic.decide import DOUBT, Decided, MatchSets, PolicyDecided
@@ -111,18 +111,8 @@ def _look_for_dead(
 def at_rule(
     code: str, severity: Severity, policy: PolicyDecided, match: ReadMatch, message: str, suggestion: str = ""
 ) -> Finding:
-    data = policy.policy.data
-    return Finding(
-        code,
-        severity,
-        data["name"],
-        match.path,
-        data["source"],
-        match.data["line"],
-        match.data["column"],
-        message,
-        suggestion,
-    )
+    place = policy.policy.data["source"], match.data["line"], match.data["column"]
+    return Finding(code, severity, policy.policy.name, match.path, *place, message, suggestion)
 
 
 class Search:
@@ -185,12 +175,7 @@ class Search:
         seen = example.witness._replace(params={**self.decided.reading.fixed, **example.witness.params})
         case = {
             **seen.as_dict(),
-            "decision": {
-                "output": decision.output,
-                "policy": decision.policy,
-                "rule": decision.rule,
-                "reason": decision.reason,
-            },
+            "decision": {name: getattr(decision, name) for name in ("output", "policy", "rule", "reason")},
             "test": {
                 "name": f"an event of {finding.code}",
                 "input": seen.as_test_input(),
@@ -248,17 +233,12 @@ class Search:
 
     def prepared(self, decided: Decided | None = None) -> int:
         """Return the classes that some rule prepares for."""
-        classes = 0
-        for policy in (decided or self.decided).policies:
-            for region in policy.regions:
-                if region.match is not None and region.how == "rule" and region.match.data.get("prepare"):
-                    classes |= region.classes
-        return classes
+        return (decided or self.decided).where(lambda region: region.data.get("prepare"))
 
     def _followers(self) -> Iterator[Found]:
         several = without(self.space.all, self.space.having(COUNT.name, 1))
-        several = without(several, self._approved_with("approver", "leader"))  # the most careful wish of several counts
-        several = without(several, self._approved_with("group", "hold") & self.prepared())  # nobody approves these
+        several = without(several, self.approved_with("approver", "leader"))  # the most careful wish of several counts
+        several = without(several, self.approved_with("group", "hold") & self.prepared())  # nobody approves these
         for policy in self.decided.policies:
             for region in policy.regions:
                 match = region.match
@@ -273,15 +253,9 @@ class Search:
                 hint = "leave out 'approver', or let the rule ask for size(event.Resources) == 1"
                 yield from self.shown(at_rule("follower-approves", "warning", policy, match, message, hint), taken)
 
-    def _approved_with(self, key: str, default: str) -> int:
+    def approved_with(self, key: str, default: str) -> int:
         """Return the classes that some rule approves with the default of a key."""
-        classes = 0
-        for policy in self.decided.policies:
-            for region in policy.regions:
-                match = region.match
-                if match is not None and region.output == "approve" and match.data.get(key, default) == default:
-                    classes |= region.classes
-        return classes
+        return self.decided.where(lambda one: one.output == APPROVE and one.data.get(key, default) == default)
 
     def _invariant(self, invariant: Invariant) -> Iterator[Found]:
         evaluation, decided = self.decided.evaluation, self.decided
@@ -289,17 +263,8 @@ class Search:
         violated = (decided.approve & approve.false) | (decided.hold & hold.false)
         failing = (decided.approve & approve.error) | (decided.hold & hold.error)
         owners = [one.name for one in decided.reading.policies if one.data["source"] == invariant.source]
-        base = Finding(
-            "invariant-violated",
-            "error",
-            "".join(owners),
-            None,
-            invariant.source,
-            invariant.line,
-            invariant.column,
-            "",
-            "",
-        )
+        place = invariant.source, invariant.line, invariant.column
+        base = Finding("invariant-violated", "error", "".join(owners), None, *place, "")
         if violated:
             message = f"'{invariant.name}' does not hold when {WHEN}"
             yield from self.shown(replace(base, message=message, suggestion="mend the rule that decides"), violated)

@@ -117,7 +117,7 @@ def _category(region: Region) -> str:
     if region.output == ABSTAIN:
         return UNCOVERED
     if region.output == APPROVE:
-        return PREPARED if region.match is not None and region.match.data.get("prepare") else APPROVED
+        return PREPARED if region.data.get("prepare") else APPROVED
     return HELD if region.how == RULE else FAILED
 
 
@@ -322,7 +322,7 @@ def _label(dimension: Dimension, place: int) -> str:
 
 
 def _region(one: _Region) -> dict[str, Any]:
-    region, data = one.region, {} if one.region.match is None else one.region.match.data
+    region, data = one.region, one.region.data
     shown: dict[str, Any] = {"how": region.how, "output": region.output, "rule": region.rule}
     if region.match is not None:
         shown["number"] = region.match.number

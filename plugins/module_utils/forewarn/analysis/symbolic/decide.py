@@ -9,7 +9,7 @@ of classes are integers (see space). Every class of ``space.reachable`` is in ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...policy.decision import ABSTAIN, APPROVE, APPROVERS, GROUPS, HOLD, PHASES
@@ -42,6 +42,11 @@ class Region(NamedTuple):
     def rule(self) -> str | None:
         """The rule's path, as decisions name it."""
         return None if self.match is None else self.match.path
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The artifact's entry of the match that decided, empty where none did."""
+        return self.match.data if self.how == RULE and self.match is not None else {}
 
 
 class MatchSets(NamedTuple):
@@ -80,14 +85,6 @@ class PolicyDecided(NamedTuple):
     regions: tuple[Region, ...]
     matches: Mapping[int, MatchSets]
 
-    def giving(self, output: str) -> int:
-        """Return the classes for which the policy decides ``output``."""
-        classes = 0
-        for region in self.regions:
-            if region.output == output:
-                classes |= region.classes
-        return classes
-
 
 class Decided:
     """The decisions of all policies over one space. ``approve`` and ``hold`` are sets; what is not held is approved."""
@@ -103,13 +100,19 @@ class Decided:
                     refused |= space.mask(f"params.{name}", place)
         refused &= space.reachable
         self.policies = tuple(_walk(policy, self.evaluation, refused) for policy in reading.policies)
-        held = approved = 0
-        for policy in self.policies:
-            held |= policy.giving(HOLD)
-            approved |= policy.giving(APPROVE)
+        held, approved = self.where(lambda one: one.output == HOLD), self.where(lambda one: one.output == APPROVE)
         self.approve = without(approved, held)
         self.hold = space.reachable ^ self.approve
         self.uncovered = space.reachable ^ (held | approved)  # every policy abstains
+
+    def where(self, test: Callable[[Region], object]) -> int:
+        """Return the classes of the regions, of any policy, that pass a test."""
+        classes = 0
+        for policy in self.policies:
+            for region in policy.regions:
+                if test(region):
+                    classes |= region.classes
+        return classes
 
     def outcome(self, number: int) -> Outcome:
         """Return what comes of a class."""
@@ -135,7 +138,7 @@ def combine(regions: list[Region] | tuple[Region, ...]) -> Outcome:
     deciding = next((one for one in regions if one.output == HOLD), None)
     if deciding is None:
         deciding = next((one for one in regions if one.output == APPROVE), None)
-    data = [one.match.data if one.how == RULE and one.match is not None else {} for one in acting]
+    data = [one.data for one in acting]
     hooks = {kind: tuple(hook for entry in data for hook in entry.get(kind, ())) for kind in PHASES}
     return Outcome(
         HOLD if deciding is None else deciding.output,
