@@ -335,4 +335,4 @@ def test_a_condition_that_is_none_and_a_bad_pattern_say_what_to_do() -> None:
     (finding,) = check("event.DurationInSeconds", LATEST, t.BOOL).findings
     assert (finding.code, finding.suggestion) == ("wrong-result-type", "compare it, as in … == 0")
     (finding,) = check("event.EventId.matches('(')", LATEST).findings
-    assert "backslash before it" in finding.suggestion
+    assert "a backslash before" in finding.suggestion

@@ -204,7 +204,7 @@ def evaluate(source: str, roots: Mapping[str, Any] = ROOTS) -> Any:
         ("event.Resources == 'web_1'", "write 'web_1' in event.Resources", "'web_1' in event.Resources", False),
         (
             "event.EventType in 'Freeze'",
-            "write in ['Freeze']; a part of a text is found by contains()",
+            "write in ['Freeze']; contains() finds a part of a text",
             "event.EventType in ['Freeze']",
             True,
         ),

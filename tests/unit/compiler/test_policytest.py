@@ -233,7 +233,7 @@ def test_coverage_counts_what_was_tried_and_what_decided(tmp_path: Path) -> None
             "test-input",
             "not a valid duration",
         ),
-        ("- {name: t, input: {event: {EventType: Freeze}, age: -5s}, output: hold}", "test-input", "from 0s"),
+        ("- {name: t, input: {event: {EventType: Freeze}, age: -5s}, output: hold}", "test-input", "between 0s"),
         ("- {name: t, input: {event: {EventType: Freeze}, age: {expr: evnt}}, output: hold}", "test-input", "evnt"),
         ("- {name: t, input: {event: {EventType: Freeze}, params: {limits: 1}}, output: hold}", "test-input", "limits"),
         ("- {name: t, input: {event: {EventType: Freeze}, params: {limit: x}}, output: hold}", "test-input", "int"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ASSUMED_ELEMENTS = 100  # in a list of unknown length, to estimate the cost of a loop
 
-_PATTERN_HINT = r"a character that stands for itself has a backslash before it, as in r'\('"
+_PATTERN_HINT = r"write a backslash before a special character, as in r'\('"
 
 
 def overloaded(
@@ -59,7 +59,7 @@ def overloaded(
 
 
 def _literal_call(checker: Checker, node: Node, overload: Overload, forms: list[Any]) -> Typed:
-    """Evaluate calls that fail for bad literals now, and keep the value of times, which are costly to parse."""
+    """Evaluate a conversion of a literal now: it may fail, and times are costly to parse for each event."""
     if overload.kinds == ("timestamp", "string") and forms[1][0] == "lit":
         try:
             tv.zone(forms[1][4])
@@ -93,7 +93,7 @@ def join_texts(checker: Checker, node: Node, present: Present) -> Typed:
     """Check ``join``."""
     checked = [checker.check(child, present) for child in node.children]
     wanted = [t.list_of(t.STRING), t.STRING]
-    for child, (_form, type_), want in zip(node.children, checked, wanted):  # the separator may lack
+    for child, (_form, type_), want in zip(node.children, checked, wanted):  # the separator is optional
         if t.join(type_, want) is None:
             checker.report(child, "type-mismatch", f"join() takes {want} here, and this is {with_article(type_)}")
     return checker.made("call", t.STRING, node, "join", *(form for form, _type in checked))
@@ -127,11 +127,11 @@ def loop(checker: Checker, node: Node, present: Present) -> Typed:
         checker.report(node, "bad-macro", f"{node.value}() takes a name and an expression, as in x.{node.value}(e, …)")
         return checker.unknown(node)
     if arguments[0].value == "__result__":
-        checker.report(arguments[0], "reserved-word", "CEL's loops keep __result__ for themselves", "call it another")
+        checker.report(arguments[0], "reserved-word", "CEL's loops reserve __result__", "choose another name")
     range_form, range_type = checker.check(range_node, present)
     if range_type.kind not in ("list", "map", "unknown"):
         given = with_article(range_type)
-        checker.report(range_node, "type-mismatch", f"{node.value}() goes through a list or a map, not {given}")
+        checker.report(range_node, "type-mismatch", f"{node.value}() takes a list or a map, not {given}")
     element = range_type.of[0] if range_type.of else t.UNKNOWN
     number, turns = len(checker.locals), checker.turns
     checker.turns *= len(range_node.children) if range_node.kind in ("list", "map") else ASSUMED_ELEMENTS

@@ -4,7 +4,7 @@
 """Evaluates expressions with cel-python's interpreter. Values go in and come out in our own evaluator's form.
 
 Only the interpreter is used: cel-python's compiled runner shares state between threads and has given wrong answers.
-Both engines take the tree of one parser, since both have one grammar.
+Both engines use the tree of one parser, since they have the same grammar.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 class CelPython:
     """cel-python's interpreter. ``records`` declares the fields of each record.
 
-    Times are whole microseconds: it takes no finer ones.
+    Times are whole microseconds, the finest that it takes.
     """
 
     def __init__(self, records: Mapping[str, Mapping[str, Field]]) -> None:

@@ -63,7 +63,7 @@ class Checker:
         return self.made("unknown", t.UNKNOWN, node)
 
     def expect_bool(self, node: Node, type_: Type, where: str) -> None:
-        """Report a node that is no bool, ``where`` one is needed."""
+        """Report a node that is not a bool; ``where`` is what needs one."""
         if type_ not in (t.BOOL, t.UNKNOWN):
             message = f"{where} takes bool, and this is {with_article(type_)}"
             self.report(node, "type-mismatch", message, bool_hint(self.operand(node, type_)))
@@ -168,7 +168,7 @@ class Checker:
                 return self.unknown(node)
         elif type_.kind != "map" or type_.of[0] not in (t.STRING, t.NOTHING):
             if type_ != t.UNKNOWN:
-                self.report(select, "type-mismatch", f"{with_article(type_)} has no fields to ask has() for")
+                self.report(select, "type-mismatch", f"{with_article(type_)} has no fields that has() could ask for")
             return self.unknown(node)
         if not self._sure(operand, present):
             self.report(
@@ -422,7 +422,7 @@ def _is_key(type_: Type) -> bool:
 
 
 def _keys(node: Node) -> list[Node]:
-    """Return the keys of a literal map; none for anything else."""
+    """Return the keys of a literal map, or an empty list."""
     return node.children[::2] if node.kind == "map" else []
 
 

@@ -23,7 +23,7 @@ MAX_COST = 1_000_000  # steps, if every list of unknown length had ASSUMED_ELEME
 # Every code of a finding about an expression, and its meaning.
 CODES = {
     "syntax": "The text is not an expression of CEL.",
-    "too-long": "The expression is longer than what anybody reviews.",
+    "too-long": "The expression is longer than anybody reviews.",
     "too-deep": "The expression is nested deeper than the evaluator on a VM goes.",
     "too-costly": "Loops in loops could keep a VM from polling.",
     "literal-newline": "A line break inside a text literal, which engines read in different ways.",
@@ -31,21 +31,20 @@ CODES = {
     "bad-escape": "An escape sequence that CEL does not have.",
     "bad-number": "A number that CEL cannot write or hold.",
     "bad-literal": "A literal that its function cannot use: a duration, time, pattern, number, zone.",
-    "reserved-word": "A word that CEL keeps for itself.",
+    "reserved-word": "A word that CEL reserves.",
     "undeclared-name": "A name that is not declared.",
     "unknown-field": "A field that the record does not have.",
     "unknown-value": "A text that the field can never be.",
     "unknown-function": "A function that does not exist, or is called the wrong way round.",
     "value-not-in-api-version": "A value that the service never sends in the configured api-version. A warning: "
     "the comparison has one answer only.",
-    "case-sensitive": "The VM's name compared with Resources by case, which affects_me and leader do not look at. "
-    "A warning.",
+    "case-sensitive": "The VM's name compared with Resources by case, which affects_me and leader ignore. A warning.",
     "field-not-in-api-version": "A field that the configured api-version lacks, read without has().",
     "type-mismatch": "An operator or function applied to types it does not take.",
     "mixed-types": "A list or map of several types.",
     "bad-macro": "has(), all(), exists(), exists_one(), map() or filter() with the wrong arguments.",
     "unsupported": "Valid CEL that Forewarn refuses, because it cannot be checked ahead of time.",
-    "wrong-result-type": "The expression has another type than its place needs: a condition is a bool, say.",
+    "wrong-result-type": "The expression does not have the type that its place needs: a condition must be a bool.",
 }
 
 

@@ -110,7 +110,7 @@ def comparison_hint(operator: str, left: Operand, right: Operand) -> str:
 def _null_hint(operator: str, operand: Operand) -> str:
     path = access_path(operand.node) or ""
     if "." not in path or path.startswith("variables.") or operator not in ("==", "!="):
-        return "nothing here is null; what is not known is an error, and an error holds"
+        return "nothing here is null; an unknown value is an error, and the event is held"
     return f"nothing here is null; write {'!' if operator == '==' else ''}has({path})"
 
 
@@ -195,7 +195,7 @@ def membership_hint(element: Operand, container: Operand, items: list[Operand]) 
         return f"write has({container.text}.{element.words})"
     if element.type == t.STRING and kind == "string":
         if container.words is not None:
-            return f"write in [{container.text}]; a part of a text is found by contains()"
+            return f"write in [{container.text}]; contains() finds a part of a text"
         return f"write {container.text}.contains({element.text})"
     if kind == "list" and items and container.type.of[0] == t.STRING:
         hints = [unquoted(item.words, element.type) if item.words is not None else "" for item in items]

@@ -47,7 +47,7 @@ def _literal_end(source: str, opening: re.Match[str]) -> int:
         if source[position] in "\r\n":
             raise CelSyntaxError(
                 "literal-newline",
-                "a line break inside a text literal is read in different ways by CEL engines",
+                "CEL engines read a line break inside a text literal in different ways",
                 position,
                 position + 1,
                 "write \\n, or join two literals with +",
@@ -79,7 +79,7 @@ def read_number(text: str, kind: str, start: int, end: int) -> tuple[float, Type
         value = float(text)
         if not _DOUBLE.fullmatch(text) or value in (float("inf"), float("-inf")):
             raise CelSyntaxError(
-                "bad-number", f"{_shortened(text)} is not a double of CEL", start, end, "write 1.0, say"
+                "bad-number", f"{_shortened(text)} is not a double of CEL", start, end, "for example 1.0"
             )
         return value, DOUBLE
     unsigned = kind == "UINT_LIT"

@@ -12,7 +12,7 @@ from .types import BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, 
 
 @dataclass(frozen=True)
 class Overload:
-    """Takes values of the kinds (the receiver first), gives ``result``; ``name`` is the function of the typed form."""
+    """The kinds of the arguments (the receiver first), the type of the result, and the function of the typed form."""
 
     kinds: tuple[str, ...]
     result: Type

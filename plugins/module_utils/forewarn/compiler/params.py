@@ -47,7 +47,7 @@ def read(file: YamlFile, node: Node | None) -> tuple[list[dict[str, Any]], dict[
 
 
 def text(node: Node | None) -> str | None:
-    """Return a text, or None if there is none."""
+    """Return the text of a node, or None."""
     value = node.data() if isinstance(node, Scalar) else None
     return value if isinstance(value, str) else None
 

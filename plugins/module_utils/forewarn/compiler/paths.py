@@ -88,7 +88,7 @@ def find_tests(paths: Sequence[Path]) -> list[Path]:
 
 
 def tested_by(test: Path) -> list[Path]:
-    """Return the policies that a test file tests, found by its name; none if they do not exist."""
+    """Return the policies that a test file tests, found by its name, if they exist."""
     home = test.parent.parent if test.parent.name == _TEST_DIRECTORY else test.parent
     match = _TEST_NAME.fullmatch(test.name)
     if match and match.group("policy") is None:  # tests.yml

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs the tests of policies: compares decisions with those stated, and records the coverage of the rules."""
+"""Runs the tests of policies: compares decisions with the expected ones, and records which rules they cover."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .yamltree import YamlFile
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A decision that differs from the stated one; ``line`` is that of the statement, ``at`` its step's time.
+    """A decision that differs from the expected one, which is at ``line``; ``at`` is the time of its step.
 
     ``event`` is the EventId, empty where the document has one event.
     """
@@ -56,7 +56,7 @@ class Result:
 
     @property
     def passed(self) -> bool:
-        """Whether every decision was as stated."""
+        """Whether every decision was as expected."""
         return not self.mismatches
 
 
@@ -116,7 +116,7 @@ class Run:
 
 
 def run_tests(paths: Sequence[Path]) -> Run:
-    """Run test files. Raises InputError for files that do not exist; all other mistakes are findings of the run."""
+    """Run test files. Raises InputError if a file does not exist; other mistakes are findings of the run."""
     run = Run()
     coverage: dict[Path, Coverage] = {}
     findings: list[Finding] = []
@@ -147,7 +147,7 @@ def untested(policies: Sequence[Path], path: Path) -> Run:
 
 
 def _compile(tests: TestFile, findings: list[Finding]) -> Artifact | None:
-    """Compile the tested policies; None if they or the tests have mistakes, so that nothing can run."""
+    """Compile the tested policies. Returns None if they or the tests have mistakes, so that nothing can run."""
     if not tests.policies:
         return None
     compilation = compile_policies(tests.policies, tests.api_version)
@@ -270,7 +270,7 @@ class _Runner:
                     self._differ(difference, trace.policy, case, decision.event)
 
     def _differ(self, difference: Difference, policy: str, case: Case, event: Event) -> None:
-        """Report differences between the engines in the policy's file, unless it suppresses them."""
+        """Report a difference between the engines at its place in the policy's file, unless that suppresses it."""
         files = {data["name"]: (path, data) for path, data in zip(self.tests.policies, self.artifact.data["policies"])}
         path, data = files[policy]
         if any(one["code"] == CODE and one.get("rule") in (None, difference.rule) for one in data.get("suppress", ())):

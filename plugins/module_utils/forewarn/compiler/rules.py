@@ -174,7 +174,7 @@ class _Compiler:
         elif match["recover"] and not match["prepare"]:
             self.file.add(
                 "nothing-to-recover",
-                "'recover' never runs here: it undoes what this match has prepared, and it prepares nothing",
+                "'recover' never runs here: it undoes what this match has prepared, which is nothing",
                 item.keys["recover"],
                 "write 'recover_when: started' if it is to follow every event that started, "
                 "or move it to the match that prepares",
@@ -246,7 +246,7 @@ class _Compiler:
             seconds = parse_duration(written) / SECOND
         except ValueError as error:
             if "range" in str(error):  # the schema has reported anything else
-                self.file.add("out-of-range", f"'{name}' is longer than anything that can be waited for", node)
+                self.file.add("out-of-range", f"'{name}' is longer than the longest duration", node)
             return 0.0
         if not seconds:
             self.file.add("out-of-range", f"'{name}' must be above 0", node, "leave it out")
@@ -259,11 +259,11 @@ class _Compiler:
         if not program.text.strip():
             self.file.add("command", "the program has no name", program, "name it, with its path")
         elif "/" in program.text and not program.text.startswith("/"):
-            message = "a path that does not begin with / leads nowhere: a service has no current directory"
+            message = "a path must begin with /: a service has no current directory"
             self.file.add("command", message, program, "write the whole path")
         elif len(command.items) == 1 and re.search(r"\s", program.text.strip()):
             words = ", ".join(program.text.split())
-            message = "this is one word to the system, and no shell splits it"
+            message = "the system takes this as one word: no shell splits it"
             self.file.add("command", message, program, f"write run: [{words}]")
         for item in command.items:
             if isinstance(item, Scalar) and "\0" in item.text:
@@ -280,7 +280,7 @@ class _Compiler:
                 return HOOK_TIMEOUT_SECONDS
             seconds = math.inf
         if seconds == 0:
-            self.file.add("timeout-range", "a timeout of nothing fails at once", node, "leave it out, for 60s")
+            self.file.add("timeout-range", "a timeout of 0 fails at once", node, "leave it out, for 60s")
         elif seconds > _LONGEST_TIMEOUT_SECONDS:
             self.file.add("timeout-range", "a timeout is at most 24h", node, "NotBefore cuts it short anyway")
         return seconds

@@ -5,7 +5,7 @@
 
 A CEL expression is checked as a value; its mistakes are reported where the author wrote them. PyYAML keeps only where
 a scalar starts and ends, so its text is read once more here, style by style, as YAML 1.1 defines folding, chomping,
-indentation and escapes. The result is compared with the value that PyYAML read: a difference gives up precision (every
+indentation and escapes. The result is compared with the value that PyYAML read: a difference costs precision (every
 character then maps to the scalar's start), never correctness.
 """
 
@@ -188,7 +188,7 @@ def _block_readings(text: str, start: int, end: int) -> Iterator[list[_Character
         deepest = min(_leading_spaces(text, line) for line in written)
     else:
         deepest = max((_leading_spaces(text, line) for line in lines), default=0)
-    # Nearly always it is all of the shallowest line's; less where an indentation indicator says so.
+    # Nearly always it is that of the shallowest line; an indentation indicator can make it less.
     for indent in range(deepest, max(-1, deepest - _MOST_INDENTS), -1):
         yield list(_block(text, header, lines, indent))
 

@@ -115,7 +115,7 @@ _SPELLINGS = {"escapes": re.compile(r"\\[?`X]"), "int_to_timestamp": re.compile(
 def features(expression: Mapping[str, Any]) -> set[str]:
     """Return the operations and functions that an artifact's expression uses, named as in its typed form.
 
-    Beside these there are ``escapes``, ``nanoseconds`` and ``map with a condition``.
+    Further features are ``escapes``, ``nanoseconds`` and ``map with a condition``.
     """
     found = {name for name, spelling in _SPELLINGS.items() if spelling.search(expression["source"])}
     left = [read_form(expression["form"])]
@@ -176,7 +176,7 @@ class _Observer(Builder):
             try:
                 value = closure(env)
             except EvaluationError as error:
-                if not isinstance(error, LimitError):  # which is no answer of CEL
+                if not isinstance(error, LimitError):  # which is not a result of CEL
                     note(env, Outcome("error", str(error)))
                 raise
             note(env, Outcome("value", value))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads test files of policies: checks them by the schema and beyond, and returns the tests with their places."""
+"""Reads test files of policies: checks them against the schema and beyond, and returns the tests with their places."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ABSTAIN = "abstain"
 _DEFAULT_NOW = "2026-01-01T00:00:00Z"
 _DEFAULT_NOTICE = "15m"
 _DEFAULT_VM = "vm_0"
-_MERGED = ("event", "vm", "params")  # inputs that are laid over each other key by key; the others replace
+_MERGED = ("event", "vm", "params")  # inputs that are merged key by key; others are replaced
 _EXPECTATIONS = ("rule", "policy", "reason", "approver", "group", "eligibility")
 
 
@@ -246,7 +246,7 @@ class _Reader:
             return None
         try:
             moment = parse_time(value)
-            if not 1970 <= moment.year <= 9000:  # so that no duration leads beyond the calendar
+            if not 1970 <= moment.year <= 9000:  # so that no duration leads out of the calendar
                 raise ValueError("before 1970 or after 9000")
         except ValueError as error:
             self.file.add("test-input", f"'now' is not a valid time: {error}", place, f"write now: {_DEFAULT_NOW}")
@@ -262,7 +262,7 @@ class _Reader:
             self.file.add("test-input", f"'{label}' is not a valid duration: {error}", place)
             return None
         if duration is not None and (duration < 0 or duration > 100 * 365 * 24 * 3600 * SECOND):
-            self.file.add("test-input", f"'{label}' is from 0s to a hundred years", place)
+            self.file.add("test-input", f"'{label}' must be between 0s and a hundred years", place)
             return None
         return duration
 

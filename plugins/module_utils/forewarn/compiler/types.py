@@ -14,9 +14,9 @@ from typing import Any, Literal
 class Type:
     """A CEL type. ``of`` holds the element type of a list, key and value of a map; ``name`` the record's.
 
-    ``values`` are the texts that a string of a closed set may be, and ``label`` says what they are values of (say,
-    EventType); ``later`` are those that came with a later api-version than the one compiled for, each with its version.
-    None of them makes it another type.
+    ``values`` are the texts that a string of a closed set may be, and ``label`` is what they are values of, such as
+    EventType. ``later`` are those that came with a later api-version than the one compiled for, each with its version.
+    Types that differ only in these three are equal.
     """
 
     kind: str
@@ -93,7 +93,7 @@ def contains_kind(type_: Type, kind: str) -> bool:
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a record. ``sure`` fields always exist; ``lacking`` is the reason, in words, why one never does."""
+    """A field of a record. ``sure`` fields always exist; ``lacking`` says why a field never does."""
 
     type: Type
     sure: bool = False

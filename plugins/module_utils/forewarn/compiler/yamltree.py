@@ -103,7 +103,7 @@ class Mapping(Node):
         return {key: value.data() for key, value in self.values.items()}
 
     def get(self, key: str) -> Node | None:
-        """Return the value of a key, None without one."""
+        """Return the value of a key, or None."""
         return self.values.get(key)
 
 
@@ -179,7 +179,7 @@ def _at(mark: Any) -> int:
     return int(mark.index)
 
 
-class _Stopped(Exception):  # noqa: N818 - no error: what is wrong is reported already
+class _Stopped(Exception):  # noqa: N818 - not an error: the finding is reported already
     """A finding after which the rest of the file cannot be read."""
 
 
@@ -196,7 +196,7 @@ class _Builder:
         odd = _ODD_BREAKS.search(text)
         if odd:
             self._finding(
-                "encoding", f"the character U+{ord(odd.group()):04X} is a line break to some", odd.start(), ""
+                "encoding", f"the character U+{ord(odd.group()):04X} is a line break to some parsers", odd.start(), ""
             )
             return
         try:
@@ -268,7 +268,7 @@ class _Builder:
             written = self.file.source.text[start:].split(maxsplit=1)[0]
             raise self._stop(
                 "yaml-tag",
-                f"{written} is a YAML tag here, and tags are not used",
+                f"{written} is a YAML tag, and tags are not supported",
                 start,
                 "an expression that begins with ! needs quotes around it",
                 start + len(written),
@@ -324,7 +324,7 @@ class _Builder:
                 line, _column = self.file.source.place(parent.keys[key.text].start)
                 self._finding(
                     "duplicate-key",
-                    f"the key {key.text!r} is there already, at line {line}",
+                    f"the key {key.text!r} is already at line {line}",
                     key.start,
                     "keep one of them",
                     key.end,
@@ -374,10 +374,10 @@ class _Builder:
         before = text[line_start:position].rstrip()
         if before.endswith(("'", '"')):
             return (
-                "the value ends at the quote before this",
+                "the value ends at the quote before this place",
                 "put the whole expression into one pair of quotes, or on a line of its own below >-",
             )
-        return "this does not fit the indentation of the lines before", "indent it like its siblings"
+        return "this does not fit the indentation of the lines above", "indent it like its siblings"
 
 
 def shown(value: Any, length: int = 40) -> str:
