@@ -21,7 +21,7 @@ from .symbolic.space import Space
 from .symbolic.symbols import Symbol
 
 _TRIES = 200  # events tried for a set of classes over expressions that are not understood
-_OTHER_TIMES = 40  # of them looked at once more, at several times
+_OTHER_TIMES = 40  # of these tried again, at several times
 
 
 Instead = Optional[Mapping[Symbol, Any]]  # concrete values to take rather than those of a class
@@ -42,7 +42,7 @@ class Example(NamedTuple):
 
 
 class Prover:
-    """Evaluates policies on single events by the engine."""
+    """Decides single events by the engine."""
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
@@ -72,8 +72,8 @@ class Prover:
 
         ``witness`` makes an event of a class instead of the space; it must be one of the same class. ``beside`` returns
         whether another event was found to compare an event with.
-        None if the set is empty, or if only expressions that are not understood distinguish its classes and no event
-        was found for which they are as the class has it. Raises AnalysisError where engine and analysis disagree.
+        Returns None if the set is empty, or if its classes differ only in expressions that are not understood and no
+        event was found that agrees with its class. Raises AnalysisError where engine and analysis disagree.
         """
         space = decided.space
         usual = classes & space.normal
@@ -95,7 +95,7 @@ class Prover:
 
 
 def tried(space: Space, numbers: Iterable[int], most: int) -> Iterator[tuple[int, Instead]]:
-    """Yield the first ``most`` classes; some again, with other times as ``Space.breakpoints`` has them."""
+    """Yield the first ``most`` classes, and some again with the times of ``Space.breakpoints``."""
     first = []
     for number in itertools.islice(numbers, most):
         first.append(number)

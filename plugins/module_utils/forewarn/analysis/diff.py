@@ -133,7 +133,7 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
 
 
 def _some(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the sets of parameters to leave out: every set but the empty one; of many parameters, each and all."""
+    """Yield the sets of parameters to leave out: every set but the empty one; of many parameters, each one and all."""
     for count in range(1, len(names) + 1):
         if len(names) <= _MOST_DEFAULTS or count in (1, len(names)):
             yield from itertools.combinations(names, count)

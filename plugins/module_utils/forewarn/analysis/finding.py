@@ -16,18 +16,18 @@ RANK = {"error": 0, "warning": 1, "note": 2}
 CODES = {
     "shadowed-rule": "A rule that never decides, since rules before it take every event that it is for.",
     "unsatisfiable-rule": "A rule whose condition no event can meet.",
-    "rule-can-fail": "A rule that cannot be evaluated for some events, which are held for that.",
-    "uncovered-events": "Events that no rule is for; they are held.",
+    "rule-can-fail": "A rule that cannot be evaluated for some events, which are then held.",
+    "uncovered-events": "Events that no rule applies to; they are held.",
     "unknown-duration-approved": "An event of unknown duration is approved, where a long one is not.",
     "approved-unprepared": "An event is approved without the preparation that the policy makes for others of its kind.",
     "follower-approves": "A VM that does not lead approves an event of several VMs.",
     "prepared-not-recovered": "A rule prepares and never undoes it, though the event may be cancelled.",
     "prepares-early": "A VM is prepared long before an event that nobody approves, and stays so until then.",
     "recover-never-runs": "Recover hooks of a rule that decides started events only: nothing is prepared for them.",
-    "started-not-recovered": "A rule is to recover events that started, and decides none that has.",
+    "started-not-recovered": "A rule is meant to recover started events, but decides none.",
     "invariant-violated": "A claim of the policy does not hold for some event.",
     "invariant-can-fail": "A claim of the policy cannot be evaluated for some event.",
-    "engines-differ": "An expression that cel-python evaluates in another way than forewarn, for some event.",
+    "engines-differ": "An expression that cel-python and forewarn evaluate differently, for some event.",
     "unused-suppression": "A suppression in the file that suppresses nothing.",
 }
 
@@ -37,7 +37,7 @@ class Finding:
     """One finding. ``case`` is an event that shows it, in the form of Witness.as_dict, with its decision.
 
     ``explain`` are arguments of ``forewarn policy explain`` that repeat it. ``certain`` is False where an
-    expression that is not understood stands before a proof. ``suppressed`` is the reason given in the file.
+    expression that is not understood prevents a proof. ``suppressed`` is the reason given in the file.
     """
 
     code: str
@@ -53,7 +53,7 @@ class Finding:
     explain: tuple[str, ...] = ()
     certain: bool = True
     suppressed: str | None = None
-    alone: bool = False  # the case is the decision of this policy alone, of several
+    alone: bool = False  # the case has the decision of this policy alone, though there are others
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding for ``--json``."""

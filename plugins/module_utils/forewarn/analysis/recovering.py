@@ -87,14 +87,14 @@ def _only_started(search: Search, policy: PolicyDecided, match: ReadMatch, class
 def _none_started(search: Search, policy: PolicyDecided, match: ReadMatch, classes: int) -> Iterator[Found | Refuted]:
     code, space = "started-not-recovered", search.space
     started = space.having(EVENT_STATUS.name, "Started")
-    if classes & started:  # whichever of the policy's rules is meant to recover, one does
+    if classes & started:  # whichever rule of the policy is meant to recover, one does
         for sets in policy.matches.values():
             yield Refuted(code, policy.policy.name, sets.match.path)
         return
     names = [name for name in (EVENT_STATUS.name, NOTICE.name) if name in space.by_name]
     alike = space.fold(classes, names) & started & space.normal & space.reachable
     message = (
-        f"rule {match.path} says 'recover_when: started' and decides no started event: "
+        f"rule {match.path} has 'recover_when: started' but decides no started event: "
         f"nothing is recovered after one that is first listed as Started"
     )
     hint = "move 'recover' and 'recover_when' to the rule that decides started events"
@@ -112,7 +112,7 @@ def _far(search: Search) -> int:
         if value.concrete is MISSING or (value.high is not None and value.high <= _EARLY):
             continue
         found = space.mask(NOTICE.name, place)
-        if value.concrete <= _EARLY:  # it may be longer where nothing that it is compared with is
+        if value.concrete <= _EARLY:  # it may be longer where all that it is compared with is shorter
             for peer in _peers(dimension):
                 for other, its in enumerate(space.by_name[peer].values):
                     if its.concrete is not MISSING and its.concrete >= value.concrete:

@@ -42,7 +42,7 @@ class Refuted(NamedTuple):
 
 
 class Dead(NamedTuple):
-    """A rule that never decides; ``takers`` are the rules that take its events. ``wanted``: it is for some."""
+    """A rule that never decides. ``takers`` take its events; ``wanted``: some event meets its condition."""
 
     policy: PolicyDecided
     match: ReadMatch
@@ -78,7 +78,7 @@ def never(decided: Decided) -> dict[int, Dead]:
     """Return, by number, the rules that never decide, for a policy by itself."""
     found: dict[int, Dead] = {}
     for policy in decided.policies:
-        doubtful = sum(region.classes for region in policy.regions if region.how == DOUBT)  # no rule is asked of them
+        doubtful = sum(region.classes for region in policy.regions if region.how == DOUBT)  # no rule is asked
         among = decided.space.reachable ^ doubtful
         _look_for_dead(decided, policy, policy.policy.matches, among, found)
     return found
@@ -103,7 +103,7 @@ def _look_for_dead(
                     takers.append(one.match.path)
                     left ^= taken
             found[match.number] = Dead(policy, match, bool(wanted), tuple(takers))
-        if match.inner is not None:  # also of a dead one: it may be alive in another slice
+        if match.inner is not None:  # even if it is dead: it may be alive in another slice
             _look_for_dead(decided, policy, match.inner, among, found)
         before.append(sets)
 
@@ -189,7 +189,7 @@ class Search:
         for classes, what in ((sets.failed, "condition"), (sets.unexplained, "explanation")):
             among = sets.reached if what == "condition" else sets.met
             message = f"the {what} of rule {sets.match.path} has no value, and the event is held, when {WHEN}"
-            hint = "ask first, with has() or a rule before it, if that is not what you want"
+            hint = "test for it first, with has() or an earlier rule, if this is not what you want"
             for part, severity in self._by_severity(classes):
                 yield from self.shown(
                     at_rule("rule-can-fail", severity, policy, sets.match, message, hint), part, among
@@ -214,7 +214,7 @@ class Search:
     def _uncovered(self) -> Iterator[Found]:
         classes = self.decided.uncovered & self.space.normal
         if classes:
-            message = f"no rule is for an event when {WHEN}; it is held"
+            message = f"no rule applies to an event when {WHEN}; it is held"
             yield from self.shown(self._overall("uncovered-events", "warning", message, "add a rule"), classes)
 
     def _overall(self, code: str, severity: Severity, message: str, hint: str) -> Finding:
@@ -237,7 +237,7 @@ class Search:
 
     def _followers(self) -> Iterator[Found]:
         several = without(self.space.all, self.space.having(COUNT.name, 1))
-        several = without(several, self.approved_with("approver", "leader"))  # the most careful wish of several counts
+        several = without(several, self.approved_with("approver", "leader"))  # the most careful one applies
         several = without(several, self.approved_with("group", "hold") & self.prepared())  # nobody approves these
         for policy in self.decided.policies:
             for region in policy.regions:
@@ -250,7 +250,7 @@ class Search:
                 anyone = match.data["approver"] == "any"
                 who = "every VM of an event" if anyone else "a VM that is not even among an event's Resources"
                 message = f"rule {match.path} lets {who} approve it, and one approval starts it for all of them"
-                hint = "leave out 'approver', or let the rule ask for size(event.Resources) == 1"
+                hint = "leave out 'approver', or let the condition require size(event.Resources) == 1"
                 yield from self.shown(at_rule("follower-approves", "warning", policy, match, message, hint), taken)
 
     def approved_with(self, key: str, default: str) -> int:
@@ -267,9 +267,9 @@ class Search:
         base = Finding("invariant-violated", "error", "".join(owners), None, *place, "")
         if violated:
             message = f"'{invariant.name}' does not hold when {WHEN}"
-            yield from self.shown(replace(base, message=message, suggestion="mend the rule that decides"), violated)
+            yield from self.shown(replace(base, message=message, suggestion="correct the rule that decides"), violated)
         if failing:
             message = f"'{invariant.name}' has no value when {WHEN}"
-            base = replace(base, code="invariant-can-fail", message=message, suggestion="ask first, with has()")
+            base = replace(base, code="invariant-can-fail", message=message, suggestion="test for it first, with has()")
             for part, severity in self._by_severity(failing):
                 yield from self.shown(replace(base, severity=severity), part)

@@ -146,7 +146,7 @@ def _suppressed(reading: Reading, findings: list[Finding], by_itself: list[Findi
             for place, finding in enumerate(result):
                 if _meant(finding, code, policy.name, rule):
                     result[place], used = replace(finding, suppressed=entry["reason"]), True
-            if not used and code != ENGINES_DIFFER:  # of which tests may have an event
+            if not used and code != ENGINES_DIFFER:  # tests may have an event for it
                 about = f"of rule {rule} " if rule else ""
                 message = f"the file suppresses {code} {about}and there is no such finding"
                 source = policy.data["source"]

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What tests of policies have not seen: branches of rules, and classes of events; and for each a test that would.
+"""What the tests of policies leave out: branches of rules and classes of events, each with a test that states it.
 
-A class here is all events of one EventType for which every policy has the same rule decide. What the classes and the
-branches are is read off the event space; each gap that is reported has an event that was really decided so.
+A class here is all events of one EventType for which the same rule of each policy decides. The event space shows which
+classes and branches there are; for each reported gap there is an event that the engine decided so.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _UNKNOWN_TYPE = "unknown type"
 _WORDS = {"true": "applies", "false": "does not apply", "error": "cannot be evaluated"}
 _USUAL_NOTICE = timedelta(minutes=15)
 
-# What an event is decided by: of each policy its output, its rule, and whether that could not be evaluated.
+# How an event is decided: for each policy its output, its rule, and whether that could not be evaluated.
 Way = tuple[tuple[str, str, Optional[str], bool], ...]
 
 
 class Gap(NamedTuple):
     """Something that no test has stated; ``test`` is the name of the suggested test that does.
 
-    Of a branch there are ``rule``, ``where`` and ``branch``, of a class of events ``event_type``, ``output`` and, in
-    words, the ``way`` it is decided.
+    A branch has ``rule``, ``where`` and ``branch``; a class of events has ``event_type``, ``output`` and, in words, the
+    ``way`` it is decided.
     """
 
     policy: str
@@ -61,10 +61,10 @@ class Gap(NamedTuple):
 
 @dataclass
 class Gaps:
-    """What one test file leaves out. ``trouble`` is why its policies' events could not be looked at, if so.
+    """What one test file leaves out. ``trouble`` says why its policies could not be analysed, if so.
 
-    ``classes`` is how many there are, ``stated`` how many of them some test states. ``unproven`` are branches and
-    classes that may exist, though no event was found that shows them.
+    ``classes`` is the number of classes, ``stated`` of those that some test states. ``unproven`` is the number of
+    branches and classes that may exist, though no event was found that shows them.
     """
 
     path: str
@@ -77,7 +77,7 @@ class Gaps:
 
 
 def find_gaps(files: Sequence[Tested], *, alone: bool = False) -> list[Gaps]:
-    """Return what the tests have not seen, by test file. A policy of several files is covered by any of them.
+    """Return what the tests leave out, by test file. A policy with several test files is covered by any of them.
 
     Suggested tests build on the input that a file's tests have in common, unless they are to stand ``alone``.
     """
@@ -112,7 +112,7 @@ def _key(tested: Tested) -> tuple[str, ...]:
 
 
 class _Search:
-    """Looks through the event space of one file's policies; what it finds counts as seen by the files after it."""
+    """Searches the event space of one file's policies; what it finds counts as stated for the files after it."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class _Search:
             kind = _type(value.concrete, self._artifact)
             among = space.mask(EVENT_TYPE.name, place) & space.reachable & space.normal
             for regions, members in decided.regions(among):
-                if any(region.how == DOUBT for region in regions):  # no policy can make anything else of it
+                if any(region.how == DOUBT for region in regions):  # no rule can change it
                     continue
                 key = (kind, tuple(_region_way(region) for region in regions))
                 if key in classes:  # in another slice of the space
@@ -206,7 +206,7 @@ class _Search:
                 )
 
     def _find(self, space: Space, classes: int, accept: Callable[[_Case], bool]) -> _Case | None:
-        """Return an event of a set that is really decided as wanted, the usual ones first; made as plain as can be."""
+        """Return an event of a set that the engine decides as wanted, a usual one if possible, made plain."""
         usual = classes & space.normal
         numbers = itertools.chain(space.members(usual), space.members(classes ^ usual))
         for number in itertools.islice(numbers, _TRIED):
@@ -216,7 +216,7 @@ class _Search:
         return None
 
     def _case(self, witness: Witness) -> _Case | None:
-        """Return what is really decided, None where no policy is asked."""
+        """Return the engine's decision, or None if it asks no policy."""
         try:
             policies = PolicySet(self._artifact, {**self._params, **witness.params})
         except InputError:  # a parameter without a default
@@ -227,7 +227,7 @@ class _Search:
         return _Case(witness, policies, decision) if decision.verdicts else None
 
     def _plain(self, case: _Case, accept: Callable[[_Case], bool]) -> _Case:
-        """Replace what is odd in an event, as far as it is decided alike."""
+        """Replace unusual values of an event, as long as it is decided as wanted."""
         for plainer in (self._with_name, _with_notice, *(_without(name) for name in case.witness.params)):
             witness = plainer(case.witness)
             other = None if witness is None else self._case(witness)
@@ -300,7 +300,7 @@ def _with_notice(witness: Witness) -> Witness | None:
 
 
 def _without(name: str) -> Callable[[Witness], Witness]:
-    """Return what leaves a parameter at its default."""
+    """Return a function that leaves a parameter at its default."""
 
     def plainer(witness: Witness) -> Witness:
         return witness._replace(params={key: value for key, value in witness.params.items() if key != name})

@@ -20,12 +20,12 @@ from ..symbolic.concrete import EVENT_ID, Witness
 from ..symbolic.domains import duration_text
 
 SECTION = "suggested"
-# What a test has that does not say otherwise (compiler.testfile).
+# What a test has by default (compiler.testfile).
 _DEFAULT_VM = "vm_0"
 _DEFAULT_NOW = "2026-01-01T00:00:00Z"
 _DEFAULT_NOTICE = "15m"
 _PLAIN = re.compile(r"[A-Za-z]([\w ./()-]*[\w)])?|(\d+[hms])+", re.ASCII)
-_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")  # which some reader or other takes for a value
+_WORDS = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")  # which some YAML readers take for a value
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FIRST = ("EventType", "EventStatus", "EventSource", "DurationInSeconds", "Resources")
 
@@ -53,7 +53,7 @@ def suggest(
 
 
 def as_yaml(suggestions: Sequence[Suggestion], indent: str = "  ") -> str:
-    """Write a section of a test file, each line of it indented."""
+    """Write a section of a test file, with each line indented."""
     lines = [f"- name: {SECTION}", "  tests:"]
     for suggestion in suggestions:
         lines.append(f"    - {_pair('name', suggestion.name)}")
@@ -77,12 +77,12 @@ def appended(text: str, path: str, suggestions: Sequence[Suggestion]) -> str:
             return result
     raise InputError(
         f"{path}: suggestions cannot be added at its end, where the list 'section' should be.",
-        "Write them to standard output, --suggest without a file, and put them where they belong.",
+        "Write them to standard output, by --suggest without a file, and insert them yourself.",
     )
 
 
 def created(policies: Sequence[str], suggestions: Sequence[Suggestion]) -> str:
-    """Return the text of a new test file; ``policies`` are named in it unless it is called like the only one."""
+    """Return the text of a new test file; it names ``policies``, if there are any."""
     named = [_pair("policies", list(policies))] if policies else []
     return "\n".join(["---", *named, "section:", as_yaml(suggestions)])
 
@@ -95,7 +95,7 @@ def _pair(key: str, value: Any) -> str:
 
 
 def _flow(value: Any) -> str:
-    """Write a value as YAML in one line, texts so that nobody reads anything else."""
+    """Write a value as YAML on one line; a text that some reader could take for another value is quoted."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_flow(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
@@ -168,7 +168,7 @@ def _event(witness: Witness, shared: Mapping[str, Any], vm_name: str) -> tuple[d
 
 
 def _duration(value: Any) -> int | None:
-    """Return nanoseconds of a file's value; None for an expression, which nobody compares."""
+    """Return nanoseconds of a file's value; None for an expression, which is not compared."""
     if isinstance(value, dict):
         value = value.get("value")
     try:

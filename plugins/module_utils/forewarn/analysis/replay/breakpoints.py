@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When, while the same events are listed, a decision may become another one: what policies read of the time."""
+"""When a decision may change while the same events are listed: the times that policies compare with."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ...policy.view import DocumentView
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _END = datetime.max.replace(tzinfo=timezone.utc)
 _SECOND = timedelta(seconds=1)
-_STEP_SECONDS = 30  # where nothing is known to happen; a whole part of a minute, so that minutes begin with a step
+_STEP_SECONDS = 30  # between instants; it divides a minute, so that minutes begin with a step
 _MOST_STEPS = 240
 _LONGEST = timedelta(days=1)  # of an event without NotBefore
 _LATEST = 250_000_000_000  # seconds since 1970; datetime ends a little later
 
 
 class Answer(NamedTuple):
-    """What one policy makes of an event, without its words: the match, and whether it could not be evaluated."""
+    """The answer of one policy to an event, without the reason: the match, and whether it could not be evaluated."""
 
     match: int | None
     failed: bool
@@ -79,9 +79,9 @@ class Clockwork:
 
 
 def breakpoints(begin: datetime, end: datetime, instants: Sequence[datetime]) -> Iterator[datetime]:
-    """Yield when to look, in order: ``instants``, full half minutes, and the end; all after ``begin``.
+    """Yield the times to decide again, in order: ``instants``, each half minute, and the end; all after ``begin``.
 
-    Of a long time, there are fewer of them, never more than some hundred beside ``instants``.
+    Over a long time the steps are longer, so that there are never more than a few hundred beside ``instants``.
     """
     step = _STEP_SECONDS
     while (end - begin).total_seconds() > step * _MOST_STEPS:
@@ -126,7 +126,7 @@ def _span(nanoseconds: object) -> timedelta | None:
 
 
 def _moved(moment: datetime, by: timedelta) -> datetime:
-    """Return the moment so much later, not beyond the calendar, and not before 1970."""
+    """Add to a time, but stay between 1970 and the end of the calendar."""
     try:
         return max(moment + by, _EPOCH)
     except OverflowError:

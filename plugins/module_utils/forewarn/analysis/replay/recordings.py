@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was recorded: a service's documents and, where a runner kept them, its decisions. docs/replay.md has the form.
+"""Recordings: documents of the service and, from a runner's journal, its decisions. docs/replay.md has the format.
 
 A line of a file that cannot be read is reported and left out; nothing here is a reason to stop.
 """
@@ -42,9 +42,8 @@ class Past(NamedTuple):
 class Record(NamedTuple):
     """What was listed at a moment, and what a runner made of it until the next record.
 
-    ``at`` is None where nobody wrote the time down. Without ``document`` the one before still is what is listed.
-    ``approved`` has the key of each event whose approval the service took, and when. ``vm`` is the VM that asked, None
-    where the recording does not say.
+    ``at`` is None if the time was not recorded. Without ``document``, the previous one is still listed. ``approved``
+    has the key of each event whose approval the service accepted, and when. ``vm`` is the VM that asked, or None.
     """
 
     at: datetime | None
@@ -82,7 +81,7 @@ def read_lines(
             if timed and at is None:
                 raise ValueError("the line has no 'time', and the policies decide by the time")
             body = json.dumps(data)  # compared as text: to Python, true is 1
-            if document is None or body != before:  # polls mostly return what the one before did
+            if document is None or body != before:  # most polls return the same as the previous one
                 document, before = parse_document(body, api_version), body
         except (ValueError, RecursionError, DocumentError) as error:
             report(f"{name}:{number}", _words(error))
@@ -171,7 +170,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
 
 def _parse_line(line: bytes) -> tuple[dict[str, Any], datetime | None, Vm | None]:
     """Return a line's document, time and VM. Raises ValueError, RecursionError."""
-    data = json.loads(line.rstrip())  # or the column of a mistake is on a line that nobody sees
+    data = json.loads(line.rstrip())  # otherwise a mistake at its end would have a place on the next line
     if not isinstance(data, dict):
         raise ValueError("the line is not a JSON object")
     if "Events" in data:
@@ -200,7 +199,7 @@ def _moment(seconds: float) -> datetime:
 
 
 def _checked(moment: datetime) -> datetime:
-    """Return a time from which nothing leads out of the calendar. Raises ValueError for any other."""
+    """Return a time that is far from the ends of the calendar. Raises ValueError for any other."""
     if not 1970 <= moment.year <= 9000:
         raise ValueError("before 1970 or after 9000")
     return moment

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Recorded documents through a policy: what it would have decided, and when this VM would have approved.
+"""Runs recorded documents through a policy: what it would have decided, and when this VM would have approved.
 
-As if a runner with that policy had asked at each moment at which something could have changed. Hooks take no time here,
-and nobody else acts otherwise than was recorded.
+It decides like a runner that asked at each moment at which something could have changed. Hooks take no time here, and
+everybody else acts as recorded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...policy.engine import PolicySet
 from .breakpoints import Answer, Clockwork, breakpoints, horizon
 from .recordings import Past, Record
 
-# What became of an event, as far as this VM goes.
+# The outcomes of an event, as far as this VM is concerned.
 APPROVED, HELD, NOT_SENT, STARTED = "approved", "held", "not-sent", "started"
 TOLERANCE = timedelta(seconds=60)  # the longest that a runner waits between two polls
 _SECOND = timedelta(seconds=1)
@@ -48,10 +48,10 @@ _Decision = TypeVar("_Decision", Past, Decided)
 
 @dataclass
 class Replayed:
-    """One event, from when it was first listed until it was last. ``vm`` is the name of the VM that asks.
+    """One event, from when it was first listed until it was last listed. ``vm`` is the name of the VM that asks.
 
-    ``then`` and ``approved_then`` are what a runner kept, empty and None without a journal. ``now`` has each change of
-    the decision; ``would_approve`` that an approval would have been sent, ``approved_now`` when, if times are known.
+    ``then`` and ``approved_then`` are what a runner recorded: empty and None without a journal. ``now`` has each change
+    of the decision, ``would_approve`` whether an approval would have been sent, ``approved_now`` when, if known.
     """
 
     event: Event
@@ -67,21 +67,21 @@ class Replayed:
 
     @property
     def outcome_then(self) -> str | None:
-        """What became of it then: one of this module's constants, None where that is not known."""
+        """The outcome then: one of this module's constants, None if it is not known."""
         if self.approved_then is not None:
             return APPROVED
         return _outcome(self.then) if self.then else None
 
     @property
     def outcome_now(self) -> str:
-        """What would become of it now: one of this module's constants."""
+        """The outcome now: one of this module's constants."""
         return APPROVED if self.would_approve else _outcome(self.now)
 
     @property
     def changed(self) -> bool | None:
-        """Whether something else would have been decided before it started, or more than a minute apart.
+        """Whether it would have been decided otherwise before it started, or more than a minute earlier or later.
 
-        None if that was not kept.
+        None if no decisions were recorded.
         """
         if not self.then:
             return None
@@ -114,9 +114,9 @@ class Replayed:
         return _between(self.first_seen, self.approved_then)
 
     def difference(self) -> tuple[Past, Decided] | None:
-        """Return the decisions, then and now, from which on another output follows; None if nothing has changed.
+        """Return the decisions, then and now, at which the outputs begin to differ; None if nothing has changed.
 
-        Both say the same where only the time is another.
+        Both have the same output if only the time differs.
         """
         if not self.changed:
             return None
@@ -132,7 +132,7 @@ class Replayed:
 
 @dataclass
 class _Listed:
-    """An event that is listed, and how it stands. ``waits_until`` is when this VM takes over from others."""
+    """A listed event and its state. ``waits_until`` is when this VM takes over from others."""
 
     replayed: Replayed
     event: Event
@@ -144,7 +144,7 @@ class _Listed:
 class Replay:
     """Feeds records to policies. ``vm`` decides where a record does not name one.
 
-    ``documents`` counts the records with a document, ``backwards`` those older than the one before.
+    ``documents`` counts the records with a document, ``backwards`` those older than the previous one.
     """
 
     def __init__(self, policies: PolicySet, params: Mapping[str, Any], vm: Vm) -> None:
@@ -163,7 +163,7 @@ class Replay:
         return self._clockwork.time_dependent
 
     def feed(self, record: Record) -> Iterator[Replayed]:
-        """Take in a record; yield the events that are no longer listed."""
+        """Process a record; yield the events that are no longer listed."""
         self.documents += record.document is not None
         if record.at is not None:
             self.first = min(record.at, self.first or record.at)
@@ -178,7 +178,7 @@ class Replay:
         yield from stream.feed(record, vm)
 
     def end(self, until: datetime | None = None) -> Iterator[Replayed]:
-        """Yield what is still listed, having let time pass until ``until``."""
+        """Let time pass until ``until``, and yield the events that are still listed."""
         for stream in self._streams.values():
             yield from stream.end(until)
         self._streams.clear()
@@ -194,7 +194,7 @@ class _Stream:
         self._vm = Vm()
         self._document = Document()
         self._listed: dict[str, _Listed] = {}
-        self._instants: list[datetime] = []  # at which policies may turn, by what they name
+        self._instants: list[datetime] = []  # at which answers may change, by the times that policies name
         self._answers: tuple[Answer, ...] = ()
 
     def feed(self, record: Record, vm: Vm) -> Iterator[Replayed]:
@@ -241,7 +241,7 @@ class _Stream:
     # Time
 
     def _pass_time(self, until: datetime) -> None:
-        """Decide again whenever, until then, another decision may come of the same document."""
+        """Decide again whenever, until then, the same document may be decided otherwise."""
         begin = self.at
         scheduled = self._scheduled()
         if begin is None or not scheduled or until <= begin:
@@ -257,7 +257,7 @@ class _Stream:
             before = moment
 
     def _look(self, before: datetime, moment: datetime) -> None:
-        """Decide at the second at which the answers change, and where a wait is over."""
+        """Decide at the second at which the answers change, and when a wait is over."""
         while self._answer(moment) != self._answers:
             early, late = before, moment
             while late - early > _SECOND:

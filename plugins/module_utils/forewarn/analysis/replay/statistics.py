@@ -17,9 +17,9 @@ _MOST_CHANGES = 1000  # distinct kinds that are counted: more than anybody reads
 
 
 class Change(NamedTuple):
-    """What was decided, and what would be, where that begins to differ: outputs with the rule, None where none decided.
+    """The first decisions, then and now, that differ: each output with the rule, None where none decided.
 
-    Both are alike where only the time differs.
+    Both are the same if only the time differs.
     """
 
     then_output: str
@@ -40,7 +40,7 @@ class Spans:
             self._tenths[round(seconds * 10)] += 1
 
     def quantile(self, share: float) -> float | None:
-        """Return the span that so large a share do not exceed: 0 for the shortest, 1 for the longest; None of none."""
+        """Return the span that a share of all does not exceed: 0 gives the shortest, 1 the longest; or None."""
         wanted = share * self._tenths.total()
         counted = 0
         for tenths in sorted(self._tenths):
@@ -56,7 +56,7 @@ class Spans:
 
 
 class Side:
-    """What became of events. ``latency`` is from first sight to the approval, ``ahead`` from there to NotBefore."""
+    """The outcomes of events. ``latency`` is from first sight to the approval, ``ahead`` from there to NotBefore."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -73,13 +73,13 @@ class Side:
 
 
 class Statistics:
-    """Counts replayed events. ``compared`` are those of which decisions were kept, ``changed`` are among them."""
+    """Counts replayed events. ``compared`` are those with recorded decisions, ``changed`` are among them."""
 
     def __init__(self) -> None:
         self.events = 0
         self.compared = 0
         self.changed = 0
-        self.nameless = 0  # not sent, since nobody knows which VM it is
+        self.nameless = 0  # not sent, since the VM is not known
         self.then = Side()
         self.now = Side()
         self.changes: Counter[Change] = Counter()

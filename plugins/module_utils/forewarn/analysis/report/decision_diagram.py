@@ -4,7 +4,7 @@
 """Sets of classes as decision diagrams: millions of classes in some hundred nodes, which a page can carry and walk.
 
 A diagram asks one dimension after another, in their order, and ends at a leaf. A reference to a leaf is its number, 0
-for classes that cannot be; a reference to a node is ``-1 - index``. Equal parts are one node, and a dimension is left
+for impossible classes; a reference to a node is ``-1 - index``. Equal parts are one node, and a dimension is left
 out where all of its values lead to the same.
 """
 
@@ -28,9 +28,9 @@ class Forest:
         self._united: dict[tuple[int, int], int] = {}
 
     def plant(self, space: Space, leaves: Iterable[tuple[int, int]]) -> int:
-        """Return the diagram of disjoint sets of classes, given as leaf and set. Beyond a slice it leads nowhere."""
+        """Return the diagram of disjoint sets of classes, given as leaf and set. Outside the slice it leads nowhere."""
         by_name = {dimension.name: dimension for dimension in space.dimensions}
-        levels: list[tuple[int, list[int]]] = []  # of each dimension its size here, and where its values stand in all
+        levels: list[tuple[int, list[int]]] = []  # size here, and the places of the values among all
         for dimension in self.dimensions:
             values = by_name[dimension.name].values
             levels.append((len(values), [dimension.values.index(value) for value in values]))
@@ -39,7 +39,7 @@ class Forest:
         )
 
     def united(self, one: int, other: int) -> int:
-        """Return the diagram of two that have no class in common."""
+        """Return the union of two diagrams that have no class in common."""
         if NOWHERE in (one, other):
             return one + other  # the one that is not 0
         if one > other:
@@ -74,7 +74,7 @@ class Forest:
 
 
 class _Planting:
-    """Splits sets by one dimension after the other; numbers of classes have the first dimension as highest digit."""
+    """Splits sets by one dimension after the other; the first dimension is the highest digit of a class's number."""
 
     def __init__(self, forest: Forest, levels: list[tuple[int, list[int]]], count: int) -> None:
         self.forest = forest

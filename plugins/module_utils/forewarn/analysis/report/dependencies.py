@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which dimensions of the event space the words of a decision depend on: what a page must list reasons by."""
+"""Which dimensions of the event space the reason of a decision depends on: a page lists reasons by these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..symbolic.symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, TAGS_KNOWN
 
 
 class Reads:
-    """The words of one policy, of its artifact's ``data``."""
+    """What the reasons of one policy depend on; ``data`` is its entry in the artifact."""
 
     def __init__(self, data: Mapping[str, Any], dimensions: Sequence[Dimension]) -> None:
         self._variables: dict[str, list[Form]] = {}
@@ -53,7 +53,7 @@ class Reads:
         for read in reads:
             root, _dot, field = read.partition(".")
             if root not in ROOTS:
-                continue  # of a loop over something that is read itself
+                continue  # a loop's variable: what it goes over is read itself
             if read in (NOTICE.name, "event.NotBefore"):
                 wanted |= {NOTICE.name, EVENT_STATUS.name, NOW.name}
             elif read in ("affects_me", "leader"):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What verify and diff found as one HTML page: a map of all decisions, then findings or changes, and the rules.
 
-No text of a policy is believed to be harmless. The same policies give the same bytes.
+Texts of policies are not trusted. The same policies give the same bytes.
 """
 
 from __future__ import annotations

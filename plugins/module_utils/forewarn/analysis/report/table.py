@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The decision table of policies as data for a page: which rule decides which class of events, why, and an example.
 
-All classes are there, as decision diagrams (see diagram). A class's example is put together from parts: the base event,
-and for each group of dimensions what their values change about it. Reasons are what the engine says; they depend on
-few dimensions, those that the explanation reads, and are listed by the values of these.
+It has all classes, as decision diagrams (see decision_diagram). A class's example is put together from parts: the base
+event, and for each group of dimensions what their values change about it. Reasons are the engine's; they depend on the
+few dimensions that the explanation reads, and are listed by the values of these.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _key(region: Region) -> Key:
 
 
 def _together(decided: Decided) -> dict[tuple[str, tuple[int, Key] | None], int]:
-    """Return the classes by what comes of them and which region, of which policy, decides that; None: no policy's."""
+    """Return the classes by their category and by the region, with its policy, that decides; None: no region does."""
     found: dict[tuple[str, tuple[int, Key] | None], int] = {}
     for regions, classes in decided.regions():
         outcome = combine(regions)
@@ -162,7 +162,7 @@ class _View:
 
 
 class _Region(NamedTuple):
-    """What a page shows of a region of one policy. ``reasons`` maps the places of ``dims`` to the engine's words."""
+    """What a page shows of a region of one policy. ``reasons`` maps the places of ``dims`` to the engine's reasons."""
 
     region: Region
     dims: tuple[int, ...] | None
@@ -184,7 +184,7 @@ class _Making:
         self._roots = [[0] * len(reading.policies) for reading in readings]
 
     def see(self, side: int, decided: Decided) -> None:
-        """Take in what each policy decides, and why."""
+        """Add what each policy decides, and why."""
         for place, policy in enumerate(decided.policies):
             known = self._regions[side][place]
             leaves = []
@@ -344,7 +344,7 @@ def _region(one: _Region) -> dict[str, Any]:
 
 
 def _delta(base: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is other in a case than in the base; what it lacks is null."""
+    """Return what differs in a case from the base; what it lacks is null."""
     delta: dict[str, Any] = {}
     for name, value in case.items():
         before = base[name]

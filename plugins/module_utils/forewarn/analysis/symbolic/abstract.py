@@ -29,7 +29,7 @@ class Sets(NamedTuple):
 class Evaluation:
     """Evaluates terms on one space; what is asked for twice is computed once.
 
-    ``instead`` says what expressions are that are not understood, whatever the classes say.
+    ``instead`` gives values to expressions that are not understood, in place of those of the classes.
     """
 
     def __init__(self, space: Space, instead: Mapping[str, bool] | None = None) -> None:

@@ -23,10 +23,10 @@ _FACTS = ("name", "location", "zone", "size", "scale_set", "fault_domain")
 
 @dataclass
 class Case:
-    """What is known of an event and its VM; times are nanoseconds. None, or no entry: nothing was said of it.
+    """What is known of an event and its VM; times are nanoseconds. None, or no entry: it is left open.
 
     MISSING is the value of what the event or the VM lacks. ``notice`` is NotBefore less ``now`` and may be negative.
-    ``named`` says of names whether Resources has them. ``params`` are converted values, ``given`` the JSON ones.
+    ``named`` maps names to whether Resources has them. ``params`` are converted values, ``given`` the JSON ones.
     """
 
     event: dict[str, Any] = field(default_factory=dict)

@@ -22,15 +22,15 @@ from .space import without
 from .symbols import DURATION
 
 _LONG = (900, 3600, 24 * 3600, 30 * 24 * 3600)  # seconds, tried where nothing shows which are long
-# In what events may differ and still be of one kind, with what expressions read of that.
+# What may differ between events of one kind, and under which name expressions read it.
 _ALIKE = {name: f"event.{name}" for name in ("EventSource", "Description", "ResourceType", "EventId")}
 _ALIKE |= {"notice": "notice", "NotBefore": "event.NotBefore", "age": "age", "now": "now"}
-_MOST_SLICED = 3  # expressions that a slice has one value of, and that are looked at with others
-_MOST_BESIDE = 400  # events looked at beside those of one finding
+_MOST_SLICED = 3  # expressions with one value in a slice, which are tried with others
+_MOST_BESIDE = 400  # events tried beside those of one finding
 
 
 def compared(search: Search) -> Iterator[Found]:
-    """Yield approvals of what is held or prepared where an event differs a little."""
+    """Yield approvals of events that are held, or prepared for, if they differ a little."""
     yield from _unknown_duration(search)
     yield from _unprepared(search)
 
@@ -52,7 +52,7 @@ def _unknown_duration(search: Search) -> Iterator[Found]:
 
 
 def _least(search: Search, classes: int, top: int) -> int:
-    """Return from which duration on all events alike are held."""
+    """Return the duration from which on all similar events are held."""
     least = top
     for value in reversed(search.space.by_name[DURATION.name].values):
         if value.concrete is not MISSING and value.low >= 0:
@@ -79,7 +79,7 @@ def _alike_held(search: Search, low: int, opaque_terms: Sequence[str]) -> int:
 
 
 class _Longer:
-    """Looks for a longer event, alike in all else, that is held."""
+    """Looks for a longer event, the same in all else, that is held."""
 
     def __init__(self, search: Search, top: int) -> None:
         self._search = search
@@ -120,7 +120,7 @@ def _unprepared(search: Search) -> Iterator[Found]:
 
 
 def _differing(search: Search, classes: int, others: int, opaque_terms: Sequence[str]) -> list[str]:
-    """Return in what events may differ from the nearest of others."""
+    """Return what may differ between events and the nearest of others."""
     space, by_name = search.space, {}
     for name, read in _ALIKE.items():
         asking = [opaque for opaque in opaque_terms if read in space.opaque_terms[opaque].reads]
@@ -161,7 +161,7 @@ def _whole(search: Search, opaque_terms: Sequence[str]) -> list[str]:
 
 
 def _otherwise(search: Search, opaque_terms: Sequence[str]) -> Iterator[Decided | None]:
-    """Yield what is decided if the expressions of which a slice has one value had each; None: there are too many."""
+    """Yield the decisions for each value of expressions that have one value in the slice; None: there are too many."""
     sliced = [name for name in opaque_terms if len(search.space.by_name[name].values) == 1]
     if not sliced:
         yield search.decided

@@ -115,7 +115,7 @@ class Decided:
         return classes
 
     def outcome(self, number: int) -> Outcome:
-        """Return what comes of a class."""
+        """Return the outcome of a class."""
         bit = 1 << number
         return combine([next(one for one in policy.regions if one.classes & bit) for policy in self.policies])
 
@@ -133,7 +133,7 @@ class Decided:
 
 
 def combine(regions: list[Region] | tuple[Region, ...]) -> Outcome:
-    """Return what the policies' regions of one class amount to: the rule of policy.engine."""
+    """Combine the policies' regions of one class, by the rule of policy.engine."""
     acting = [one for one in regions if one.output != ABSTAIN]
     deciding = next((one for one in regions if one.output == HOLD), None)
     if deciding is None:

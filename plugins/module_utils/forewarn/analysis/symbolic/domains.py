@@ -19,7 +19,7 @@ from ...policy.functions import INT_MAX, INT_MIN
 from ...policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND, format_duration, format_timestamp
 
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression
-LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: beyond that nothing is looked at
+LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: longer ones are not analysed
 ORDERED = ("int", "double", "duration", "timestamp")
 _LAST = {"duration": LONGEST, "int": INT_MAX, "timestamp": MAX_TIMESTAMP}
 _FIRST = {"duration": -LONGEST, "int": INT_MIN, "timestamp": MIN_TIMESTAMP}
@@ -37,7 +37,7 @@ class Value(NamedTuple):
     """One representative. ``concrete`` is what the evaluator sees, MISSING for nothing; ``label`` is for people.
 
     Of ordered dimensions, ``low`` and ``high`` are the interval, both included, None for no bound. ``normal`` is False
-    for what the service does not send by its documentation, though an event that has it is not refused.
+    for what the service, by its documentation, does not send, though such an event is not refused.
     """
 
     label: str
@@ -60,10 +60,10 @@ def texts(
     other: bool = True,
     name: str = "Other",
 ) -> tuple[Value, ...]:
-    """Return the values of a text: the known ones, those compared with, any other one, none.
+    """Return the values of a text: the known ones, those compared with, any other one, and MISSING.
 
     ``missing`` is whether its absence is normal, None if it cannot be absent; ``literal`` and ``other`` likewise.
-    ``name`` is that of any other one.
+    ``name`` is the text of any other one.
     """
     known = tuple(known)
     values = [Value(text, text) for text in known]
@@ -96,7 +96,7 @@ def intervals(kind: str, cuts: Iterable[Any], low: Any, high: Any, slots: int, f
     """Return the values of an ordered dimension between ``low`` and ``high`` (None: no bound).
 
     A cut is where a new interval begins. ``slots`` is how many dimensions are compared with each other; ``fine`` says
-    that the dimension may have any value, not whole microseconds alone (parameters of a duration, say).
+    that the dimension may have any value, not only whole microseconds (a parameter of type duration).
     """
     starts = sorted(cut for cut in set(cuts) if (low is None or cut > low) and (high is None or cut <= high))
     values = []
@@ -143,7 +143,7 @@ def _range(kind: str, low: Any, high: Any) -> str:
 
 
 def _span(kind: str, low: Any, high: Any) -> str:
-    """Write bounds that people know: below 5m, not up to 299.999999999 s."""
+    """Write bounds in round numbers: below 5m, not up to 299.999999999 s."""
     words = []
     if low is not None and not (kind == "duration" and low == 0 and high is not None):
         words.append(f"above {show(kind, low - 1)}" if low % SECOND == 1 else f"{show(kind, low)} or more")
@@ -158,7 +158,7 @@ def merged_range(kind: str, values: Sequence[Value]) -> str:
 
 
 def _pick(kind: str, low: Any, high: Any, count: int) -> list[Any]:
-    """Return up to ``count`` values of an interval, in ascending order, such as people find easy to read."""
+    """Return up to ``count`` values of an interval, in ascending order, that are easy to read."""
     if kind == "double":
         return _pick_doubles(low, high, count)
     if low == _FIRST.get(kind):
@@ -174,7 +174,7 @@ def _pick(kind: str, low: Any, high: Any, count: int) -> list[Any]:
         else:
             first = -(-low // step) * step
             if count == 1 and kind == "int" and low == 0:
-                first = 5  # seconds, say: 0 means no interruption and would be a poor example
+                first = 5  # for example seconds: 0 means no interruption and would be a poor example
             if count == 1 and kind == "duration" and low == 0 and (high is None or high > step):
                 first = step
             found = [first + step * place for place in range(count)]

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which parameters vary in an analysis, over which values, and what is assumed of the others.
+"""Which parameters vary in an analysis, over which values, and what is assumed about the others.
 
-Versions of policies may declare a parameter with other limits. It then varies over all that one of them allows; what a
-version refuses it does not run with, so that nothing is approved by it.
+Versions of policies may declare a parameter with different limits. It then varies over all that any version allows. A
+version does not run with a value that it refuses, so it approves nothing then.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _by_version(places: Sequence[tuple[int, str, Entry]]) -> dict[int, Entry]:
 def _union(entries: Sequence[Entry]) -> Entry:
     """Return a declaration that allows what one of several does.
 
-    ``cuts`` are where an interval of its values begins since a declaration ends there, ``texts`` those that one names.
+    ``cuts`` are where an interval of values begins because a declaration ends, ``texts`` are those that one names.
     """
     kind = entries[0]["type"]
     union: dict[str, Any] = {key: entries[0][key] for key in ("name", "type", "default") if key in entries[0]}
@@ -134,7 +134,7 @@ def _given(entry: Entry, key: str) -> tuple[Any, ...]:
 
 
 def _bound(entry: Entry, end: str) -> Any:
-    """Return the least or greatest value that a declaration allows, None if there is none."""
+    """Return the least or greatest value that a declaration allows, or None."""
     if "enum" not in entry:
         return entry.get(end)
     choose = min if end == "min" else max

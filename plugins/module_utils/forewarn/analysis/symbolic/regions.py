@@ -38,7 +38,7 @@ def cubes(space: Space, classes: int, most: int = 8, care: int | None = None) ->
     care = space.reachable if care is None else care
     outside, rest = without(care, classes), classes
     relevant, widened = [], classes
-    for dimension in reversed(space.dimensions):  # so that what the event is, its type say, is kept to the last
+    for dimension in reversed(space.dimensions):  # so that the first ones, such as the event's type, are kept
         if len(dimension.values) > 1:
             wider = space.fold(widened, [dimension.name])
             if wider & outside:
@@ -54,7 +54,7 @@ def cubes(space: Space, classes: int, most: int = 8, care: int | None = None) ->
 
 
 def _grown(space: Space, outside: int, care: int, relevant: list[str], seed: int) -> Cube:
-    """Return a cube around a class that no class of ``outside`` is in: as few dimensions, as many values as may be."""
+    """Return a cube around a class that no class of ``outside`` is in: with few dimensions and many values."""
     masks = {name: space.mask(name, space.place(name, seed)) for name in relevant}
     chosen: dict[str, list[int]] = {}
     for name in relevant:
@@ -104,7 +104,7 @@ def words(space: Space, cube: Cube, care: int | None = None) -> str:
 
 
 def _compared(space: Space, cube: Cube) -> dict[str, tuple[list[Value], str]]:
-    """Return how pairs of dimensions compare of which a cube has values of one interval only.
+    """Return how pairs of dimensions compare if a cube has values of only one interval of each.
 
     For each dimension this is its interval, and for the latter of a pair the comparison.
     """

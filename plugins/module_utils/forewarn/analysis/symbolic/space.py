@@ -32,11 +32,11 @@ MAX_SLICES = 128
 # Which slice of a space: dimensions, each with the place of its only value.
 Cell = tuple[tuple[str, int], ...]
 
-# Never sliced by: what is asked of an event is asked of others that differ in these, too, and they are in one slice.
+# Never sliced by: an event is compared with others that differ in these, and they must be in one slice.
 _WHOLE = frozenset(("event.DurationInSeconds", "event.EventSource", "event.Description", "event.ResourceType"))
 _WHOLE |= {"event.EventId", "notice", "age", "now"}
 
-# What the service's documentation rules out. The place of each in the documentation of the service is its SE number.
+# What the service's documentation rules out (docs/service-facts.md).
 CONSTRAINTS = (
     "an event has the fields and types of its api-version (EventSource since 2019-08-01, DurationInSeconds since "
     "2020-07-01, Preempt since 2017-11-01, Terminate since 2019-01-01)",
@@ -81,7 +81,7 @@ class Space:
         return [one.symbol for one in self.dimensions if isinstance(one.symbol, kind)]
 
     def values_of(self, name: str) -> tuple[Value, ...]:
-        """Return the values of a dimension, none if there is no such dimension."""
+        """Return the values of a dimension; empty if there is no such dimension."""
         return self.by_name[name].values if name in self.by_name else ()
 
     # Sets
@@ -169,7 +169,7 @@ class Space:
 
     def members(self, classes: int) -> Iterator[int]:
         """Yield the classes of a set in ascending order."""
-        for _turn in range(4):  # often nobody wants more
+        for _turn in range(4):  # often no more are needed
             if not classes:
                 return
             lowest = classes & -classes
@@ -182,7 +182,7 @@ class Space:
             place = digits.find("1", place + 1)
 
     def witness(self, number: int, instead: Mapping[Symbol, Any] | None = None) -> concrete.Witness:
-        """Return an event of a class. What a opaque dimension claims is not true of it, other than by chance.
+        """Return an event of a class. What an opaque dimension says is true of it only by chance.
 
         ``instead`` has concrete values to take rather than those of the class.
         """
@@ -192,7 +192,7 @@ class Space:
         return concrete.witness(case, self.api_version)
 
     def breakpoints(self, number: int) -> Iterator[Mapping[Symbol, Any]]:
-        """Yield times, for ``witness``, at which what is not understood may be otherwise for an event of a class.
+        """Yield times, for ``witness``, at which what is not understood may change for an event of a class.
 
         What is known of the class is true at each.
         """
@@ -214,7 +214,7 @@ class Space:
         case = observed(event, facts, params)
         notice = self.by_name.get(NOTICE.name)
         if notice is not None and notice.values[0].low == 0 and case.notice is not MISSING:
-            case.notice = max(0, case.notice)  # nothing asks how long NotBefore has passed
+            case.notice = max(0, case.notice)  # nothing asks how long ago NotBefore was
         number = 0
         for dimension in self.dimensions:
             place = self._place(self._whole[dimension.name], case, roots)
@@ -298,7 +298,7 @@ def slices(dimensions: Sequence[Dimension], api_version: str) -> Iterator[Space]
     count = math.prod(len(dimension.values) for dimension in dimensions)
     may = [one for one in dimensions if one.name not in _WHOLE and len(one.values) > 1]
     first = [one for one in may if one.symbol in (EVENT_TYPE, EVENT_STATUS)]  # rules ask for them
-    understood = [one for one in may if one.kind != "opaque"]  # by others only if need be
+    understood = [one for one in may if one.kind != "opaque"]  # by others only if necessary
     chosen = _sliced_by(count, understood, first)
     if chosen is None:
         chosen = _sliced_by(count, may, first)
