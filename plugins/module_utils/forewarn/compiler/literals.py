@@ -45,17 +45,12 @@ def _literal_end(source: str, opening: re.Match[str]) -> int:
         if source.startswith(quote, position):
             return position + len(quote)
         if source[position] in "\r\n":
-            raise CelSyntaxError(
-                "literal-newline",
-                "CEL engines read a line break inside a text literal in different ways",
-                position,
-                position + 1,
-                "write \\n, or join two literals with +",
-            )
+            message = "CEL engines read a line break inside a text literal in different ways"
+            hint = "write \\n, or join two literals with +"
+            raise CelSyntaxError("literal-newline", message, position, position + 1, hint)
         position += 2 if source[position] == "\\" and not raw else 1
-    raise CelSyntaxError(
-        "syntax", "this text literal is not closed", opening.start(), len(source), f"end it with {quote}"
-    )
+    message = "this text literal is not closed"
+    raise CelSyntaxError("syntax", message, opening.start(), len(source), f"end it with {quote}")
 
 
 def _shortened(text: str) -> str:
@@ -64,13 +59,9 @@ def _shortened(text: str) -> str:
 
 def disagreement(start: int, end: int) -> CelSyntaxError:
     """Return the error for a literal whose end other engines find elsewhere."""
-    return CelSyntaxError(
-        "engines-disagree",
-        "CEL engines do not agree where this literal ends",
-        start,
-        end,
-        "avoid a backslash before a quote in a raw literal; use a normal one with \\\\ and \\' escapes",
-    )
+    message = "CEL engines do not agree where this literal ends"
+    hint = "avoid a backslash before a quote in a raw literal; use a normal one with \\\\ and \\' escapes"
+    return CelSyntaxError("engines-disagree", message, start, end, hint)
 
 
 def read_number(text: str, kind: str, start: int, end: int) -> tuple[float, Type]:
@@ -78,9 +69,8 @@ def read_number(text: str, kind: str, start: int, end: int) -> tuple[float, Type
     if kind == "FLOAT_LIT":
         value = float(text)
         if not _DOUBLE.fullmatch(text) or value in (float("inf"), float("-inf")):
-            raise CelSyntaxError(
-                "bad-number", f"{_shortened(text)} is not a double of CEL", start, end, "for example 1.0"
-            )
+            message = f"{_shortened(text)} is not a double of CEL"
+            raise CelSyntaxError("bad-number", message, start, end, "for example 1.0")
         return value, DOUBLE
     unsigned = kind == "UINT_LIT"
     low, high = (0, 2**64 - 1) if unsigned else _INT64
@@ -90,9 +80,8 @@ def read_number(text: str, kind: str, start: int, end: int) -> tuple[float, Type
     if text.startswith("-"):
         number = -number
     if not low <= number <= high or (unsigned and text.startswith("-")):
-        raise CelSyntaxError(
-            "bad-number", f"{_shortened(text)} does not fit {'a uint' if unsigned else 'an int'}", start, end
-        )
+        message = f"{_shortened(text)} does not fit {'a uint' if unsigned else 'an int'}"
+        raise CelSyntaxError("bad-number", message, start, end)
     return number, UINT if unsigned else INT
 
 
@@ -104,13 +93,8 @@ def read_text(text: str, start: int, end: int) -> tuple[str | bytes, Type]:
     prefix = opening.group()[: opening.start(1)].lower()
     body = text[opening.end() : -len(opening.group(1))]
     if "b" in prefix and len(opening.group(1)) == 3 and "?" in body:
-        raise CelSyntaxError(
-            "engines-disagree",
-            "CEL's conformance suite and its engines differ on ? in a triple-quoted bytes literal",
-            start,
-            end,
-            "use single quotes",
-        )
+        message = "CEL's conformance suite and its engines differ on ? in a triple-quoted bytes literal"
+        raise CelSyntaxError("engines-disagree", message, start, end, "use single quotes")
     if "r" in prefix:
         if body.endswith("\\"):
             raise disagreement(start, end)
@@ -134,13 +118,8 @@ def _unescape(body: str, offset: int, for_bytes: bool = False) -> str:
             continue
         match = _ESCAPE.match(body, position)
         if match is None:
-            raise CelSyntaxError(
-                "bad-escape",
-                f"{body[position : position + 2]} is not an escape of CEL",
-                offset + position,
-                offset + position + 2,
-                "write \\\\ for a backslash",
-            )
+            message, start = f"{body[position : position + 2]} is not an escape of CEL", offset + position
+            raise CelSyntaxError("bad-escape", message, start, start + 2, "write \\\\ for a backslash")
         parts.append(_escaped(match, offset, for_bytes))
         position = match.end()
     return "".join(parts)
@@ -154,10 +133,6 @@ def _escaped(match: re.Match[str], offset: int, for_bytes: bool) -> str:
     if for_bytes and not (short or long):
         return chr(point) if point < 128 else chr(0xDC00 + point)
     if for_bytes or point > 0x10FFFF or 0xD800 <= point <= 0xDFFF:
-        raise CelSyntaxError(
-            "bad-escape",
-            f"{match.group()} is not {'a byte' if for_bytes else 'a character'}",
-            offset + match.start(),
-            offset + match.end(),
-        )
+        message = f"{match.group()} is not {'a byte' if for_bytes else 'a character'}"
+        raise CelSyntaxError("bad-escape", message, offset + match.start(), offset + match.end())
     return chr(point)

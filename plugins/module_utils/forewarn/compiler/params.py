@@ -11,7 +11,7 @@ from ..policy.params import check_bounds, convert
 from .syntax import RESERVED
 from .types import UNKNOWN, Type, parse_type
 from .wording import duration_hint
-from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
+from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, mappings, shown
 
 _ORDERED = ("int", "double", "duration", "timestamp")
 _WORDS = {
@@ -31,12 +31,11 @@ def read(file: YamlFile, node: Node | None) -> tuple[list[dict[str, Any]], dict[
     """Return the declarations for the artifact, and the types that expressions see."""
     declared: list[dict[str, Any]] = []
     types: dict[str, Type] = {}
-    for item in node.items if isinstance(node, Sequence) else []:
-        name_node = item.get("name") if isinstance(item, Mapping) else None
-        name = text(name_node)
-        if not isinstance(item, Mapping) or name is None:
+    for item in mappings(node):
+        name = text(item.get("name"))
+        if name is None:
             continue
-        check_name(file, name_node, types, "parameter")
+        check_name(file, item.get("name"), types, "parameter")
         try:
             types[name] = parse_type(text(item.get("type")) or "")
         except ValueError:  # the schema has reported it

@@ -21,8 +21,7 @@ from .params import text
 from .paths import find_policies
 from .rules import compile_file
 from .types import Type, parse_type
-from .yamltree import Mapping, Node, Scalar, YamlFile, read_bytes
-from .yamltree import Sequence as ListNode
+from .yamltree import Mapping, Node, Scalar, YamlFile, mappings, read_bytes
 
 
 class PolicyError(InputError):
@@ -111,9 +110,8 @@ def _compare(files: Sequence[YamlFile]) -> None:
 
 def _params(node: Node | None) -> list[tuple[str, Type, Node]]:
     result: list[tuple[str, Type, Node]] = []
-    for item in node.items if isinstance(node, ListNode) else []:
-        place = item.get("type") if isinstance(item, Mapping) else None
-        name = text(item.get("name")) if isinstance(item, Mapping) else None
+    for item in mappings(node):
+        place, name = item.get("type"), text(item.get("name"))
         if name is None or not isinstance(place, Scalar):
             continue
         try:

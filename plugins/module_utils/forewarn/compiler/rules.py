@@ -22,7 +22,7 @@ from .params import text
 from .scalars import as_expression
 from .types import BOOL, STRING, UNKNOWN, Declarations, Type
 from .wording import closest
-from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
+from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, mappings, shown
 
 SCHEMA = "policy.schema.json"
 _LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
@@ -95,19 +95,12 @@ class _Compiler:
         matches: list[dict[str, Any]] = []
         ids: dict[str, int] = {}
         decided_by: str | None = None
-        items = node.get("match") if isinstance(node, Mapping) else None
-        for number, item in enumerate(items.items if isinstance(items, Sequence) else [], 1):
-            if not isinstance(item, Mapping):
-                continue
+        for number, item in enumerate(mappings(node.get("match") if isinstance(node, Mapping) else None), 1):
             rule_id = self._id(item, f"match-{number}", ids)
             path = prefix + rule_id
             if decided_by is not None:
-                self.file.add(
-                    "unreachable",
-                    f"rule {path} is never reached: {decided_by} before it always decides",
-                    item,
-                    f"give {decided_by} a condition, or move it to the end",
-                )
+                message = f"rule {path} is never reached: {decided_by} before it always decides"
+                self.file.add("unreachable", message, item, f"give {decided_by} a condition, or move it to the end")
             match, always = self._match(item, path, declarations, visible)
             matches.append({"id": rule_id, **match})
             if always and decided_by is None:
@@ -117,9 +110,7 @@ class _Compiler:
     def _variables(self, node: Node | None, outer: dict[str, Type]) -> tuple[list[dict[str, Any]], dict[str, Type]]:
         declared: list[dict[str, Any]] = []
         own: dict[str, Type] = {}
-        for item in node.items if isinstance(node, Sequence) else []:
-            if not isinstance(item, Mapping):
-                continue
+        for item in mappings(node):
             params.check_name(self.file, item.get("name"), {**outer, **own}, "variable")
             visible = policy_declarations(self.api_version, self.params, {**outer, **own}, self.extra_values)
             expression, type_ = self._expression(item.get("expression"), visible, None)
@@ -172,13 +163,9 @@ class _Compiler:
         if text(item.get("recover_when")) == "started":
             match["recover_when"] = "started"
         elif match["recover"] and not match["prepare"]:
-            self.file.add(
-                "nothing-to-recover",
-                "'recover' never runs here: it undoes what this match has prepared, which is nothing",
-                item.keys["recover"],
-                "write 'recover_when: started' if it is to follow every event that started, "
-                "or move it to the match that prepares",
-            )
+            message = "'recover' never runs here: it undoes what this match has prepared, which is nothing"
+            hint = "write 'recover_when: started' to follow every started event, or move it to the match that prepares"
+            self.file.add("nothing-to-recover", message, item.keys["recover"], hint)
         self._without_effect(item, match)
         return match, always
 
@@ -306,9 +293,7 @@ class _Compiler:
         declarations = invariant_declarations(self.api_version, self.params, self.extra_values)
         result: list[dict[str, Any]] = []
         names: set[str] = set()
-        for item in node.items if isinstance(node, Sequence) else []:
-            if not isinstance(item, Mapping):
-                continue
+        for item in mappings(node):
             name, name_node = text(item.get("name")), item.get("name")
             if name in names and name_node is not None:
                 message = f"a second invariant is called {shown(name)}"

@@ -21,7 +21,7 @@ from .expression import ExpressionError, compile_expression
 from .params import text
 from .paths import tested_by
 from .types import DURATION, TIMESTAMP, Type
-from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile
+from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, mappings
 
 SCHEMA = "policy-test.schema.json"
 ABSTAIN = "abstain"
@@ -133,10 +133,10 @@ class _Reader:
     def cases(self) -> tuple[Case, ...]:
         common = _data(self.root.get("input"))
         result: list[Case] = []
-        for section in _items(self.root.get("section")):
+        for section in mappings(self.root.get("section")):
             section_name = text(section.get("name")) or ""
             taken: set[str] = set()
-            for test in _items(section.get("tests")):
+            for test in mappings(section.get("tests")):
                 name = text(test.get("name")) or ""
                 if name in taken:
                     message = f"a test called '{name}' is in this section already"
@@ -155,7 +155,7 @@ class _Reader:
         if start is None or age is None:
             return None
         steps: list[Step] = []
-        stages: AnySequence[Mapping] = _items(test.get("steps")) or [test]
+        stages: AnySequence[Mapping] = mappings(test.get("steps")) or [test]
         before = -1
         for stage in stages:
             at_node = stage.get("at")
@@ -202,7 +202,7 @@ class _Reader:
         return Step(text(stage.get("at")) or "0s", now, document, Vm(**facts), expectations)
 
     def _expectations(self, stage: Mapping, document: Document) -> tuple[Expectation, ...]:
-        decisions = _items(stage.get("decisions"))
+        decisions = mappings(stage.get("decisions"))
         if not decisions:
             return (self._expectation(stage, None),)
         known = {event.key for event in document.events}
@@ -278,10 +278,6 @@ class _Reader:
             self.file.add("test-input", f"the expression has no value: {error}", place)
             return None
         return format_timestamp(result) if expect == TIMESTAMP else format_duration(result)
-
-
-def _items(node: Node | None) -> list[Mapping]:
-    return [item for item in node.items if isinstance(item, Mapping)] if isinstance(node, Sequence) else []
 
 
 def _data(node: Node | None, default: Any = None) -> Any:

@@ -163,6 +163,11 @@ class YamlFile:
         return self.source.place(start)
 
 
+def mappings(node: Node | None) -> list[Mapping]:
+    """Return the mappings of a list, without anything else: the schema reports that."""
+    return [item for item in node.items if isinstance(item, Mapping)] if isinstance(node, Sequence) else []
+
+
 def read_bytes(path: Path) -> bytes:
     """Read a file, but only the start of a huge one. Raises InputError if it does not exist or cannot be read."""
     try:
@@ -195,9 +200,8 @@ class _Builder:
         text = self.file.source.text
         odd = _ODD_BREAKS.search(text)
         if odd:
-            self._finding(
-                "encoding", f"the character U+{ord(odd.group()):04X} is a line break to some parsers", odd.start(), ""
-            )
+            message = f"the character U+{ord(odd.group()):04X} is a line break to some parsers"
+            self._finding("encoding", message, odd.start(), "")
             return
         try:
             root = self._document(yaml.parse(text, Loader=yaml.SafeLoader))
@@ -206,9 +210,8 @@ class _Builder:
             self.file.root = root
         except yaml.reader.ReaderError as error:
             code = error.character if isinstance(error.character, int) else ord(error.character)
-            self._finding(
-                "encoding", f"the file has a control character, U+{code:04X}", error.position, "remove the character"
-            )
+            message = f"the file has a control character, U+{code:04X}"
+            self._finding("encoding", message, error.position, "remove the character")
         except yaml.MarkedYAMLError as error:
             self._syntax(error)
         except _Stopped:
@@ -230,12 +233,9 @@ class _Builder:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise self._stop(
-                        "several-documents",
-                        "a second document begins here: one file is one document",
-                        _at(event.start_mark),
-                        "put it into a file of its own",
-                    )
+                    message = "a second document begins here: one file is one document"
+                    hint = "put it into a file of its own"
+                    raise self._stop("several-documents", message, _at(event.start_mark), hint)
             elif isinstance(event, yaml.CollectionEndEvent):
                 node = stack.pop()
                 if isinstance(node, Mapping):
@@ -266,13 +266,9 @@ class _Builder:
         self._count(1, start, end)
         if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag is not None:
             written = self.file.source.text[start:].split(maxsplit=1)[0]
-            raise self._stop(
-                "yaml-tag",
-                f"{written} is a YAML tag, and tags are not supported",
-                start,
-                "an expression that begins with ! needs quotes around it",
-                start + len(written),
-            )
+            message = f"{written} is a YAML tag, and tags are not supported"
+            hint = "an expression that begins with ! needs quotes around it"
+            raise self._stop("yaml-tag", message, start, hint, start + len(written))
         anchor = _ANCHOR.match(self.file.source.text, start)
         if event.anchor and anchor:
             start = min(anchor.end(), end)
@@ -305,13 +301,8 @@ class _Builder:
     def _count(self, more: int, start: int, end: int) -> None:
         self.total += more
         if self.total > MOST_NODES:
-            raise self._stop(
-                "too-large",
-                f"the file has more than {MOST_NODES} values, aliases counted in full",
-                start,
-                "split it",
-                end,
-            )
+            message = f"the file has more than {MOST_NODES} values, aliases counted in full"
+            raise self._stop("too-large", message, start, "split it", end)
 
     def _attach(self, parent: Mapping | Sequence, pending: list[Scalar | None], node: Node) -> None:
         if isinstance(parent, Sequence):
@@ -322,13 +313,8 @@ class _Builder:
             pending[-1] = None
             if key.text in parent.keys:
                 line, _column = self.file.source.place(parent.keys[key.text].start)
-                self._finding(
-                    "duplicate-key",
-                    f"the key {key.text!r} is already at line {line}",
-                    key.start,
-                    "keep one of them",
-                    key.end,
-                )
+                message = f"the key {key.text!r} is already at line {line}"
+                self._finding("duplicate-key", message, key.start, "keep one of them", key.end)
                 return
             parent.keys[key.text] = key
             parent.values[key.text] = node
@@ -348,10 +334,8 @@ class _Builder:
         message, suggestion = problem, ""
         if "quoted scalar" in (error.context or "") and "end of stream" in problem and error.context_mark:
             position = error.context_mark.index
-            message, suggestion = (
-                "this quote is never closed",
-                "close it; within single quotes write '' for a quote, within double quotes \\\"",
-            )
+            message = "this quote is never closed"
+            suggestion = "close it; within single quotes write '' for a quote, within double quotes \\\""
         elif "mapping values are not allowed" in problem:
             message = "a colon is not allowed here"
             suggestion = "check the indentation; a text with ': ' in it needs quotes, or a line of its own below >-"
