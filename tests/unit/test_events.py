@@ -427,7 +427,7 @@ def test_events_beyond_the_cap_are_told_and_not_looked_at() -> None:
     document = parse_document(_many(MAX_EVENTS + 1))
     assert [event.event_id for event in document.events] == [f"E{place}" for place in range(MAX_EVENTS)]
     assert document.problems == (
-        f"{MAX_EVENTS + 1} events are listed: those after the first {MAX_EVENTS} are not looked at",
+        f"{MAX_EVENTS + 1} events are listed: those after the first {MAX_EVENTS} are not read",
     )
     assert not any(event.problems for event in document.events)
 

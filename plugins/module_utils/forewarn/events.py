@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Document and Event of every api-version of Azure Scheduled Events, and the one parser that makes them.
 
-Lenient where the service varies, strict where a guess could approve the wrong thing: an event of which something
-needed for a decision cannot be read carries that as a ``problem``, and an event with a problem is never approved.
+It is lenient where the service varies, and strict where a guess could approve the wrong thing: if anything that a
+decision needs cannot be read, the event has a ``problem``, and an event with a problem is never approved.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ EVENT_SOURCES = ("Platform", "User")  # SE-18
 RESOURCE_TYPES = ("VirtualMachine",)  # SE-13
 UNKNOWN_DURATION = -1  # SE-19
 
-# What is taken in of a document, far beyond what the service sends. What exceeds it is reported as a problem: nothing
-# that was not read is approved, and nothing counts as gone from a document that was not read in full.
+# How much of a document is read: far more than the service sends. Anything beyond is reported as a problem: nothing
+# unread is approved, and no event counts as gone if the document was not read in full.
 MAX_EVENTS = 1000
 MAX_NAMES = 10_000  # in Resources, of all events together
 MAX_ID_CHARACTERS = 256
@@ -89,7 +89,7 @@ class Event:
 
     A field is None where the document had none, or nothing readable, or where the api-version lacks it.
 
-    ``event_id`` is spelled as the service spells it: an approval must repeat it so. ``not_before`` is an aware UTC
+    ``event_id`` is spelled as the service spells it: an approval must repeat it exactly. ``not_before`` is an aware UTC
     time, None when blank (SE-16). ``duration_in_seconds`` is in seconds, -1 for unknown (SE-19). ``extra`` holds the
     fields this api-version does not define. ``problems`` are reasons, in words, why the event must not be approved.
     """
@@ -244,7 +244,7 @@ def parse_document(body: bytes | str, api_version: str = LATEST_API_VERSION) -> 
         return Document(api_version=api_version)
     containers, values = text.count("[") + text.count("{"), text.count(",") + text.count(":")
     if containers * _CONTAINER_BYTES + values * _VALUE_BYTES + 2 * sys.getsizeof(text) > _MAX_MEMORY:
-        raise DocumentError(f"the document is too large to be taken in: {len(text)} characters, {values} values")
+        raise DocumentError(f"the document is too large to read: {len(text)} characters, {values} values")
     try:
         data = json.loads(text, parse_int=_parse_int, object_pairs_hook=_object)
     except (ValueError, RecursionError, MemoryError) as error:
@@ -279,7 +279,7 @@ def parse_document(body: bytes | str, api_version: str = LATEST_API_VERSION) -> 
     if len(listed) > MAX_EVENTS:
         for key in beyond & events.keys():
             _listed_twice(events, events[key], problems)
-        problems.insert(0, f"{len(listed)} events are listed: those after the first {MAX_EVENTS} are not looked at")
+        problems.insert(0, f"{len(listed)} events are listed: those after the first {MAX_EVENTS} are not read")
     if doubt:
         problems.append(doubt)
     if len(problems) > MAX_PROBLEMS:
@@ -288,7 +288,7 @@ def parse_document(body: bytes | str, api_version: str = LATEST_API_VERSION) -> 
 
 
 def _listed_twice(events: dict[str, Event], first: Event, problems: list[str]) -> None:
-    """Put an event in doubt: which of several an approval would start, nobody can say."""
+    """Put an event in doubt: it is unclear which of several an approval would start."""
     problem = f"EventId {first.event_id} is listed more than once"
     if problem not in first.problems:
         problems.append(problem)
@@ -331,7 +331,7 @@ def _parse_incarnation(value: object) -> tuple[int | str | None, str | None]:
 
 
 def _parse_event(item: object, where: str, api_version: str, skipped: list[str], names_left: int) -> Event | None:
-    """Return the event, or None after adding to ``skipped`` why there is none."""
+    """Return the event, or None after adding to ``skipped`` why it is skipped."""
     if not isinstance(item, dict):
         skipped.append(f"{where} is {_kind(item)}, not an object: skipped")
         return None
@@ -344,7 +344,7 @@ def _parse_event(item: object, where: str, api_version: str, skipped: list[str],
         return None
     reader = _FieldReader(item, api_version)
     if isinstance(item, _Ambiguous):
-        reader.problems += [f"{name[:40]} is there more than once" for name in item.twice[:MAX_PROBLEMS]]
+        reader.problems += [f"{name[:40]} appears more than once" for name in item.twice[:MAX_PROBLEMS]]
     return Event(
         event_id=event_id,
         event_type=reader.text("EventType", required=True),
@@ -387,7 +387,7 @@ class _FieldReader:
         return None
 
     def extra(self) -> Mapping[str, Any]:
-        """Return the fields that the api-version does not define, but for what is too much or too deep."""
+        """Return the fields that the api-version does not define, except what is too large or too deep."""
         found: dict[str, Any] = {}
         left = MAX_EXTRA_VALUES
         for name, value in self.item.items():
@@ -399,7 +399,7 @@ class _FieldReader:
                 self.problems.append(f"{name[:40]} is nested more than {MAX_DEPTH} deep")
             elif left < 0 or len(name) > MAX_NAME_CHARACTERS:
                 self.problems.append(
-                    f"{name[:40]} is too much: more than {MAX_EXTRA_VALUES} values, or too long a text"
+                    f"{name[:40]} is too large: more than {MAX_EXTRA_VALUES} values, or too long a text"
                 )
                 break
             else:
@@ -408,7 +408,7 @@ class _FieldReader:
 
     def resources(self, names_left: int) -> tuple[str, ...]:
         value = self._get("Resources")
-        prefix = "_" if self.api_version == API_VERSIONS[0] else ""  # of IaaS resources, in that version alone
+        prefix = "_" if self.api_version == API_VERSIONS[0] else ""  # of IaaS resources, only in that version
         # An empty name, or one that is only the prefix, is no name.
         if not isinstance(value, list) or not all(isinstance(name, str) and name not in ("", prefix) for name in value):
             self._doubt("Resources", value, "a list of names")

@@ -403,7 +403,7 @@ def test_a_field_that_is_there_twice_is_a_doubt() -> None:
         '{"EventId": "A", "EventType": "Reboot", "EventType": "Freeze", "Resources": ["x"], "EventStatus": "Scheduled"}'
     )
     (parsed,) = parse_document(f'{{"DocumentIncarnation": 1, "Events": [{event}]}}').events
-    assert parsed.problems == ("EventType is there more than once",)
+    assert parsed.problems == ("EventType appears more than once",)
     with pytest.raises(DocumentError, match="Events more than once"):
         parse_document('{"DocumentIncarnation": 1, "Events": [], "Events": []}')
 
