@@ -120,12 +120,9 @@ class Checker:
     def _policy_variable(self, node: Node) -> Typed:
         type_ = self.declarations.policy_variables.get(node.value)
         if type_ is None:
-            self.report(
-                node,
-                "undeclared-name",
-                f"no variable {node.value} is declared above",
-                did_you_mean(node.value, self.declarations.policy_variables),
-            )
+            message = f"no variable {node.value} is declared above"
+            hint = did_you_mean(node.value, self.declarations.policy_variables)
+            self.report(node, "undeclared-name", message, hint)
             return self.unknown(node)
         if type_ == t.UNKNOWN:
             return self.unknown(node)
@@ -137,12 +134,8 @@ class Checker:
             return self.unknown(node)
         if field.lacking and access_path(node) not in present:
             path = access_path(node) or node.value
-            self.report(
-                node,
-                "field-not-in-api-version",
-                field.lacking,
-                f"guard it: has({path}) && …; in a rule that holds, !has({path}) || …",
-            )
+            hint = f"guard it: has({path}) && …; in a rule that holds, !has({path}) || …"
+            self.report(node, "field-not-in-api-version", field.lacking, hint)
         return self.made("field", field.type, node, form, node.value)
 
     def _declared_field(self, node: Node, record: Type) -> t.Field | None:
@@ -171,12 +164,8 @@ class Checker:
                 self.report(select, "type-mismatch", f"{with_article(type_)} has no fields that has() could ask for")
             return self.unknown(node)
         if not self._sure(operand, present):
-            self.report(
-                operand,
-                "engines-disagree",
-                "where this has no value, some CEL engines make has() false and others fail",
-                self._asking(operand, type_, select.value),
-            )
+            message = "where this has no value, some CEL engines make has() false and others fail"
+            self.report(operand, "engines-disagree", message, self._asking(operand, type_, select.value))
         return self.made("has", t.BOOL, node, form, select.value)
 
     def _asking(self, operand: Node, type_: Type, name: str) -> str:
@@ -322,13 +311,9 @@ class Checker:
         if node.value in other.values:
             return
         known = ", ".join(f'"{value}"' for value in other.values)
+        message = f'"{node.value}" is not among the values of {other.label or "this"}: {known}'
         declare = "declare it in extra_values if the service has it" if other.label in EXTENSIBLE else ""
-        self.report(
-            node,
-            "unknown-value",
-            f'"{node.value}" is not among the values of {other.label or "this"}: {known}',
-            did_you_mean(node.value, other.values) or declare,
-        )
+        self.report(node, "unknown-value", message, did_you_mean(node.value, other.values) or declare)
 
     def _expect_no_case(self, node: Node, types: list[Type]) -> None:
         """Warn about a search for the VM's name in Resources: case may differ, which affects_me takes into account."""

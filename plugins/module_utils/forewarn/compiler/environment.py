@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..events import (
-    EVENT_SOURCES,
-    EVENT_STATUSES,
-    EVENT_TYPE_SINCE,
-    FIELD_SINCE,
-    RESOURCE_TYPES,
-    VM_FACTS,
-    has_field,
-)
+from ..events import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPE_SINCE, FIELD_SINCE, RESOURCE_TYPES, VM_FACTS, has_field
 from . import types as t
 from .types import Declarations, Field, Type
 

@@ -18,19 +18,7 @@ from typing import Any
 from ..errors import InputError
 from ..policy import timevalues
 from ..policy.params import convert
-from .types import (
-    BOOL,
-    DOUBLE,
-    INT,
-    NOTHING,
-    NULL,
-    STRING,
-    Field,
-    Type,
-    join,
-    list_of,
-    parse_type,
-)
+from .types import BOOL, DOUBLE, INT, NOTHING, NULL, STRING, Field, Type, join, list_of, parse_type
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 

@@ -165,9 +165,8 @@ class _Reporter:
             }
         for key, beside in wanted.items():
             if (node, key) not in self.meant:
-                self.file.add(
-                    "missing-key", f"'{key}' is missing{beside or ' in ' + label}", node, self._example(error, key)
-                )
+                message = f"'{key}' is missing{beside or ' in ' + label}"
+                self.file.add("missing-key", message, node, self._example(error, key))
 
     @staticmethod
     def _example(error: _Complaint, key: str) -> str:
@@ -180,23 +179,17 @@ class _Reporter:
     def _alternatives(self, error: _Complaint, node: Mapping) -> None:
         names = [name for alternative in error.expected for name in alternative["required"]]
         found = [name for name in names if name in node.keys]
-        if len(found) > 1:
-            for name in found[1:]:
-                self.file.add(
-                    "alternatives", f"'{found[0]}' and '{name}' exclude each other", node.keys[name], "keep one of them"
-                )
-        elif not found and not any((node, name) in self.meant for name in names):
+        for name in found[1:]:
+            message = f"'{found[0]}' and '{name}' exclude each other"
+            self.file.add("alternatives", message, node.keys[name], "keep one of them")
+        if not found and not any((node, name) in self.meant for name in names):
             listed = " or ".join(f"'{name}'" for name in names)
             self.file.add("missing-key", f"{listed} is missing here", node, f"add one of {', '.join(names)}")
 
     def _not_here(self, error: _Complaint) -> None:
-        key = error.path[-1]
-        self._at_key(
-            error,
-            "not-here",
-            f"'{key}' has no place beside 'rule'",
-            "a match with a nested rule has a condition only; put this into the matches of the nested rule",
-        )
+        message = f"'{error.path[-1]}' has no place beside 'rule'"
+        hint = "a match with a nested rule has only a condition; put this into the matches of the nested rule"
+        self._at_key(error, "not-here", message, hint)
 
     def _type(self, error: _Complaint, node: Node, label: str) -> None:
         types = error.expected if isinstance(error.expected, list) else [error.expected]

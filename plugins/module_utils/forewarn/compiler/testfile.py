@@ -226,11 +226,8 @@ class _Reader:
             output = output.get("value", ABSTAIN)  # the one expression that the schema lets pass is optional.none()
         place = node.get("output") or node
         values = node.get("values")
-        stated = (
-            {key: value.text for key, value in values.values.items() if isinstance(value, Scalar)}
-            if isinstance(values, Mapping)
-            else {}
-        )
+        written = values.values if isinstance(values, Mapping) else {}
+        stated = {key: value.text for key, value in written.items() if isinstance(value, Scalar)}
         more = {key: text(node.get(key)) for key in _EXPECTATIONS}
         return Expectation(self.file.place(place)[0], output, event, values=stated, **more)
 
@@ -292,9 +289,8 @@ def _laid_over(below: AnyMapping[str, Any], above: AnyMapping[str, Any]) -> dict
     result = {**below, **above}
     for key in _MERGED:
         if key in below and key in above:
-            result[key] = (
-                {**_unwrapped(below[key]), **_unwrapped(above[key])} if key == "event" else {**below[key], **above[key]}
-            )
+            one, other = below[key], above[key]
+            result[key] = {**_unwrapped(one), **_unwrapped(other)} if key == "event" else {**one, **other}
     return result
 
 

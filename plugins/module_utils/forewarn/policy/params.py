@@ -15,17 +15,7 @@ from . import timevalues as tv
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Types a parameter may have, as policy files write them.
-TYPES = (
-    "bool",
-    "int",
-    "double",
-    "string",
-    "duration",
-    "timestamp",
-    "list(string)",
-    "list(int)",
-    "map(string, string)",
-)
+TYPES = ("bool", "int", "double", "string", "duration", "timestamp", "list(string)", "list(int)", "map(string, string)")
 
 
 def convert(value: Any, type_name: str) -> Any:

@@ -265,14 +265,10 @@ class _Search:
             name = f"{words} ({number})"
         self._names.add(name)
         policy = case.decision.policy if len(self._coverage) > 1 else None
-        self._gaps.suggestions.append(
-            suggest(name, case.witness, case.output, case.decision.rule, policy, self._common)
-        )
-        stated = {
-            *self._branches_of(case),
-            (_type(case.decision.event.event_type, self._artifact), _way(case.decision)),
-        }
-        for key in stated:
+        suggestion = suggest(name, case.witness, case.output, case.decision.rule, policy, self._common)
+        self._gaps.suggestions.append(suggestion)
+        event_class = _type(case.decision.event.event_type, self._artifact), _way(case.decision)
+        for key in (*self._branches_of(case), event_class):
             self._closed.setdefault(key, name)
         return name
 
