@@ -194,7 +194,7 @@ def test_no_damage_makes_anything_but_a_refusal_or_a_decision() -> None:
             count[decision.output] += 1
         policies.explain(EVENT, DOCUMENT, FACTS)
         assert isinstance(policies.time_dependent, bool)
-        assert isinstance(policies.hooks, bool)
+        assert all(isinstance(hook, dict) for hook in policies.every_hook())
     assert min(count["refused"], count["approve"], count["hold"]) > 30, count
 
 

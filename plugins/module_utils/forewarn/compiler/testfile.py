@@ -85,12 +85,6 @@ class TestFile:
     api_version: str
     cases: tuple[Case, ...]
 
-    @property
-    def name(self) -> str:
-        """The file's own name for its tests, else its path."""
-        root = self.file.root
-        return (text(root.get("name")) if isinstance(root, Mapping) else None) or self.file.source.path
-
 
 def read_tests(path: Path) -> TestFile:
     """Read a test file. Raises InputError if it does not exist; other mistakes are reported in ``file.report``."""

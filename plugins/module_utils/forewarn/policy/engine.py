@@ -88,7 +88,6 @@ class PolicySet:
         self.time_dependent = any(policy.program.time_dependent for policy in self._policies)
         every = [match for policy in self._policies for match in policy.program.every]
         self.recovers_started = any(match.data.get("recover_when") == RECOVER_WHEN[1] for match in every)
-        self.hooks = any(policy.program.hooks for policy in self._policies)
         self.names = tuple(policy.name for policy in self._policies)
 
     def decide(self, document: Document, facts: Facts) -> tuple[Decision, ...]:
