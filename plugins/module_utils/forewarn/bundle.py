@@ -107,7 +107,7 @@ def _modules(package: Path) -> Iterator[Path]:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a VM, or somebody who copies it, may read it at any moment."""
+    """Write a file whole or not at all: a VM, or a person who copies it, may read it at any time."""
     temporary: Path | None = None
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -91,7 +91,7 @@ class Event:
 
     ``event_id`` is spelled as the service spells it: an approval must repeat it exactly. ``not_before`` is an aware UTC
     time, None when blank (SE-16). ``duration_in_seconds`` is in seconds, -1 for unknown (SE-19). ``extra`` holds the
-    fields this api-version does not define. ``problems`` are reasons, in words, why the event must not be approved.
+    fields this api-version does not define. ``problems`` are the reasons why the event must not be approved.
     """
 
     event_id: str
@@ -150,7 +150,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Document:
-    """What one poll returned. ``problems`` names what was skipped, in words; ``incarnation`` is None for an empty body.
+    """What one poll returned. ``problems`` lists what was skipped; ``incarnation`` is None for an empty body.
 
     Incarnations are to be compared for inequality only (SE-10): they jump, and start again after a day of silence.
     """

@@ -172,7 +172,7 @@ def test_more_classes_than_can_be_looked_at_are_told(tmp_path: Path, monkeypatch
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 5)
     (found,) = find_gaps(ran(tmp_path).tested)
     assert found.trouble is not None
-    assert "classes of events, more than can be looked at" in found.trouble
+    assert "classes of events, more than can be analysed" in found.trouble
 
 
 def test_an_expression_that_is_not_understood_makes_no_claim(tmp_path: Path) -> None:

@@ -326,5 +326,5 @@ def test_a_space_that_is_too_large_is_told(tmp_path: Path) -> None:
         f"    - condition: event.DurationInSeconds == {number * 3} && vm.tags['t{number}'] == 'x'\n      output: hold\n"
         for number in range(20)
     )
-    with pytest.raises(InputError, match="more than can be looked at"):
+    with pytest.raises(InputError, match="more than can be analysed"):
         list(read(loaded(tmp_path, "name: p\nrule:\n  match:\n" + lines)).spaces())

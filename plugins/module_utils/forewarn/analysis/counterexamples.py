@@ -24,7 +24,7 @@ _TRIES = 200  # events tried for a set of classes over expressions that are not 
 _OTHER_TIMES = 40  # of these tried again, at several times
 
 
-Instead = Optional[Mapping[Symbol, Any]]  # concrete values to take rather than those of a class
+Instead = Optional[Mapping[Symbol, Any]]  # concrete values that replace those of a class
 Making = Callable[[int, Instead], Witness]
 Beside = Callable[[int, Instead], bool]
 

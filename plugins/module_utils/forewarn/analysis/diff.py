@@ -4,7 +4,7 @@
 """``policy diff``: the events that two sets of policies decide differently, and whether the new one allows more.
 
 ``compare`` reads both over one table of symbols (reading) and goes through the space of events (space). On each slice
-it walks the rules of both (decide), pairs what becomes of each class (``changed_classes``), covers each change by cubes
+it walks the rules of both (decide), pairs the outcomes of each class (``changed_classes``), covers each change by cubes
 in words (regions), and shows it by an event for which both engines confirm what was found (``_checked``).
 """
 
@@ -50,7 +50,7 @@ class Behaviour(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The events of one change in words, with an example and its decisions before and after.
+    """The events of one change as text, with an example and its decisions before and after.
 
     ``usual`` is False if only events that the service does not send are among them.
     """

@@ -24,7 +24,7 @@ WHEN, TYPES = "{when}", "{types}"  # placeholders in a message, filled in after 
 
 
 class Found(NamedTuple):
-    """A finding in one slice of the space, with the parts of its message: the events in words, and their types."""
+    """A finding in one slice of the space, with the parts of its message: the events as text, and their types."""
 
     finding: Finding
     when: str
@@ -146,7 +146,7 @@ class Search:
     ) -> Iterator[Found]:
         """Yield a finding with an event that shows it, or a weaker finding if there is no such event.
 
-        ``witness`` makes an event of a class, other than the space does; ``beside`` finds another event without which
+        ``witness`` makes the event of a class instead of the space; ``beside`` finds another event without which
         the first shows nothing (see ``Prover.example``).
         """
         when = describe(self.space, classes, among) if WHEN in finding.message else ""
@@ -196,9 +196,9 @@ class Search:
                 )
 
     def _by_severity(self, classes: int) -> Iterator[tuple[int, Severity]]:
-        """Yield classes of events that the service sends as a rule with ``warning``, others with ``note``.
+        """Yield classes of events that the service normally sends with ``warning``, others with ``note``.
 
-        All are one finding where there is an event of the former that shows it.
+        They are one finding if an event of the former shows it.
         """
         sent = classes & self.space.normal
         if not sent:

@@ -113,7 +113,7 @@ def matches(checker: Checker, node: Node, present: Present) -> Typed:
     try:
         program = compile_pattern(literal.value)
     except PatternError as error:
-        message = f"bad pattern: {error} (at character {error.position + 1} of it)"
+        message = f"bad pattern: {error} (at its character {error.position + 1})"
         checker.report(literal, "bad-literal", message, _PATTERN_HINT)
         return checker.unknown(node)[0], t.BOOL
     return checker.made("matches", t.BOOL, node, text_form, program)

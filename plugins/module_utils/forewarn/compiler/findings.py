@@ -65,7 +65,7 @@ CODES = {
 _LINE_BREAK = re.compile("\r\n|\r|\n")
 # A longer line is shown in part: in a file of one huge line, each finding would fill a log.
 _LONGEST_LINE = 200
-_BEFORE = 80  # characters of it before the place
+_BEFORE = 80  # characters of such a line before the place
 _LONGEST_MESSAGE = 600  # it may quote a name or a text that is very long
 
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A second opinion on rules: each expression that an event reaches, by our evaluator and by cel-python's interpreter.
 
-The two share the grammar and nothing else. If they differ, one of them would not decide as the policy says, and nobody
-knows which: such a policy must not be rolled out.
+The two share the grammar and nothing else. If they differ, one of them would not decide as the policy says, and it is
+unknown which: such a policy must not be rolled out.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Difference(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The difference in words."""
+        """A description of the difference."""
         source = " ".join(self.expression["source"].split())
         shown = source if len(source) <= _MAX_SHOWN else source[: _MAX_SHOWN - 1] + "…"
         ours, theirs = self._shown(self.ours), self._shown(self.theirs)

@@ -102,8 +102,8 @@ class Verdict(NamedTuple):
 class Decision(NamedTuple):
     """The decision of all policies together for one event: ``approve`` or ``hold``.
 
-    ``policy`` and ``rule`` name the verdict that decided, None where none did (nobody approved, or the event itself is
-    in doubt). Hooks of several verdicts add up, in the order of the policies.
+    ``policy`` and ``rule`` name the verdict that decided, None where none did (no policy approved, or the event itself
+    is in doubt). Hooks of several verdicts add up, in the order of the policies.
     """
 
     event: Event

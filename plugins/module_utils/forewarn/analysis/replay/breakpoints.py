@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 
 
 class Clockwork:
-    """The policies that ask for the time, to find when their answers change.
+    """The policies that read the time, to find when their answers change.
 
     ``durations`` and ``times`` are those that they name.
     """
@@ -61,7 +61,7 @@ class Clockwork:
         self.times = tuple(_EPOCH + span for span in spans if span.days >= 0)
 
     def answers(self, document: Document, events: Sequence[Event], facts: Facts) -> tuple[Answer, ...]:
-        """Return the answer of each policy that asks for the time to each event."""
+        """Return the answer of each policy that reads the time to each event."""
         view = DocumentView(document, facts)
         return tuple(
             _answer(program, view.roots(event, params)) for event in events for program, params in self._policies

@@ -40,7 +40,7 @@ class Past(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What was listed at a moment, and what a runner made of it until the next record.
+    """The document at a moment, and what a runner decided on it until the next record.
 
     ``at`` is None if the time was not recorded. Without ``document``, the previous one is still listed. ``approved``
     has the key of each event whose approval the service accepted, and when. ``vm`` is the VM that asked, or None.

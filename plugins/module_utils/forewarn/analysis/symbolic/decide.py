@@ -50,7 +50,7 @@ class Region(NamedTuple):
 
 
 class MatchSets(NamedTuple):
-    """What becomes of one match: the classes that reach it, meet its condition, fail in it, fail in its explanation.
+    """The classes that reach a match, meet its condition, fail in it, and fail in its explanation.
 
     ``left`` are those that a nested rule without a condition hands on to the next match.
     """
@@ -64,7 +64,7 @@ class MatchSets(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What all policies together make of a class, as the engine's Decision has it."""
+    """The joint decision of all policies for a class, like the engine's Decision."""
 
     output: str
     policy: str | None

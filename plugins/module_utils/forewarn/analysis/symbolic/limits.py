@@ -59,9 +59,7 @@ def settle(
                 varying[name] = entry
                 assumptions.append(f"params.{name} is anything that its declaration allows: {_allowed(entry)}")
             else:
-                assumptions.append(
-                    f"params.{name} is {_text(entry)}, its default: it has no limits that would say more"
-                )
+                assumptions.append(f"params.{name} is {_text(entry)}, its default, since it declares no limits")
         elif (by_version := _by_version(places)) and name not in at_default:
             varying[name] = _union(list(by_version.values()))
             for version, entry in by_version.items():

@@ -33,7 +33,7 @@ class Cube(NamedTuple):
 def cubes(space: Space, classes: int, most: int = 8, care: int | None = None) -> tuple[list[Cube], int]:
     """Cover a set by at most ``most`` cubes; returns them and what they leave out.
 
-    A cube may reach beyond ``care`` (reachable classes), which nobody can see, and never holds another reachable class.
+    A cube may reach beyond ``care`` (reachable classes), which has no effect, and never holds another reachable class.
     """
     care = space.reachable if care is None else care
     outside, rest = without(care, classes), classes
@@ -77,7 +77,7 @@ def _grown(space: Space, outside: int, care: int, relevant: list[str], seed: int
 
 
 def words(space: Space, cube: Cube, care: int | None = None) -> str:
-    """Return a cube as people would say it; empty if it holds everything that is cared about."""
+    """Return a cube as text; empty if it holds all of ``care``."""
     care = space.reachable if care is None else care
     parts = []
     compared = _compared(space, cube)

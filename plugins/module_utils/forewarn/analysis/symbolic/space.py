@@ -184,7 +184,7 @@ class Space:
     def witness(self, number: int, instead: Mapping[Symbol, Any] | None = None) -> concrete.Witness:
         """Return an event of a class. What an opaque dimension says is true of it only by chance.
 
-        ``instead`` has concrete values to take rather than those of the class.
+        ``instead`` has concrete values that replace those of the class.
         """
         case = case_of(self._values(number))
         for symbol, value in (instead or {}).items():
@@ -297,7 +297,7 @@ def slices(dimensions: Sequence[Dimension], api_version: str) -> Iterator[Space]
     """
     count = math.prod(len(dimension.values) for dimension in dimensions)
     may = [one for one in dimensions if one.name not in _WHOLE and len(one.values) > 1]
-    first = [one for one in may if one.symbol in (EVENT_TYPE, EVENT_STATUS)]  # rules ask for them
+    first = [one for one in may if one.symbol in (EVENT_TYPE, EVENT_STATUS)]  # rules read them
     understood = [one for one in may if one.kind != "opaque"]  # by others only if necessary
     chosen = _sliced_by(count, understood, first)
     if chosen is None:
@@ -306,7 +306,7 @@ def slices(dimensions: Sequence[Dimension], api_version: str) -> Iterator[Space]
             sizes = sorted(((len(one.values), one.name) for one in dimensions), reverse=True)[:5]
             shown = ", ".join(f"{name} {size}" for size, name in sizes)
             raise InputError(
-                f"these policies tell apart {count:,} classes of events, more than can be looked at (largest: {shown})",
+                f"these policies tell apart {count:,} classes of events, more than can be analysed (largest: {shown})",
                 "Verify fewer policies at a time, fix parameters with --param, or compare with fewer different values.",
             )
     for places in itertools.product(*(range(len(one.values)) for one in chosen)):
