@@ -27,7 +27,6 @@ class Invariant(NamedTuple):
     source: str  # file
     line: int
     column: int
-    text: str
     terms: Mapping[str, Term]
 
 
@@ -38,11 +37,6 @@ class ReadPolicy(NamedTuple):
     data: Mapping[str, Any]
     matches: tuple[ReadMatch, ...]
     known: Mapping[str, frozenset[str]]
-
-    def every(self) -> Iterator[ReadMatch]:
-        """Yield every match, nested ones after theirs."""
-        for match in self.matches:
-            yield from match.every()
 
 
 class Reading(NamedTuple):
@@ -150,8 +144,7 @@ def _claim(
     for decision in ("approve", "hold"):
         known = {"decision": decision, "approve": "approve", "hold": "hold"}
         terms[decision] = Reader(symbols, fixed, invariants=True).term(expression, known)
-    text = " ".join(expression["source"].split())
-    return Invariant(entry["name"], source, expression["line"], expression["column"], text, terms)
+    return Invariant(entry["name"], source, expression["line"], expression["column"], terms)
 
 
 def _fixed(

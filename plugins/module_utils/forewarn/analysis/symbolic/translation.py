@@ -62,12 +62,6 @@ class ReadMatch(NamedTuple):
     conditional: bool  # whether a nested rule ends the search where nothing in it decides, and does not only group
     inner: tuple[ReadMatch, ...] | None
 
-    def every(self) -> Iterator[ReadMatch]:
-        """Yield the match, then those nested in it."""
-        yield self
-        for match in self.inner or ():
-            yield from match.every()
-
 
 class _Variable(NamedTuple):
     expression: Mapping[str, Any]
