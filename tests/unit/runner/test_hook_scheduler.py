@@ -300,7 +300,7 @@ def test_notifications_hold_up_nothing_and_are_few_at_a_time(stage: Stage) -> No
 def test_notifications_that_nobody_gets_through_do_not_fill_the_memory(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notifications, "MOST_WAITING_NOTICES", 100)
+    monkeypatch.setattr(notifications, "MOST_WAITING", 100)
     record = stage.listed("A")
     record.notify = [hook("tell")]
     for _ in range(150):

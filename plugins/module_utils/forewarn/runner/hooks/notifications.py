@@ -14,12 +14,12 @@ from .commands import Command
 from .executor import Executor, Outcome
 
 MOST_NOTIFYING = 4
-MOST_WAITING_NOTICES = 1000
+MOST_WAITING = 1000
 
 DECIDED, BEGAN, ENDED, CALLED_OFF = "decided", "started", "ended", "cancelled"  # occasions
 
 
-class Notice(NamedTuple):
+class Notification(NamedTuple):
     """One notify hook on one occasion."""
 
     record: EventRecord
@@ -28,7 +28,7 @@ class Notice(NamedTuple):
 
 
 class Notifications:
-    """The notices that wait, and those whose hooks run. None of them outlives the runner.
+    """The notifications that wait, and those whose hooks run. None of them outlives the runner.
 
     ``command`` makes what is to be run, or raises InputError. ``ended`` gets what became of each, and how many were
     dropped before it because too many waited.
@@ -37,51 +37,51 @@ class Notifications:
     def __init__(
         self,
         executor: Executor,
-        command: Callable[[Notice], Command],
-        ended: Callable[[Notice, Outcome, int], None],
+        command: Callable[[Notification], Command],
+        ended: Callable[[Notification, Outcome, int], None],
     ) -> None:
         self._executor = executor
         self._command = command
         self._ended = ended
-        self._waiting: list[Notice] = []
-        self._running: dict[Hashable, Notice] = {}  # by the executor's token
+        self._waiting: list[Notification] = []
+        self._running: dict[Hashable, Notification] = {}  # by the executor's token
         self._count = 0
         self._dropped = 0
 
     def add(self, record: EventRecord, occasion: str) -> None:
         """Queue the notify hooks of an event."""
         for hook in record.notify:
-            if len(self._waiting) >= MOST_WAITING_NOTICES:
+            if len(self._waiting) >= MOST_WAITING:
                 self._waiting.pop(0)
                 self._dropped += 1
-            self._waiting.append(Notice(record, hook, occasion))
+            self._waiting.append(Notification(record, hook, occasion))
 
     def advance(self) -> None:
         """Start what there is room for."""
         while self._waiting and len(self._running) < MOST_NOTIFYING:
-            notice = self._waiting.pop(0)
+            notification = self._waiting.pop(0)
             try:
-                command = self._command(notice)
+                command = self._command(notification)
             except InputError as error:
-                self._over(notice, Outcome("not-started", None, 0.0, "", error.message))
+                self._over(notification, Outcome("not-started", None, 0.0, "", error.message))
                 continue
             self._count += 1
             token = ("notify", self._count)
-            self._running[token] = notice
+            self._running[token] = notification
             self._executor.start(token, command)
 
     def collect(self, token: Hashable, outcome: Outcome) -> bool:
         """Take in what has ended; return whether it was one of these."""
-        notice = self._running.pop(token, None)
-        if notice is None:
+        notification = self._running.pop(token, None)
+        if notification is None:
             return False
-        self._over(notice, outcome)
+        self._over(notification, outcome)
         return True
 
     def idle(self) -> bool:
         """Return whether none runs or waits."""
         return not self._running and not self._waiting
 
-    def _over(self, notice: Notice, outcome: Outcome) -> None:
+    def _over(self, notification: Notification, outcome: Outcome) -> None:
         dropped, self._dropped = self._dropped, 0
-        self._ended(notice, outcome, dropped)
+        self._ended(notification, outcome, dropped)

@@ -32,7 +32,7 @@ from ..telemetry.recorder import Recorder
 from . import commands, notifications
 from . import plan as plans
 from .executor import Executor, Outcome, end_leftovers
-from .notifications import Notice, Notifications
+from .notifications import Notification, Notifications
 from .plan import Plan, Run
 
 # A prepare hook is told to end this long before NotBefore, so that it has ended by then: the executor's grace fits in.
@@ -88,7 +88,7 @@ class HookScheduler:
         self._now = now
         self._running: dict[Hashable, _Running] = {}  # by the executor's token
         self._next_token = 0
-        self._notifications = Notifications(executor, self._notice_command, self._notified)
+        self._notifications = Notifications(executor, self._notification_command, self._notified)
 
     # What the loop asks for
 
@@ -637,22 +637,22 @@ class HookScheduler:
         self._count(run.phase, run.hook, outcome, record)
         self._journal.commit()
 
-    def _notice_command(self, notice: Notice) -> commands.Command:
-        occasion = self._occasion(notice.record, "notify", 1, notice.occasion)
-        timeout = float(notice.hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
-        return commands.command(notice.hook, occasion, self._settings, timeout)
+    def _notification_command(self, notification: Notification) -> commands.Command:
+        occasion = self._occasion(notification.record, "notify", 1, notification.occasion)
+        timeout = float(notification.hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
+        return commands.command(notification.hook, occasion, self._settings, timeout)
 
-    def _notified(self, notice: Notice, outcome: Outcome, dropped: int) -> None:
+    def _notified(self, notification: Notification, outcome: Outcome, dropped: int) -> None:
         fields = {
-            "hook": commands.describe(notice.hook),
-            "occasion": notice.occasion,
+            "hook": commands.describe(notification.hook),
+            "occasion": notification.occasion,
             "result": outcome.result,
             "seconds": round(outcome.seconds, 3),
             "reason": outcome.reason or None,
             "dropped": dropped or None,
         }
-        self._record("notified", notice.record, fields, failed=outcome.result != "succeeded")
-        self._count("notify", notice.hook, outcome, notice.record)
+        self._record("notified", notification.record, fields, failed=outcome.result != "succeeded")
+        self._count("notify", notification.hook, outcome, notification.record)
 
     def _count(self, phase: str, hook: Mapping[str, Any], outcome: Outcome, record: EventRecord) -> None:
         labels = {"phase": phase, "kind": commands.kind(hook)}
