@@ -395,10 +395,6 @@ class Plan:
         found = [stage.preparation(late) for stage in self.wanted()]
         return next((item for state in (WAITING, FAILED) for item in found if item[0] == state), (SUCCEEDED, None))
 
-    def failure(self) -> Run | None:
-        """Return the first hook that failed, in either phase, for people to read why."""
-        return next((run for run in self.runs if run.status == FAILED), None)
-
     def stop_preparing(self, reason: str) -> None:
         """Leave out the prepare hooks that do not run."""
         for run in self.of_phase(PREPARE):
