@@ -72,7 +72,7 @@ def test_a_recovery_that_may_run_once_only_waits_for_a_person(stage: Stage) -> N
     (record,) = stage.scheduler.records
     stage.work(86400.0)
     assert stage.started().count("undrain") == 1, "nor does a restart run it again"
-    stage.scheduler.recover_again(record)
+    record.plan.recover_again()
     stage.work()
     assert stage.running() == ["undrain"]
     stage.end("undrain")
@@ -83,7 +83,7 @@ def test_a_person_may_have_dealt_with_a_recovery(stage: Stage) -> None:
     record = stage.prepared("A", "drain", "undrain open")
     stage.gone(record)
     stage.end("undrain", "failed")
-    stage.scheduler.dealt_with(record, "put back by hand")
+    record.plan.dealt_with("put back by hand")
     stage.work(86400.0)
     assert stage.started() == ["drain", "undrain"]
     assert record.state == states.DONE

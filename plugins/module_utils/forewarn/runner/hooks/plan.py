@@ -429,6 +429,22 @@ class Plan:
         """Return whether no recover hook is left to run."""
         return all(run.status in NOTHING_LEFT_TO_DO for run in self.of_phase(RECOVER))
 
+    def recover_again(self) -> list[Run]:
+        """Let the recover hooks that have failed, and do not run, run again now; return them."""
+        waiting = (run for run in self.of_phase(RECOVER) if run.status in (WAITING, FAILED))
+        runs = [run for run in waiting if run.failures]
+        for run in runs:
+            run.failures = 0
+            run.wait(run.reason)
+        return runs
+
+    def dealt_with(self, note: str) -> list[Run]:
+        """Leave out the recover hooks that are left and do not run, since a person has seen to it; return them."""
+        runs = [run for run in self.of_phase(RECOVER) if run.status in (WAITING, FAILED)]
+        for run in runs:
+            run.end(SKIPPED, f"{BY_A_PERSON}: {note}")
+        return runs
+
     def failing(self) -> list[Run]:
         """Return the recover hooks that a person should look at: they have failed three times, or are not retried."""
         return [run for run in self.of_phase(RECOVER) if run.status not in NOTHING_LEFT_TO_DO and run.failing]

@@ -172,10 +172,11 @@ class Recoveries:
         if request.note is None:
             if busy:
                 return
-            runs = self._scheduler.recover_again(record)
+            runs = record.plan.recover_again()
+            self._journal.save(record.as_row())
         else:
-            if any(run.status in (plans.WAITING, plans.FAILED) for run in record.plan.of_phase(plans.RECOVER)):
-                self._scheduler.dealt_with(record, request.note)
+            if record.plan.dealt_with(request.note):
+                self._journal.save(record.as_row())
             if busy:
                 return
             skipped = (run for run in record.plan.of_phase(plans.RECOVER) if run.status == plans.SKIPPED)

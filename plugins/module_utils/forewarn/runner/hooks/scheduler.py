@@ -541,24 +541,6 @@ class HookScheduler:
             theirs.failed(outcome.reason, self._clocks.monotonic())
             self._journal.save(other.as_row())
 
-    def recover_again(self, record: EventRecord) -> list[Run]:
-        """Let the recover hooks of an event that have failed run again now; return them."""
-        left = (run for run in record.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED))
-        runs = [run for run in left if run.failures]
-        for run in runs:
-            run.failures = 0
-            run.wait(run.reason)
-        self._journal.save(record.as_row())
-        return runs
-
-    def dealt_with(self, record: EventRecord, note: str) -> list[Run]:
-        """Leave out what an event still has to recover, since a person has seen to it; return it."""
-        runs = [run for run in record.plan.of_phase(plans.RECOVER) if run.status in (plans.WAITING, plans.FAILED)]
-        for run in runs:
-            run.end(plans.SKIPPED, f"{plans.BY_A_PERSON}: {note}")
-        self._journal.save(record.as_row())
-        return runs
-
     def _close(self, record: EventRecord, why: str) -> None:
         self.step(record, record.closing(), why)
         self.records.remove(record)
