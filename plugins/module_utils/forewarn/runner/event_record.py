@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from ..events import Event, parse_time
@@ -87,6 +88,17 @@ class EventRecord:
     def listed(self) -> bool:
         """Whether the service listed it when it was last asked."""
         return self.state in LISTED
+
+    @property
+    def may_prepare(self) -> bool:
+        """Whether it is listed, and is not known to have started."""
+        return self.listed and self.state != STARTED and self.event.event_status != "Started"
+
+    @property
+    def urgency(self) -> tuple[float, int]:
+        """What sorts records, the most urgent first: NotBefore in seconds since 1970, then the identifier."""
+        not_before = self.event.not_before
+        return (inf if not_before is None else not_before.timestamp(), self.identifier)
 
     @property
     def may_have_started(self) -> bool:

@@ -20,6 +20,7 @@ from typing import Any, Callable, NamedTuple
 
 from ...errors import InputError
 from ...events import Event, format_time
+from ...policy.decision import HOOK_TIMEOUT_SECONDS
 from ...policy.structure import stays_here
 from ..state.trust import check_program as _check_program
 
@@ -90,6 +91,11 @@ class HookSettings(NamedTuple):
 def kind(hook: Mapping[str, Any]) -> str:
     """Return which of the three kinds a hook is."""
     return RUN if "run" in hook else UNIT if "unit" in hook else HTTP
+
+
+def timeout(hook: Mapping[str, Any]) -> float:
+    """Return how many seconds a hook may take."""
+    return float(hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
 
 
 def describe(hook: Mapping[str, Any]) -> str:

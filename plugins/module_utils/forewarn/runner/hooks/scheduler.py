@@ -23,7 +23,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...events import Event
-from ...policy.decision import HOOK_TIMEOUT_SECONDS, Verdict
+from ...policy.decision import Verdict
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
@@ -182,7 +182,7 @@ class HookScheduler:
 
     def plan(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
         """Let the event's plan hold what the verdicts ask for now. It starts with the next ``advance``."""
-        if _may_prepare(record):
+        if record.may_prepare:
             changed = record.plan.want(verdicts, record.revision)
         else:
             changed = record.plan.want_recovery(verdicts, record.revision)
@@ -198,7 +198,7 @@ class HookScheduler:
         self._end_preparing(record, why)
         record.approved_at = None
         record.reminded = 0
-        if _may_prepare(record):
+        if record.may_prepare:
             record.plan.want((), record.revision)
         self.step(record, states.RESET, why)
         self._journal.save(record.as_row())
@@ -259,7 +259,7 @@ class HookScheduler:
         """Start what is due, close what has recovered. Call it after ``collect`` and after each document."""
         self._keep_to_not_before()
         # Preparations first: what one of them has in common with a recovery need not be undone and done again.
-        for record in sorted((record for record in self.records if record.listed), key=_urgency):
+        for record in sorted((record for record in self.records if record.listed), key=lambda record: record.urgency):
             self._prepare(record)
         for record in list(self.records):
             if record.state == states.RECOVERING:
@@ -274,7 +274,7 @@ class HookScheduler:
         for record in self.records:
             if record.state == states.RECOVERING:
                 waits.append(record.plan.retry_in(now, plans.RECOVER))
-            elif record.confirmed and _may_prepare(record) and not record.undecided:
+            elif record.confirmed and record.may_prepare and not record.undecided:
                 left = self._seconds_to_not_before(record.event)
                 begins = (Plan.begins_in(stage, left) for stage in record.plan.wanted())
                 waits += [record.plan.retry_in(now, plans.PREPARE), *(wait for wait in begins if wait > 0.0)]
@@ -298,7 +298,7 @@ class HookScheduler:
 
     def _prepare(self, record: EventRecord) -> None:
         record.obstacle = ""
-        if not record.confirmed or not _may_prepare(record):
+        if not record.confirmed or not record.may_prepare:
             return
         if self._journal.doubt(record.event.key) is not None:
             return
@@ -356,7 +356,7 @@ class HookScheduler:
             event = running.record.event
             if running.run.phase != plans.PREPARE:
                 continue
-            if running.not_before != event.not_before and _may_prepare(running.record) and not event.problems:
+            if running.not_before != event.not_before and running.record.may_prepare and not event.problems:
                 left = self._seconds_left(event)
                 running.not_before = event.not_before
                 running.end_at = None if left is None else now + left
@@ -415,18 +415,18 @@ class HookScheduler:
         ):
             return
         left = {id(other): other for stage in record.plan.wanted() for other in stage.prepare}
-        needed = sum(_timeout(other) for other in left.values() if other.status != plans.SUCCEEDED)
+        needed = sum(commands.timeout(other.hook) for other in left.values() if other.status != plans.SUCCEEDED)
         longest = undoing.started_at + undoing.timeout - self._clocks.monotonic() + GRACE_SECONDS
         if left_seconds < needed + longest:
             self._interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")
 
     def _has_room(self, record: EventRecord) -> bool:
         """Return whether a prepare hook of the event may start; if not, make room so that it soon may."""
-        urgency = _urgency(record)[0]
+        urgency = record.urgency[0]
         ahead = 0
         for running in self._running.values():
             if running.run.phase == plans.PREPARE and (
-                running.record is record or _urgency(running.record)[0] <= urgency
+                running.record is record or running.record.urgency[0] <= urgency
             ):
                 ahead += 1
         if ahead >= MOST_RUNNING:
@@ -436,10 +436,10 @@ class HookScheduler:
         if not any(running.interrupted for running in self._running.values()):
             latest = max(
                 (running for running in self._running.values() if not running.run.once_only),
-                key=lambda running: (running.run.phase == plans.RECOVER, *_urgency(running.record)),
+                key=lambda running: (running.run.phase == plans.RECOVER, *running.record.urgency),
                 default=None,
             )
-            if latest is not None and (latest.run.phase == plans.RECOVER or _urgency(latest.record)[0] > urgency):
+            if latest is not None and (latest.run.phase == plans.RECOVER or latest.record.urgency[0] > urgency):
                 self._interrupt(latest, f"event {record.event.event_id} is due sooner, and too many hooks run")
         return False
 
@@ -550,7 +550,7 @@ class HookScheduler:
 
     def _start(self, record: EventRecord, run: Run, left_seconds: float | None = None) -> None:
         """Start a hook, which is ended in ``left_seconds`` if its own time is not over before."""
-        timeout = _timeout(run)
+        timeout = commands.timeout(run.hook)
         seconds = timeout if left_seconds is None else min(timeout, left_seconds)
         before = run.status
         run.status = plans.RUNNING
@@ -594,7 +594,7 @@ class HookScheduler:
         run.exit_code = outcome.exit_code
         if outcome.result == "succeeded":
             run.end(plans.SUCCEEDED)
-        elif run.phase == plans.PREPARE and not (_may_prepare(record) and run.revision == record.revision):
+        elif run.phase == plans.PREPARE and not (record.may_prepare and run.revision == record.revision):
             # It is not asked for any more.
             run.end(plans.SKIPPED if outcome.result == "ended" else plans.FAILED, outcome.reason)
         elif running.interrupted:
@@ -621,7 +621,7 @@ class HookScheduler:
 
     def _notification_command(self, notification: Notification) -> commands.Command:
         occasion = self._occasion(notification.record, "notify", 1, notification.occasion)
-        timeout = float(notification.hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
+        timeout = commands.timeout(notification.hook)
         return commands.command(notification.hook, occasion, self._settings, timeout)
 
     def _notified(self, notification: Notification, outcome: Outcome, dropped: int) -> None:
@@ -669,17 +669,3 @@ class HookScheduler:
         """Write a line to the log and an entry to the journal, and the record as it now is."""
         self._recorder.write(line, record, fields, failed=failed)
         self._journal.save(record.as_row())
-
-
-def _may_prepare(record: EventRecord) -> bool:
-    """Return whether an event is listed and is not known to have started."""
-    return record.listed and record.state != states.STARTED and record.event.event_status != "Started"
-
-
-def _timeout(run: Run) -> float:
-    return float(run.hook.get("timeout_seconds", HOOK_TIMEOUT_SECONDS))
-
-
-def _urgency(record: EventRecord) -> tuple[float, int]:
-    moment = record.event.not_before
-    return (float("inf") if moment is None else moment.timestamp(), record.identifier)
