@@ -18,6 +18,7 @@ import pytest
 from forewarn.runner.approvals import Approvals
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.hooks.plan import RECOVER, SKIPPED, Plan, Run
+from forewarn.runner.hooks.records import OpenRecords
 from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.tracker import Tracker
@@ -113,13 +114,13 @@ def test_an_approval_for_another_content_is_noticed(
 
 
 def commit_nothing_of_a_start(patch: pytest.MonkeyPatch) -> None:
-    record = HookScheduler._record
+    write = OpenRecords.write
 
-    def forgetful(self: HookScheduler, line: str, *arguments: Any, **options: Any) -> None:
+    def forgetful(self: OpenRecords, line: str, *arguments: Any, **options: Any) -> None:
         if line != "hook-started":
-            record(self, line, *arguments, **options)
+            write(self, line, *arguments, **options)
 
-    patch.setattr(HookScheduler, "_record", forgetful)
+    patch.setattr(OpenRecords, "write", forgetful)
 
 
 def leave_out_interrupted_recoveries(patch: pytest.MonkeyPatch) -> None:

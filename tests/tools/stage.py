@@ -70,7 +70,7 @@ class Stage:
         self, event_id: str, prepare: str = "", recover: str = "", not_before: float | None = 900.0, **values: Any
     ) -> EventRecord:
         """Return the record of an event that was just seen, with a plan."""
-        record = self.scheduler.open_record(self.event(event_id, not_before), False)
+        record = self.scheduler.records.open(self.event(event_id, not_before), False)
         record.confirmed = True
         self.scheduler.plan(record, [verdict(prepare, recover, **values)])
         return record

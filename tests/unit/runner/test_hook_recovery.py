@@ -213,7 +213,7 @@ def test_events_that_end_together_run_the_same_recovery_once(stage: Stage) -> No
 
 def test_after_an_event_that_started_unannounced_only_what_says_so_is_recovered(stage: Stage) -> None:
     for event_id, when in (("A", "prepared"), ("B", "started")):
-        record = stage.scheduler.open_record(replace(stage.event(event_id, None), event_status="Started"), False)
+        record = stage.scheduler.records.open(replace(stage.event(event_id, None), event_status="Started"), False)
         record.confirmed = True
         stage.scheduler.plan(record, [verdict("", f"start-{event_id}", recover_when=when)])
         stage.scheduler.started(record)

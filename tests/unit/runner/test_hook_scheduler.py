@@ -13,7 +13,7 @@ import pytest
 from forewarn.runner import event_record as states
 from forewarn.runner.hooks import notifications
 from forewarn.runner.hooks.notifications import MOST_NOTIFYING
-from forewarn.runner.hooks.scheduler import CEILING, MOST_RUNNING
+from forewarn.runner.hooks.running import CEILING, MOST_RUNNING
 from tools.runner_profiles import hook
 from tools.runner_world import EPOCH
 from tools.stage import Stage, verdict
@@ -102,7 +102,7 @@ def test_a_program_that_cannot_be_started_is_a_failure_and_was_an_attempt(stage:
 
 
 def test_a_hook_that_may_not_be_run_is_a_failure_that_says_why(stage: Stage) -> None:
-    record = stage.scheduler.open_record(stage.event("A"), False)
+    record = stage.scheduler.records.open(stage.event("A"), False)
     record.confirmed = True
     missing = {"run": ["/nonexistent/drain"], "timeout_seconds": 60.0}
     stage.scheduler.plan(record, [verdict("")._replace(prepare=(missing,))])

@@ -14,7 +14,7 @@ from ..imds.client import Client
 from ..imds.errors import Fault, LastingFault, PassingFault
 from . import event_record as states
 from .clocks import Clocks
-from .hooks.scheduler import HookScheduler
+from .hooks.records import OpenRecords
 from .reconciler import Mode, Reconciler
 from .telemetry.recorder import Recorder
 
@@ -30,14 +30,14 @@ class Approvals:
     def __init__(
         self,
         client: Client,
-        scheduler: HookScheduler,
+        records: OpenRecords,
         recorder: Recorder,
         clocks: Clocks,
         request: Callable[[], AbstractContextManager[None]],
         mode: Mode,
     ) -> None:
         self._client = client
-        self._scheduler = scheduler
+        self._records = records
         self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
         self._request = request
@@ -129,7 +129,7 @@ class Approvals:
         for record in records:
             if record.approvals == 1 and not reconciler.drill:
                 self._metrics.observe("forewarn_event_to_approval_seconds", self._clocks.since(record.first_seen))
-            self._scheduler.step(
+            self._records.step(
                 record, states.SENT, "this VM would approve it" if reconciler.drill else "this VM approved it"
             )
             self._journal.save(record.as_row())

@@ -18,7 +18,8 @@ from .exchange import Exchange
 from .hooks.commands import HookSettings
 from .hooks.executor import Executor
 from .hooks.recovery_requests import Recoveries
-from .hooks.scheduler import GRACE_SECONDS, HookScheduler
+from .hooks.running import GRACE_SECONDS
+from .hooks.scheduler import HookScheduler
 from .journal.null import NoJournal
 from .journal.writer import Journal
 from .loop import Previous, Reloaded, Runner, Stop
@@ -93,7 +94,7 @@ def assemble(
     def reconciler(drill: bool) -> Reconciler:
         return Reconciler(policies, scheduler, recorder, clocks, now, mode, drill=drill)
 
-    approvals = Approvals(client, scheduler, recorder, clocks, stop.request, mode)
+    approvals = Approvals(client, scheduler.records, recorder, clocks, stop.request, mode)
     drills = None if directory is None else Drills(directory, clocks, policies.api_version)
     observed = Observed(recorder, clocks)
     controller = Controller(
@@ -119,7 +120,7 @@ def assemble(
         controller,
         exchange,
         scheduler,
-        None if directory is None else Recoveries(directory, scheduler, journal, log),
+        None if directory is None else Recoveries(directory, scheduler.records, journal, log),
         recorder,
         health,
         observed,

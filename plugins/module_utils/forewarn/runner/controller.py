@@ -8,7 +8,8 @@ from __future__ import annotations
 from ..events import Document, Event
 from .clocks import Stamp
 from .event_record import RECOVERING
-from .hooks.scheduler import GRACE_SECONDS, HookScheduler
+from .hooks.running import GRACE_SECONDS
+from .hooks.scheduler import HookScheduler
 from .observed import Observed
 from .poller import Identity
 from .reconciler import Policy, Reconciler

@@ -88,7 +88,7 @@ class Reconciler:
         self.nameless = False  # the metadata have no name for this VM
         self.document: Document | None = None
         self.ended: list[EventRecord] = []  # with the latest document
-        self.tracker = Tracker(clocks, lambda event: scheduler.open_record(event, drill))
+        self.tracker = Tracker(clocks, lambda event: scheduler.records.open(event, drill))
         self._scheduler = scheduler
         self._journal, self._log, self._metrics = recorder
         self._clocks = clocks
@@ -274,7 +274,7 @@ class Reconciler:
             record.affected = True
             self._journal.save(record.as_row())
         if record.state in (states.SEEN, states.HELD):
-            self._scheduler.step(record, decision.output, decision.reason)
+            self._scheduler.records.step(record, decision.output, decision.reason)
         if record.nameless != (vm_name is None):
             record.nameless = vm_name is None
             self._journal.save(record.as_row())
@@ -324,7 +324,9 @@ class Reconciler:
             return Eligibility(NO_JOURNAL, "what an earlier runner has done is being taken up")
         if decision.prepare and not record.plan.wanted():
             return Eligibility(PREPARING, "its hooks are not planned")
-        late = self._scheduler.late(record)  # of the document as it is now: NotBefore may have been postponed
+        late = self._scheduler.preparation.late(
+            record
+        )  # of the document as it is now: NotBefore may have been postponed
         state, run = record.plan.preparation(late)
         if state == plans.SUCCEEDED:
             return None
@@ -333,7 +335,7 @@ class Reconciler:
             return Eligibility(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
         if late and state == plans.WAITING:
             return Eligibility(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
-        pause = self._scheduler.begins_in(record)
+        pause = self._scheduler.preparation.begins_in(record)
         if pause and state == plans.WAITING and not record.plan.begun():
             return Eligibility(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
         if run is not None and run.failures:

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import InputError
 from ..event_record import EventRecord
-from .commands import Command
-from .executor import Executor, Outcome
+from . import commands
+from .executor import NOT_STARTED, SUCCEEDED, Executor, Outcome
+from .records import OpenRecords
+from .running import RunningHooks
 
 MOST_NOTIFYING = 4
 MOST_WAITING = 1000
@@ -28,21 +30,12 @@ class Notification(NamedTuple):
 
 
 class Notifications:
-    """The notifications that wait, and those whose hooks run. None of them outlives the runner.
+    """The notifications that wait, and those whose hooks run. None of them outlives the runner."""
 
-    ``command`` makes what is to be run, or raises InputError. ``ended`` gets what became of each, and how many were
-    dropped before it because too many waited.
-    """
-
-    def __init__(
-        self,
-        executor: Executor,
-        command: Callable[[Notification], Command],
-        ended: Callable[[Notification, Outcome, int], None],
-    ) -> None:
+    def __init__(self, executor: Executor, records: OpenRecords, running: RunningHooks) -> None:
         self._executor = executor
-        self._command = command
-        self._ended = ended
+        self._records = records
+        self._command = running.command
         self._waiting: list[Notification] = []
         self._running: dict[Hashable, Notification] = {}  # by the executor's token
         self._count = 0
@@ -60,10 +53,11 @@ class Notifications:
         """Start what there is room for."""
         while self._waiting and len(self._running) < MOST_NOTIFYING:
             notification = self._waiting.pop(0)
+            record, hook, occasion = notification
             try:
-                command = self._command(notification)
+                command = self._command(record, hook, "notify", occasion=occasion)
             except InputError as error:
-                self._over(notification, Outcome("not-started", None, 0.0, "", error.message))
+                self._ended(notification, Outcome(NOT_STARTED, None, 0.0, "", error.message))
                 continue
             self._count += 1
             token = ("notify", self._count)
@@ -75,13 +69,23 @@ class Notifications:
         notification = self._running.pop(token, None)
         if notification is None:
             return False
-        self._over(notification, outcome)
+        self._ended(notification, outcome)
         return True
 
     def idle(self) -> bool:
         """Return whether none runs or waits."""
         return not self._running and not self._waiting
 
-    def _over(self, notification: Notification, outcome: Outcome) -> None:
-        dropped, self._dropped = self._dropped, 0
-        self._ended(notification, outcome, dropped)
+    def _ended(self, notification: Notification, outcome: Outcome) -> None:
+        record, hook, occasion = notification
+        fields = {
+            "hook": commands.describe(hook),
+            "occasion": occasion,
+            "result": outcome.result,
+            "seconds": round(outcome.seconds, 3),
+            "reason": outcome.reason or None,
+            "dropped": self._dropped or None,  # because too many waited
+        }
+        self._dropped = 0
+        self._records.write("notified", record, fields, failed=outcome.result != SUCCEEDED)
+        self._records.count_hook(record, "notify", hook, outcome)

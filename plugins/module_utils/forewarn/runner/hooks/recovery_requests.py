@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the command needs none of these
     from ..event_record import EventRecord
     from ..journal.writer import Journal
     from ..telemetry.log import Logger
-    from .scheduler import HookScheduler
+    from .records import OpenRecords
 
 DIRECTORY = "recoveries"
 AGAIN, DEALT_WITH = "again", "dealt-with"  # actions
@@ -104,9 +104,9 @@ class Recoveries:
     may have succeeded by then, and what was dealt with is not tried again, whatever comes of it.
     """
 
-    def __init__(self, directory: str, scheduler: HookScheduler, journal: Journal, log: Logger) -> None:
+    def __init__(self, directory: str, records: OpenRecords, journal: Journal, log: Logger) -> None:
         self._inbox = Inbox(directory, DIRECTORY, "request")
-        self._scheduler = scheduler
+        self._records = records
         self._journal = journal
         self._log = log
         self._asked: dict[str, Request] = {}  # by id, in the order in which they were asked for
@@ -127,9 +127,7 @@ class Recoveries:
     def settle(self) -> None:
         """Carry out what can be carried out now. Call it before the scheduler starts what is due."""
         for request_id, request in list(self._asked.items()):
-            record = next(
-                (record for record in self._scheduler.records if record.identifier == request.record_id), None
-            )
+            record = next((record for record in self._records if record.identifier == request.record_id), None)
             if record is None and self._journal.trouble is not None:
                 continue  # it may be one that could not be read yet
             if record is None or record.state != states.RECOVERING:
@@ -173,10 +171,10 @@ class Recoveries:
             if busy:
                 return
             runs = record.plan.recover_again()
-            self._journal.save(record.as_row())
+            self._records.save(record)
         else:
             if record.plan.dealt_with(request.note):
-                self._journal.save(record.as_row())
+                self._records.save(record)
             if busy:
                 return
             skipped = (run for run in record.plan.of_phase(plans.RECOVER) if run.status == plans.SKIPPED)

@@ -1,0 +1,164 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Prepares for listed events: starts the prepare hooks that are due, while there is time before NotBefore.
+
+Preparations of different events run side by side, the soonest NotBefore first. None waits for a later event's hooks.
+What is being undone is not prepared at the same time: a preparation waits for a recover hook that it shares. If that
+would leave it no time, the recovery is ended, and runs again afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .. import event_record as states
+from ..clocks import Clocks
+from ..event_record import EventRecord
+from ..journal.writer import Journal
+from . import commands
+from . import plan as plans
+from .plan import Plan, Run
+from .records import OpenRecords
+from .running import GRACE_SECONDS, MARGIN_SECONDS, MOST_RUNNING, SHORTEST_PAUSE_SECONDS, RunningHook, RunningHooks
+
+# With less time than this no prepare hook is started.
+SHORTEST_SECONDS = 1.0
+
+
+class Preparation:
+    """The prepare hooks of all listed events. For the main thread alone."""
+
+    def __init__(self, records: OpenRecords, running: RunningHooks, journal: Journal, clocks: Clocks) -> None:
+        self._records = records
+        self._running = running
+        self._journal = journal
+        self._clocks = clocks
+
+    def advance(self) -> None:
+        """End what has to end before NotBefore, and start what is due."""
+        self._keep_to_not_before()
+        for record in sorted((record for record in self._records if record.listed), key=lambda each: each.urgency):
+            self._prepare(record)
+
+    def waits(self) -> Iterator[float | None]:
+        """Yield the seconds until a hook may be started, or has to end, by the time alone."""
+        now = self._clocks.monotonic()
+        for hook in self._running.hooks.values():
+            if hook.end_at is not None and not hook.interrupted:
+                yield hook.end_at - now
+        for record in self._records:
+            if record.confirmed and record.may_prepare and not record.undecided:
+                yield record.plan.retry_in(now, plans.PREPARE)
+                yield self.begins_in(record) or None
+
+    def begins_in(self, record: EventRecord) -> float:
+        """Return the seconds until the first stage that waits for its time begins, 0 if none does."""
+        left = self._running.seconds_to_not_before(record.event)
+        return min((wait for stage in record.plan.wanted() if (wait := Plan.begins_in(stage, left)) > 0.0), default=0.0)
+
+    def late(self, record: EventRecord) -> bool:
+        """Return whether no time is left to start a prepare hook, as NotBefore and the clock are now."""
+        left = self._running.seconds_left(record.event)
+        return left is not None and left < SHORTEST_SECONDS
+
+    def update_state(self, record: EventRecord) -> bool:
+        """Let the event's state follow from its hooks; return whether it is prepared, or can no longer be."""
+        state, run = record.plan.preparation(self.late(record))
+        if not record.plan.wanted():
+            reset = state == plans.SUCCEEDED and record.state in (states.PREPARING, states.PREPARED, states.FAILED)
+            if reset:
+                self._records.step(record, states.RESET, "the policies no longer ask to prepare")
+            return reset
+        if state == plans.SUCCEEDED:
+            self._records.step(record, states.READY, "every prepare hook succeeded")
+        elif state == plans.FAILED:
+            why = "" if run is None else f"{commands.describe(run.hook)}: {run.reason}"
+            self._records.step(record, states.FAIL, f"a prepare hook failed: {why}")
+        self._journal.commit()
+        return state in (plans.SUCCEEDED, plans.FAILED)
+
+    def _keep_to_not_before(self) -> None:
+        """End the prepare hooks whose NotBefore is near. A clock that was set ends nothing."""
+        now = self._clocks.monotonic()
+        for hook in self._running.hooks.values():
+            event = hook.record.event
+            if hook.run.phase != plans.PREPARE:
+                continue
+            if hook.not_before != event.not_before and hook.record.may_prepare and not event.problems:
+                left = self._running.seconds_left(event)
+                hook.not_before = event.not_before
+                hook.end_at = None if left is None else now + left
+            if hook.end_at is not None and now >= hook.end_at:
+                self._running.interrupt(hook, "NotBefore is near")
+
+    def _prepare(self, record: EventRecord) -> None:
+        record.obstacle = ""
+        if not record.confirmed or not record.may_prepare or record.undecided:
+            return
+        if self._journal.doubt(record.event.key) is not None:
+            return
+        left = self._running.seconds_left(record.event)
+        late = left is not None and left < SHORTEST_SECONDS
+        before_not_before = None if left is None else left + MARGIN_SECONDS
+        now = self._clocks.monotonic()
+        if left is not None:  # NotBefore may have been brought forward since it failed
+            record.plan.hasten(now + max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+        due = [] if late else record.plan.due_to_prepare(now, before_not_before)
+        for run in due:
+            record.obstacle = self._obstacle(record, run, left)
+            if record.obstacle:
+                return
+            record.plan.begin(run, before_not_before)
+            self._running.start(record, run, left)
+        if late and record.plan.preparation(True)[0] == plans.WAITING:
+            self._no_time(record)
+        else:
+            self.update_state(record)
+
+    def _obstacle(self, record: EventRecord, run: Run, left_seconds: float | None) -> str:
+        """Return why a prepare hook that is due cannot be started now, "" if it can; make sure that it can soon."""
+        if self._journal.trouble is not None:
+            return f"nobody could promise its recovery: {self._journal.trouble}"
+        if self._journal.late:
+            return "what an earlier runner has done is being taken up"
+        stages = [stage for stage in record.plan.wanted() if run in stage.prepare]
+        undoing = self._running.recovering({theirs.words for stage in stages for theirs in stage.recover})
+        if undoing is not None:
+            self._make_way(record, undoing, left_seconds)
+            text = commands.describe(undoing.run.hook)
+            return f"waits until {text}, the recovery of event {undoing.record.event.event_id}, has ended"
+        if not self._running.room_to_prepare(record):
+            return f"waits for one of the {MOST_RUNNING} hooks that run and are due as soon"
+        return ""
+
+    def _make_way(self, record: EventRecord, undoing: RunningHook, left_seconds: float | None) -> None:
+        """End a recovery if waiting for it could take the time that the preparation needs.
+
+        A drill's preparation waits for a real event's recovery. A recovery that may run once only is waited for too,
+        unless it is a drill's and in the way of a real event.
+        """
+        overtakes = undoing.record.drill and not record.drill
+        if (
+            left_seconds is None
+            or (record.drill and not undoing.record.drill)
+            or (undoing.run.once_only and not overtakes)
+        ):
+            return
+        left = {id(other): other for stage in record.plan.wanted() for other in stage.prepare}
+        needed = sum(commands.timeout(other.hook) for other in left.values() if other.status != plans.SUCCEEDED)
+        longest = undoing.times_out_at - self._clocks.monotonic() + GRACE_SECONDS
+        if left_seconds < needed + longest:
+            self._running.interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")
+
+    def _no_time(self, record: EventRecord) -> None:
+        """Note that nothing more can be prepared, unless NotBefore is postponed or the clock put right."""
+        record.obstacle = "there was no time left before NotBefore"
+        asked = [run for stage in record.plan.wanted() for run in stage.prepare]
+        tried = next((run for run in asked if run.attempts and run.reason), None)
+        if tried is not None:
+            what = "had failed" if tried.failures else "was ended"
+            record.obstacle += f"; {commands.describe(tried.hook)} {what}: {tried.reason}"
+        if record.state in (states.SEEN, states.HELD, states.PREPARED, states.APPROVED):
+            self._records.step(record, states.BEGIN, "no time left to prepare")
+        self._records.step(record, states.FAIL, record.obstacle)

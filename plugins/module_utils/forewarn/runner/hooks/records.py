@@ -1,0 +1,89 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The open records, and where what happens to them is written down: to the journal, the log and the metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...events import Event
+from ..clocks import Clocks
+from ..event_record import EventRecord
+from ..journal.writer import EventRow
+from ..telemetry.recorder import Recorder
+from . import commands
+from .executor import NOT_STARTED, Outcome
+from .plan import LEFT, Run
+
+
+class OpenRecords(list[EventRecord]):
+    """The records of events that are listed or recovering. For the main thread alone."""
+
+    def __init__(self, recorder: Recorder, clocks: Clocks) -> None:
+        super().__init__()
+        self._recorder = recorder
+        self._journal, self._log, self._metrics = recorder
+        self._clocks = clocks
+
+    def resume(self, rows: Sequence[EventRow]) -> list[EventRecord]:
+        """Add the records that the journal has kept; return them. One that is damaged is only reported."""
+        resumed = []
+        for row in rows:
+            try:
+                record = EventRecord.of(row)
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                self._log.error("journal-trouble", event_key=row.key, reason=f"an event's record is damaged: {error}")
+                self._journal.distrust(row, f"{error.__class__.__name__}: {error}")
+                continue
+            resumed.append(record)
+        self.extend(resumed)
+        return resumed
+
+    def open(self, event: Event, drill: bool) -> EventRecord:
+        """Begin the record of an event that is listed for the first time."""
+        stamp = self._clocks.stamp()
+        newest = max((record.identifier for record in self), default=0)
+        record = EventRecord(max(int(stamp.wall * 1e6), newest + 1), event, stamp, drill)
+        self.append(record)
+        self.save(record)
+        return record
+
+    def step(self, record: EventRecord, what: str, why: str) -> None:
+        """Move a record on, and write it down if its state has changed."""
+        before = record.state
+        if not record.step(what):
+            return
+        fields = {"from": before, "to": record.state, "why": why}
+        if record.plan.runs:  # otherwise the other lines say it all
+            self._log.info("state", event_id=record.event.event_id, drill=record.drill or None, **fields)
+        self._journal.note("state", record.identifier, **fields)
+        self.save(record)
+
+    def close(self, record: EventRecord, why: str) -> None:
+        """End a record whose event has left the list, and has nothing left to recover."""
+        self.step(record, record.closing(), why)
+        self.remove(record)
+        self._journal.commit()
+
+    def save(self, record: EventRecord) -> None:
+        """Have the journal keep the record as it is now."""
+        self._journal.save(record.as_row())
+
+    def write(self, line: str, record: EventRecord, fields: Mapping[str, Any], *, failed: bool = False) -> None:
+        """Write a line to the log and an entry to the journal, and save the record."""
+        self._recorder.write(line, record, fields, failed=failed)
+        self.save(record)
+
+    def count_hook(self, record: EventRecord, phase: str, hook: Mapping[str, Any], outcome: Outcome) -> None:
+        """Count a hook that has ended."""
+        labels = {"phase": phase, "kind": commands.kind(hook)}
+        self._metrics.count("forewarn_hooks_total", result=outcome.result, drill=record.drill, **labels)
+        if outcome.result != NOT_STARTED:
+            self._metrics.observe("forewarn_hook_duration_seconds", outcome.seconds, **labels)
+
+    def leave(self, record: EventRecord, run: Run, reason: str) -> None:
+        """Leave out a recover hook that need not run."""
+        run.end(LEFT, reason)
+        self.write("hook-left", record, {"hook": commands.describe(run.hook), "reason": run.reason})

@@ -1,0 +1,244 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The prepare and recover hooks that run: their start, what follows from their end, and the room for them.
+
+What is about to be done is in the journal before it is done. If the journal cannot be written, nothing is prepared that
+would have to be recovered; recoveries that are due run all the same, except those that may run once only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ...errors import InputError
+from ...events import Event
+from .. import event_record as states
+from ..clocks import Clocks
+from ..event_record import EventRecord
+from ..journal.writer import Journal
+from . import commands
+from . import plan as plans
+from .executor import ENDED, NOT_STARTED, SUCCEEDED, Executor, Outcome
+from .plan import Run
+from .records import OpenRecords
+
+# A prepare hook is ended this long before NotBefore, so that it is gone by then: after SIGTERM it has the grace.
+MARGIN_SECONDS = 3.0
+GRACE_SECONDS = 2.0
+SHORTEST_PAUSE_SECONDS = 0.1  # between two looks at what waits for the time: it may have to wait for room as well
+# Hooks at once. Of prepare hooks only those count that are due no later: what is due first always finds room, and 200
+# events in one document do not start 200 processes.
+MOST_RUNNING = 16
+# Of prepare and recover hooks together. Where it is reached, what is due last makes room.
+CEILING = 64
+
+
+@dataclass
+class RunningHook:
+    """A hook that runs, by the executor's token. Times are monotonic seconds.
+
+    ``sharing`` are the recover hooks of other events that it stands for. ``interrupted``: it is ended, to run again.
+    ``end_at`` is when a prepare hook is ended because ``not_before`` is near, if that is before its own time is over.
+    """
+
+    token: int
+    record: EventRecord
+    run: Run
+    times_out_at: float
+    sharing: Sequence[tuple[EventRecord, Run]]
+    not_before: datetime | None
+    interrupted: bool = False
+    end_at: float | None = None
+
+
+class RunningHooks:
+    """``hooks`` are by the executor's token. ``vm_name`` is what hooks learn, None while it is not known."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        records: OpenRecords,
+        journal: Journal,
+        clocks: Clocks,
+        settings: commands.HookSettings,
+        now: Callable[[], datetime],
+    ) -> None:
+        self.hooks: dict[Hashable, RunningHook] = {}
+        self.vm_name: str | None = None
+        self._executor = executor
+        self._records = records
+        self._journal = journal
+        self._clocks = clocks
+        self._settings = settings
+        self._now = now
+        self._next_token = 0
+
+    def seconds_to_not_before(self, event: Event) -> float | None:
+        """Return the seconds until NotBefore, None if the service has named none. Negative ones are over."""
+        return None if event.not_before is None else (event.not_before - self._now()).total_seconds()
+
+    def seconds_left(self, event: Event) -> float | None:
+        """Return how long a prepare hook may run before NotBefore, None if the service has named none."""
+        left = self.seconds_to_not_before(event)
+        return None if left is None else left - MARGIN_SECONDS
+
+    def recovering(self, words: Collection[str]) -> RunningHook | None:
+        """Return the recover hook with any of these ``Run.words`` that runs, for whatever event."""
+        hooks = (hook for hook in self.hooks.values() if hook.run.phase == plans.RECOVER)
+        return next((hook for hook in hooks if hook.run.words in words), None)
+
+    def start(
+        self,
+        record: EventRecord,
+        run: Run,
+        left_seconds: float | None = None,
+        sharing: Sequence[tuple[EventRecord, Run]] = (),
+    ) -> None:
+        """Start a hook, which is ended in ``left_seconds`` if its own time is not over before."""
+        timeout = commands.timeout(run.hook)
+        seconds = timeout if left_seconds is None else min(timeout, left_seconds)
+        before = run.status
+        run.status = plans.RUNNING
+        run.attempts += 1
+        text = commands.describe(run.hook)
+        if run.phase == plans.PREPARE:
+            self._records.step(record, states.BEGIN, f"{text} is started")
+        fields = {"phase": run.phase, "hook": text, "attempt": run.attempts, "timeout_seconds": round(seconds, 3)}
+        self._records.write("hook-started", record, fields)
+        if not self._journal.commit() and (run.phase == plans.PREPARE or run.once_only):
+            run.status = before  # not without the promise that it will be recovered, or runs once only
+            run.attempts -= 1
+            reason = "it was not started: the journal could not be written"
+            self._records.write("hook-ended", record, {**fields, "result": NOT_STARTED, "reason": reason}, failed=True)
+            return
+        self._next_token += 1
+        token = self._next_token
+        now = self._clocks.monotonic()
+        hook = RunningHook(token, record, run, now + timeout, sharing, record.event.not_before)
+        if seconds < timeout:
+            hook.end_at = now + seconds
+        self.hooks[token] = hook
+        try:
+            command = self.command(record, run.hook, run.phase, run.attempts, seconds)
+        except InputError as error:
+            self.ended(token, Outcome(NOT_STARTED, None, 0.0, "", error.message))
+            return
+        begun = self._executor.start(token, command)
+        if begun is not None:
+            run.pid, run.pid_started = begun
+            run.pid_boot = self._clocks.boot_id
+            self._records.save(record)
+            self._journal.commit()
+
+    def command(
+        self,
+        record: EventRecord,
+        hook: Mapping[str, Any],
+        phase: str,
+        attempt: int = 1,
+        seconds: float | None = None,
+        occasion: str | None = None,
+    ) -> commands.Command:
+        """Return the process to start, with what it learns of the event. Raises HookError, as commands.command does."""
+        decision = record.decision or {}
+        others = (other for other in self._records if other is not record)
+        why = commands.Occasion(
+            phase=phase,
+            attempt=attempt,
+            event=record.event,
+            vm_name=self.vm_name,
+            drill=record.drill,
+            output=decision.get("output"),
+            policy=decision.get("policy"),
+            rule=decision.get("rule"),
+            reason=decision.get("reason"),
+            outcome=record.outcome,
+            occasion=occasion,
+            deadline_seconds=self.seconds_to_not_before(record.event),
+            others=sum(1 for other in others if other.listed and other.plan.begun()),
+        )
+        return commands.command(hook, why, self._settings, commands.timeout(hook), seconds)
+
+    def ended(self, token: Hashable, outcome: Outcome) -> RunningHook:
+        """Take in the outcome of a hook; return the hook."""
+        hook = self.hooks.pop(token)
+        record, run = hook.record, hook.run
+        now = self._clocks.monotonic()
+        run.seconds = round(outcome.seconds, 3)
+        run.exit_code = outcome.exit_code
+        if outcome.result == SUCCEEDED:
+            run.end(plans.SUCCEEDED)
+        elif run.phase == plans.PREPARE and not (record.may_prepare and run.revision == record.revision):
+            # It is not asked for any more.
+            run.end(plans.SKIPPED if outcome.result == ENDED else plans.FAILED, outcome.reason)
+        elif hook.interrupted:
+            run.interrupted(outcome.reason)
+        else:
+            left = self.seconds_left(record.event) if run.phase == plans.PREPARE else None
+            run.failed(outcome.reason, now, None if left is None else max(left / 2.0, SHORTEST_PAUSE_SECONDS))
+        if not hook.interrupted:
+            for other, theirs in hook.sharing:
+                self._share(record, other, theirs, outcome)
+        fields = {
+            "phase": run.phase,
+            "hook": commands.describe(run.hook),
+            "attempt": run.attempts,
+            "result": outcome.result,
+            "exit_code": outcome.exit_code,
+            "seconds": run.seconds,
+            "reason": outcome.reason or None,
+            "output": outcome.output or None,
+            "retry_seconds": None if run.retry_at is None else round(run.retry_at - now, 3),
+        }
+        self._records.write("hook-ended", record, fields, failed=outcome.result != SUCCEEDED)
+        self._records.count_hook(record, run.phase, run.hook, outcome)
+        self._journal.commit()
+        return hook
+
+    def _share(self, record: EventRecord, other: EventRecord, theirs: Run, outcome: Outcome) -> None:
+        """Let the outcome of a recover hook count for another event that was due to run it too."""
+        if theirs.status not in (plans.WAITING, plans.FAILED):
+            return
+        if outcome.result == SUCCEEDED:
+            event_id = record.event.event_id
+            self._records.leave(other, theirs, f"event {event_id} has run it, which is enough for both")
+        else:
+            theirs.failed(outcome.reason, self._clocks.monotonic())
+            self._records.save(other)
+
+    def interrupt(self, hook: RunningHook, reason: str) -> None:
+        """End a hook that is to run again later."""
+        if not hook.interrupted:
+            hook.interrupted = True
+            self._executor.end(hook.token, reason)
+
+    def end_preparing(self, record: EventRecord, reason: str) -> None:
+        """End the prepare hooks of an event."""
+        for token, hook in self.hooks.items():
+            if hook.record is record and hook.run.phase == plans.PREPARE:
+                self._executor.end(token, reason)
+
+    def room_to_prepare(self, record: EventRecord) -> bool:
+        """Return whether a prepare hook of the event may start; if not, make room so that it soon may."""
+        urgency = record.urgency[0]
+        ahead = 0
+        for hook in self.hooks.values():
+            if hook.run.phase == plans.PREPARE and (hook.record is record or hook.record.urgency[0] <= urgency):
+                ahead += 1
+        if ahead >= MOST_RUNNING:
+            return False
+        if len(self.hooks) < CEILING:
+            return True
+        if not any(hook.interrupted for hook in self.hooks.values()):
+            latest = max(
+                (hook for hook in self.hooks.values() if not hook.run.once_only),
+                key=lambda hook: (hook.run.phase == plans.RECOVER, *hook.record.urgency),
+                default=None,
+            )
+            if latest is not None and (latest.run.phase == plans.RECOVER or latest.record.urgency[0] > urgency):
+                self.interrupt(latest, f"event {record.event.event_id} is due sooner, and too many hooks run")
+        return False
