@@ -39,13 +39,12 @@ CEILING = 64
 
 @dataclass
 class RunningHook:
-    """A hook that runs, by the executor's token. Times are monotonic seconds.
+    """A hook that runs. Times are monotonic seconds.
 
     ``sharing`` are the recover hooks of other events that it stands for. ``interrupted``: it is ended, to run again.
     ``end_at`` is when a prepare hook is ended because ``not_before`` is near, if that is before its own time is over.
     """
 
-    token: int
     record: EventRecord
     run: Run
     times_out_at: float
@@ -56,7 +55,7 @@ class RunningHook:
 
 
 class RunningHooks:
-    """``hooks`` are by the executor's token. ``vm_name`` is what hooks learn, None while it is not known."""
+    """``hooks`` are by ``Run``, the executor's token. ``vm_name`` is what they learn, None while it is not known."""
 
     def __init__(
         self,
@@ -75,7 +74,6 @@ class RunningHooks:
         self._clocks = clocks
         self._settings = settings
         self._now = now
-        self._next_token = 0
 
     def seconds_to_not_before(self, event: Event) -> float | None:
         """Return the seconds until NotBefore, None if the service has named none. Negative ones are over."""
@@ -115,19 +113,17 @@ class RunningHooks:
             reason = "it was not started: the journal could not be written"
             self._records.write("hook-ended", record, {**fields, "result": NOT_STARTED, "reason": reason}, failed=True)
             return
-        self._next_token += 1
-        token = self._next_token
         now = self._clocks.monotonic()
-        hook = RunningHook(token, record, run, now + timeout, sharing, record.event.not_before)
+        hook = RunningHook(record, run, now + timeout, sharing, record.event.not_before)
         if seconds < timeout:
             hook.end_at = now + seconds
-        self.hooks[token] = hook
+        self.hooks[run] = hook
         try:
             command = self.command(record, run.hook, run.phase, run.attempts, seconds)
         except InputError as error:
-            self.ended(token, Outcome(NOT_STARTED, None, 0.0, "", error.message))
+            self.ended(run, Outcome(NOT_STARTED, None, 0.0, "", error.message))
             return
-        begun = self._executor.start(token, command)
+        begun = self._executor.start(run, command)
         if begun is not None:
             run.pid, run.pid_started = begun
             run.pid_boot = self._clocks.boot_id
@@ -214,13 +210,13 @@ class RunningHooks:
         """End a hook that is to run again later."""
         if not hook.interrupted:
             hook.interrupted = True
-            self._executor.end(hook.token, reason)
+            self._executor.end(hook.run, reason)
 
     def end_preparing(self, record: EventRecord, reason: str) -> None:
         """End the prepare hooks of an event."""
-        for token, hook in self.hooks.items():
+        for hook in self.hooks.values():
             if hook.record is record and hook.run.phase == plans.PREPARE:
-                self._executor.end(token, reason)
+                self._executor.end(hook.run, reason)
 
     def room_to_prepare(self, record: EventRecord) -> bool:
         """Return whether a prepare hook of the event may start; if not, make room so that it soon may."""
