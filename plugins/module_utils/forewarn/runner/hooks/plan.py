@@ -194,6 +194,12 @@ class Stage:
         """Whether one of its prepare hooks has ever been started."""
         return any(run.attempts for run in self.prepare)
 
+    def begins_in(self, left_seconds: float | None) -> float:
+        """Return the seconds until its preparation begins, 0 if it may now or has; ``left_seconds``: to NotBefore."""
+        if self.within_seconds is None or left_seconds is None or self.entered:
+            return 0.0
+        return max(0.0, left_seconds - self.within_seconds)
+
     def owed(self, had_started: bool) -> bool:
         """Return whether it is to be recovered; ``had_started``: the event has started, or may have."""
         return self.begun or (had_started and self.recover_when == STARTED)
@@ -357,7 +363,7 @@ class Plan:
         due: list[Run] = []
         running = {run.words for run in self.running(PREPARE)}  # perhaps for an earlier content of the event
         for stage in self.wanted():
-            if self.begins_in(stage, left_seconds) > 0.0:
+            if stage.begins_in(left_seconds) > 0.0:
                 continue
             following = stage.next_to_prepare()
             due += [run for run in following if run.ready(now) and run not in due and run.words not in running]
@@ -374,15 +380,8 @@ class Plan:
     def begin(self, run: Run, left_seconds: float | None) -> None:
         """Note that a prepare hook is started ``left_seconds`` before NotBefore."""
         for stage in self.wanted():
-            if run in stage.prepare and self.begins_in(stage, left_seconds) <= 0.0:
+            if run in stage.prepare and stage.begins_in(left_seconds) <= 0.0:
                 stage.entered = True
-
-    @staticmethod
-    def begins_in(stage: Stage, left_seconds: float | None) -> float:
-        """Return the seconds until a stage's preparation begins, 0 if it may now or has."""
-        if stage.within_seconds is None or left_seconds is None or stage.entered:
-            return 0.0
-        return max(0.0, left_seconds - stage.within_seconds)
 
     def preparation(self, late: bool = False) -> tuple[str, Run | None]:
         """Return how far the wanted stages are, as ``Stage.preparation`` does. No hooks: ``succeeded``.

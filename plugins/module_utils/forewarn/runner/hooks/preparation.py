@@ -18,7 +18,7 @@ from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
 from . import plan as plans
-from .plan import Plan, Run
+from .plan import Run
 from .records import OpenRecords
 from .running import GRACE_SECONDS, MARGIN_SECONDS, MOST_RUNNING, SHORTEST_PAUSE_SECONDS, RunningHook, RunningHooks
 
@@ -55,7 +55,7 @@ class Preparation:
     def begins_in(self, record: EventRecord) -> float:
         """Return the seconds until the first stage that waits for its time begins, 0 if none does."""
         left = self._running.seconds_to_not_before(record.event)
-        return min((wait for stage in record.plan.wanted() if (wait := Plan.begins_in(stage, left)) > 0.0), default=0.0)
+        return min((wait for stage in record.plan.wanted() if (wait := stage.begins_in(left)) > 0.0), default=0.0)
 
     def late(self, record: EventRecord) -> bool:
         """Return whether no time is left to start a prepare hook, as NotBefore and the clock are now."""
