@@ -32,8 +32,8 @@ STARTED = "started"  # of recover_when: also where the event started without a p
 RECOVER_PAUSES = (10.0, 60.0, 300.0, 900.0, 3600.0)
 # From this failure on a person should look at the recovery. It is tried again all the same.
 FAILING = 3
-# Pauses before a prepare hook is tried again: doubled each time.
-PREPARE_DELAY_SECONDS, PREPARE_MAX_DELAY_SECONDS = 1.0, 60.0
+# Before a prepare hook is tried again: the first and the longest pause. It doubles each time.
+PREPARE_PAUSES = (1.0, 60.0)
 # How the reason begins why a recover hook is left out that a person has seen to.
 BY_A_PERSON = "dealt with by a person"
 
@@ -102,13 +102,9 @@ class Run:
         count = max(0, self.failures - 1)
         if self.phase == RECOVER and not {"delay_seconds", "max_delay_seconds"} & set(self._retry):
             return RECOVER_PAUSES[min(count, len(RECOVER_PAUSES) - 1)]
-        defaults = (
-            (PREPARE_DELAY_SECONDS, PREPARE_MAX_DELAY_SECONDS)
-            if self.phase == PREPARE
-            else (RECOVER_PAUSES[0], RECOVER_PAUSES[-1])
-        )
-        delay = float(self._retry.get("delay_seconds", defaults[0]))
-        longest = float(self._retry.get("max_delay_seconds", max(delay, defaults[1])))
+        pauses = PREPARE_PAUSES if self.phase == PREPARE else RECOVER_PAUSES
+        delay = float(self._retry.get("delay_seconds", pauses[0]))
+        longest = float(self._retry.get("max_delay_seconds", max(delay, pauses[-1])))
         return min(longest, delay * 2.0 ** min(count, 32))
 
     def as_json(self) -> dict[str, Any]:
@@ -216,7 +212,8 @@ class Stage:
         if not open_runs:
             return SUCCEEDED, None
         if not self.parallel:
-            return _as_seen(open_runs[0].status), open_runs[0]
+            status = open_runs[0].status
+            return WAITING if status == SKIPPED else status, open_runs[0]
         for status in (RUNNING, FAILED):
             for run in open_runs:
                 if run.status == status:
@@ -529,10 +526,6 @@ def _joined(found: Sequence[tuple[Mapping[str, Any], float]]) -> Mapping[str, An
     chosen = next(never, max(found, key=lambda each: each[1])[0])
     longest = max((hook for hook, _limit in found), key=lambda hook: float(hook.get("timeout_seconds", 0.0)))
     return {**chosen, **{key: longest[key] for key in ("timeout_seconds",) if key in longest}}
-
-
-def _as_seen(status: str) -> str:
-    return WAITING if status == SKIPPED else status
 
 
 def _distinct(runs: Sequence[Run]) -> list[Run]:
