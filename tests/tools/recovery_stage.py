@@ -42,7 +42,7 @@ class Machine(Stage):
             notifier=Notifier({}, self.world.clocks()),
             readiness=self.readiness,
         )
-        self.recoveries = Recoveries(str(self.state), self.scheduler.records, self.journal, self.log)
+        self.recoveries = Recoveries(str(self.state), self.scheduler.records, self.recorder)
 
     def restart(self) -> None:
         self.journal._disconnect()

@@ -120,7 +120,7 @@ def assemble(
         controller,
         exchange,
         scheduler,
-        None if directory is None else Recoveries(directory, scheduler.records, journal, log),
+        None if directory is None else Recoveries(directory, scheduler.records, recorder),
         recorder,
         health,
         observed,

@@ -27,8 +27,7 @@ from .plan import Plan, Run
 
 if TYPE_CHECKING:  # the command needs none of these
     from ..event_record import EventRecord
-    from ..journal.writer import Journal
-    from ..telemetry.log import Logger
+    from ..telemetry.recorder import Recorder
     from .records import OpenRecords
 
 DIRECTORY = "recoveries"
@@ -104,11 +103,11 @@ class Recoveries:
     may have succeeded by then, and what was dealt with is not tried again, whatever comes of it.
     """
 
-    def __init__(self, directory: str, records: OpenRecords, journal: Journal, log: Logger) -> None:
+    def __init__(self, directory: str, records: OpenRecords, recorder: Recorder) -> None:
         self._inbox = Inbox(directory, DIRECTORY, "request")
         self._records = records
-        self._journal = journal
-        self._log = log
+        self._recorder = recorder
+        self._journal, self._log, _metrics = recorder
         self._asked: dict[str, Request] = {}  # by id, in the order in which they were asked for
         self._done: set[str] = set()  # what is to be removed as soon as the journal is on the disk
 
@@ -185,9 +184,7 @@ class Recoveries:
             "note": request.note,
             "hooks": [commands.describe(run.hook) for run in runs],
         }
-        line = ANSWERS[request.action]
-        self._log.info(line, event_id=record.event.event_id, drill=record.drill or None, **fields)
-        self._journal.note(line, record.identifier, **fields)
+        self._recorder.write(ANSWERS[request.action], record, fields)
         self._end(request_id)
 
     def _refuse(self, request_id: str, request: Request, reason: str) -> None:
