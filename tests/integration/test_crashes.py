@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from forewarn.runner.approvals import Approvals
 from forewarn.runner.event_record import EventRecord
-from forewarn.runner.hooks.plan import RECOVER, SKIPPED, Plan, Run
+from forewarn.runner.hooks.plan import Plan
 from forewarn.runner.hooks.records import OpenRecords
+from forewarn.runner.hooks.run import RECOVER, SKIPPED, Run
 from forewarn.runner.hooks.scheduler import HookScheduler
 from forewarn.runner.reconciler import Reconciler
 from forewarn.runner.tracker import Tracker

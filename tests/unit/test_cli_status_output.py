@@ -17,7 +17,7 @@ from forewarn.cli.state import Page, State, wrap
 from forewarn.cli.status import examine, show
 from forewarn.events import Event, parse_time
 from forewarn.runner.event_record import TRANSITIONS, EventRecord
-from forewarn.runner.hooks import plan as plans
+from forewarn.runner.hooks import run as runs
 from forewarn.runner.journal.writer import EventRow
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -63,7 +63,7 @@ def test_json(recorded: Recorded, status: Run) -> None:
 def test_what_the_runner_keeps_is_understood(recorded: Recorded, status: Run) -> None:
     event = Event("A1", "Redeploy", "VirtualMachine", ("web_0",), "Scheduled", parse_time("2026-11-21T14:15:11Z"))
     record = EventRecord(7, event, recorded.clocks.stamp(), drill=True)
-    run = plans.Run("prepare", "web-tier", "drain", DRAIN)
+    run = runs.Run("prepare", "web-tier", "drain", DRAIN)
     run.status, run.attempts = "running", 1
     record.plan.runs.append(run)
     record.step("begin")

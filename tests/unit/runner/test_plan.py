@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from forewarn.policy.decision import APPROVE, HOLD, Verdict
-from forewarn.runner.hooks.plan import FAILED, LEFT, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING, Plan, Run
+from forewarn.runner.hooks.plan import Plan
+from forewarn.runner.hooks.run import FAILED, LEFT, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING, Run
 from hypothesis import given
 from hypothesis import strategies as st
 

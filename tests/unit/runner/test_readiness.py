@@ -12,7 +12,8 @@ import pytest
 from forewarn.events import Event
 from forewarn.runner import event_record as states
 from forewarn.runner.event_record import EventRecord
-from forewarn.runner.hooks.plan import Plan, Run
+from forewarn.runner.hooks.plan import Plan
+from forewarn.runner.hooks.run import Run
 from forewarn.runner.telemetry.readiness import Readiness
 from tools.clocks import ManualClocks
 

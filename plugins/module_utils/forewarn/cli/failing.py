@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..runner.clocks import Clocks
 from ..runner.event_record import RECOVERING
-from ..runner.hooks import plan as plans
-from ..runner.hooks.plan import Plan, Run
+from ..runner.hooks.plan import Plan
 from ..runner.hooks.recovery_requests import ANSWERS, unfinished
+from ..runner.hooks.run import FAILED, RECOVER, RUNNING, Run
 from .state import Page, duration_text, hook_text, iso, number_of, object_of, of_event, text_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Recoveries:
 
     def failing(self, record: EventRow) -> list[dict[str, Any]]:
         """Return the recover hooks of an event that a person should look at, as ``status --json`` has them."""
-        runs = [run for run in tried(record) if run.status == plans.FAILED or run.failing]
+        runs = [run for run in tried(record) if run.status == FAILED or run.failing]
         return [self._as_json(record, run) for run in runs]
 
     def tried(self, record: EventRow) -> list[dict[str, Any]]:
@@ -43,7 +43,7 @@ class Recoveries:
 
     def next_attempt(self, record: EventRow, run: Run) -> tuple[str, float | None]:
         """Return when a recover hook is tried next, in words and in seconds (None if that is not known)."""
-        if run.status == plans.RUNNING:
+        if run.status == RUNNING:
             return "it runs now", None
         if run.exhausted:
             return "none: it is not tried again by itself", None
@@ -71,7 +71,7 @@ class Recoveries:
     def _failed(self, record_id: int | None, hook: str) -> JournalEntry | None:
         """Return the latest failure of a recover hook, of one event or of any."""
         entries = self._journal.entries(record_id=record_id, kinds=("hook-ended",), limit=_ENTRIES, newest_first=True)
-        found = (entry for entry in entries if entry.fields.get("phase") == plans.RECOVER)
+        found = (entry for entry in entries if entry.fields.get("phase") == RECOVER)
         return next((entry for entry in found if text_of(entry.fields, "hook") == hook), None)
 
     def _as_json(self, record: EventRow, run: Run) -> dict[str, Any]:

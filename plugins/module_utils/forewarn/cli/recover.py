@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..runner.clocks import Clocks
-from ..runner.hooks import plan as plans
 from ..runner.hooks import recovery_requests
 from ..runner.hooks.recovery_requests import AGAIN, ANSWERS, DEALT_WITH, REFUSED, Request
+from ..runner.hooks.run import RUNNING
 from ..runner.telemetry import heartbeat
 from . import failing
 from .console import Console, one_line
@@ -178,7 +178,7 @@ def _report(
         reason = text_of(answer.fields, "reason")
     elif silence is not None:
         reason = f"no runner works on {state.directory}: {silence}. It is done when a runner starts"
-    elif any(run.status == plans.RUNNING for run in failing.tried(_now(state, record))):
+    elif any(run.status == RUNNING for run in failing.tried(_now(state, record))):
         reason = "a recover hook runs now. It is done when that hook has ended"
     else:
         reason = "the runner has not taken it yet. It does so at its next turn"

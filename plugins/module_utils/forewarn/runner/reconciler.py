@@ -20,9 +20,9 @@ from . import event_record as states
 from .clocks import Clocks, Stamp
 from .event_record import EventRecord, first
 from .hooks import commands
-from .hooks import plan as plans
 from .hooks.dry_run import Pretence
 from .hooks.notifications import BEGAN, DECIDED
+from .hooks.run import FAILED, SUCCEEDED, WAITING
 from .hooks.scheduler import HookScheduler
 from .telemetry.log import shortened
 from .telemetry.recorder import Recorder
@@ -328,15 +328,15 @@ class Reconciler:
             record
         )  # of the document as it is now: NotBefore may have been postponed
         state, run = record.plan.preparation(late)
-        if state == plans.SUCCEEDED:
+        if state == SUCCEEDED:
             return None
         text = "" if run is None else commands.describe(run.hook)
-        if state == plans.FAILED:
+        if state == FAILED:
             return Eligibility(NOT_PREPARED, f"a prepare hook failed: {text}: {'' if run is None else run.reason}")
-        if late and state == plans.WAITING:
+        if late and state == WAITING:
             return Eligibility(NOT_PREPARED, record.obstacle or f"there was no time left for {text}")
         pause = self._scheduler.preparation.begins_in(record)
-        if pause and state == plans.WAITING and not record.plan.begun():
+        if pause and state == WAITING and not record.plan.begun():
             return Eligibility(PREPARING, f"its preparation, {text}, begins in {pause:.0f} s")
         if run is not None and run.failures:
             return Eligibility(NOT_PREPARED, f"a prepare hook failed, and is tried again: {text}: {run.reason}")

@@ -55,6 +55,11 @@ class Outcome(NamedTuple):
     output: str
     reason: str
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether it exited with 0."""
+        return self.result == SUCCEEDED
+
 
 class Started(NamedTuple):
     """A process, so that it is known again after a restart; its start is in clock ticks since boot, if known."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...errors import InputError
 from ..event_record import EventRecord
 from . import commands
-from .executor import NOT_STARTED, SUCCEEDED, Executor, Outcome
+from .executor import NOT_STARTED, Executor, Outcome
 from .records import OpenRecords
 from .running import RunningHooks
 
@@ -87,5 +87,5 @@ class Notifications:
             "dropped": self._dropped or None,  # because too many waited
         }
         self._dropped = 0
-        self._records.write("notified", record, fields, failed=outcome.result != SUCCEEDED)
+        self._records.write("notified", record, fields, failed=not outcome.succeeded)
         self._records.count_hook(record, "notify", hook, outcome)

@@ -17,9 +17,8 @@ from ..clocks import Clocks
 from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
-from . import plan as plans
-from .plan import Run
 from .records import OpenRecords
+from .run import FAILED, PREPARE, SUCCEEDED, WAITING, Run
 from .running import GRACE_SECONDS, MARGIN_SECONDS, MOST_RUNNING, SHORTEST_PAUSE_SECONDS, RunningHook, RunningHooks
 
 # With less time than this no prepare hook is started.
@@ -49,7 +48,7 @@ class Preparation:
                 yield hook.end_at - now
         for record in self._records:
             if record.confirmed and record.may_prepare and not record.undecided:
-                yield record.plan.retry_in(now, plans.PREPARE)
+                yield record.plan.retry_in(now, PREPARE)
                 yield self.begins_in(record) or None
 
     def begins_in(self, record: EventRecord) -> float:
@@ -66,24 +65,24 @@ class Preparation:
         """Let the event's state follow from its hooks; return whether it is prepared, or can no longer be."""
         state, run = record.plan.preparation(self.late(record))
         if not record.plan.wanted():
-            reset = state == plans.SUCCEEDED and record.state in (states.PREPARING, states.PREPARED, states.FAILED)
+            reset = state == SUCCEEDED and record.state in (states.PREPARING, states.PREPARED, states.FAILED)
             if reset:
                 self._records.step(record, states.RESET, "the policies no longer ask to prepare")
             return reset
-        if state == plans.SUCCEEDED:
+        if state == SUCCEEDED:
             self._records.step(record, states.READY, "every prepare hook succeeded")
-        elif state == plans.FAILED:
+        elif state == FAILED:
             why = "" if run is None else f"{commands.describe(run.hook)}: {run.reason}"
             self._records.step(record, states.FAIL, f"a prepare hook failed: {why}")
         self._journal.commit()
-        return state in (plans.SUCCEEDED, plans.FAILED)
+        return state in (SUCCEEDED, FAILED)
 
     def _keep_to_not_before(self) -> None:
         """End the prepare hooks whose NotBefore is near. A clock that was set ends nothing."""
         now = self._clocks.monotonic()
         for hook in self._running.hooks.values():
             event = hook.record.event
-            if hook.run.phase != plans.PREPARE:
+            if hook.run.phase != PREPARE:
                 continue
             if hook.not_before != event.not_before and hook.record.may_prepare and not event.problems:
                 left = self._running.seconds_left(event)
@@ -111,7 +110,7 @@ class Preparation:
                 return
             record.plan.begin(run, before_not_before)
             self._running.start(record, run, left)
-        if late and record.plan.preparation(True)[0] == plans.WAITING:
+        if late and record.plan.preparation(True)[0] == WAITING:
             self._no_time(record)
         else:
             self.update_state(record)
@@ -146,7 +145,7 @@ class Preparation:
         ):
             return
         left = {id(other): other for stage in record.plan.wanted() for other in stage.prepare}
-        needed = sum(commands.timeout(other.hook) for other in left.values() if other.status != plans.SUCCEEDED)
+        needed = sum(commands.timeout(other.hook) for other in left.values() if other.status != SUCCEEDED)
         longest = undoing.times_out_at - self._clocks.monotonic() + GRACE_SECONDS
         if left_seconds < needed + longest:
             self._running.interrupt(undoing, f"event {record.event.event_id} needs the time before its NotBefore")

@@ -15,7 +15,7 @@ from ..journal.writer import EventRow
 from ..telemetry.recorder import Recorder
 from . import commands
 from .executor import NOT_STARTED, Outcome
-from .plan import LEFT, Run
+from .run import LEFT, Run
 
 
 class OpenRecords(list[EventRecord]):

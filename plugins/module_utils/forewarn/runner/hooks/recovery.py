@@ -16,9 +16,9 @@ from ..clocks import Clocks
 from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
-from . import plan as plans
-from .plan import Run
+from .plan import BY_A_PERSON
 from .records import OpenRecords
+from .run import FAILED, PREPARE, RECOVER, WAITING, Run
 from .running import MOST_RUNNING, RunningHooks
 
 
@@ -41,10 +41,10 @@ class Recovery:
         now = self._clocks.monotonic()
         for record in self._records:
             if record.state == states.RECOVERING:
-                yield record.plan.retry_in(now, plans.RECOVER)
+                yield record.plan.retry_in(now, RECOVER)
 
     def _recover(self, record: EventRecord) -> None:
-        if record.plan.running(plans.PREPARE):
+        if record.plan.running(PREPARE):
             return  # it is being ended
         if self._journal.doubt(record.event.key) is not None and not record.plan.recovered():
             return  # until a person has seen to it
@@ -60,8 +60,8 @@ class Recovery:
             if len(self._running.hooks) < MOST_RUNNING:
                 self._running.start(record, run, sharing=self._sharing(record, run))
         if record.plan.recovered() and not record.nameless:
-            by_hand = any(run.reason.startswith(plans.BY_A_PERSON) for run in record.plan.of_phase(plans.RECOVER))
-            self._records.close(record, plans.BY_A_PERSON if by_hand else "recovered")
+            by_hand = any(run.reason.startswith(BY_A_PERSON) for run in record.plan.of_phase(RECOVER))
+            self._records.close(record, BY_A_PERSON if by_hand else "recovered")
 
     def _obstacle(self, record: EventRecord, run: Run) -> str:
         """Return why a recover hook that is due may not be started yet, "" if it may."""
@@ -83,7 +83,7 @@ class Recovery:
         """
         left = False
         for run in record.plan.heads():
-            if run.status not in (plans.WAITING, plans.FAILED) or run.exhausted:
+            if run.status not in (WAITING, FAILED) or run.exhausted:
                 continue
             keeper = self._still_needed_by(record, run)
             if keeper is not None and (record.drill or not keeper.drill):
@@ -110,7 +110,7 @@ class Recovery:
             (other, theirs)
             for other in self._records
             if other is not record and other.drill == record.drill and other.state == states.RECOVERING
-            if not other.plan.running(plans.PREPARE)
+            if not other.plan.running(PREPARE)
             for theirs in other.plan.heads()
-            if theirs.words == run.words and theirs.status in (plans.WAITING, plans.FAILED)
+            if theirs.words == run.words and theirs.status in (WAITING, FAILED)
         ]

@@ -22,8 +22,8 @@ from .. import event_record as states
 from ..clocks import Stamp
 from ..state.inbox import Inbox
 from . import commands
-from . import plan as plans
-from .plan import Plan, Run
+from .plan import BY_A_PERSON, Plan
+from .run import NOTHING_LEFT_TO_DO, RECOVER, RUNNING, SKIPPED, Run
 
 if TYPE_CHECKING:  # the command needs none of these
     from ..event_record import EventRecord
@@ -92,8 +92,8 @@ def waits(directory: str, request_id: str) -> bool:
 
 def unfinished(plan: Plan) -> list[Run]:
     """Return the recover hooks that are left to run and have been tried, or interrupted, at least once."""
-    left = (run for run in plan.of_phase(plans.RECOVER) if run.status not in plans.NOTHING_LEFT_TO_DO)
-    return [run for run in left if run.failures or run.reason or run.attempts > (run.status == plans.RUNNING)]
+    left = (run for run in plan.of_phase(RECOVER) if run.status not in NOTHING_LEFT_TO_DO)
+    return [run for run in left if run.failures or run.reason or run.attempts > (run.status == RUNNING)]
 
 
 class Recoveries:
@@ -165,7 +165,7 @@ class Recoveries:
         return any(fields.get("request") == request_id for fields in answers)
 
     def _carry_out(self, request_id: str, request: Request, record: EventRecord) -> None:
-        busy = bool(record.plan.running(plans.RECOVER))
+        busy = bool(record.plan.running(RECOVER))
         if request.note is None:
             if busy:
                 return
@@ -176,8 +176,8 @@ class Recoveries:
                 self._records.save(record)
             if busy:
                 return
-            skipped = (run for run in record.plan.of_phase(plans.RECOVER) if run.status == plans.SKIPPED)
-            runs = [run for run in skipped if run.reason.startswith(plans.BY_A_PERSON)]
+            skipped = (run for run in record.plan.of_phase(RECOVER) if run.status == SKIPPED)
+            runs = [run for run in skipped if run.reason.startswith(BY_A_PERSON)]
         fields = {
             "request": request_id,
             "by": request.by,

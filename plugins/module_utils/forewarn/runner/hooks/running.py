@@ -21,10 +21,9 @@ from ..clocks import Clocks
 from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
-from . import plan as plans
-from .executor import ENDED, NOT_STARTED, SUCCEEDED, Executor, Outcome
-from .plan import Run
+from .executor import ENDED, NOT_STARTED, Executor, Outcome
 from .records import OpenRecords
+from .run import FAILED, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING, Run
 
 # A prepare hook is ended this long before NotBefore, so that it is gone by then: after SIGTERM it has the grace.
 MARGIN_SECONDS = 3.0
@@ -86,7 +85,7 @@ class RunningHooks:
 
     def recovering(self, words: Collection[str]) -> RunningHook | None:
         """Return the recover hook with any of these ``Run.words`` that runs, for whatever event."""
-        hooks = (hook for hook in self.hooks.values() if hook.run.phase == plans.RECOVER)
+        hooks = (hook for hook in self.hooks.values() if hook.run.phase == RECOVER)
         return next((hook for hook in hooks if hook.run.words in words), None)
 
     def start(
@@ -100,14 +99,14 @@ class RunningHooks:
         timeout = commands.timeout(run.hook)
         seconds = timeout if left_seconds is None else min(timeout, left_seconds)
         before = run.status
-        run.status = plans.RUNNING
+        run.status = RUNNING
         run.attempts += 1
         text = commands.describe(run.hook)
-        if run.phase == plans.PREPARE:
+        if run.phase == PREPARE:
             self._records.step(record, states.BEGIN, f"{text} is started")
         fields = {"phase": run.phase, "hook": text, "attempt": run.attempts, "timeout_seconds": round(seconds, 3)}
         self._records.write("hook-started", record, fields)
-        if not self._journal.commit() and (run.phase == plans.PREPARE or run.once_only):
+        if not self._journal.commit() and (run.phase == PREPARE or run.once_only):
             run.status = before  # not without the promise that it will be recovered, or runs once only
             run.attempts -= 1
             reason = "it was not started: the journal could not be written"
@@ -166,15 +165,15 @@ class RunningHooks:
         now = self._clocks.monotonic()
         run.seconds = round(outcome.seconds, 3)
         run.exit_code = outcome.exit_code
-        if outcome.result == SUCCEEDED:
-            run.end(plans.SUCCEEDED)
-        elif run.phase == plans.PREPARE and not (record.may_prepare and run.revision == record.revision):
+        if outcome.succeeded:
+            run.end(SUCCEEDED)
+        elif run.phase == PREPARE and not (record.may_prepare and run.revision == record.revision):
             # It is not asked for any more.
-            run.end(plans.SKIPPED if outcome.result == ENDED else plans.FAILED, outcome.reason)
+            run.end(SKIPPED if outcome.result == ENDED else FAILED, outcome.reason)
         elif hook.interrupted:
             run.interrupted(outcome.reason)
         else:
-            left = self.seconds_left(record.event) if run.phase == plans.PREPARE else None
+            left = self.seconds_left(record.event) if run.phase == PREPARE else None
             run.failed(outcome.reason, now, None if left is None else max(left / 2.0, SHORTEST_PAUSE_SECONDS))
         if not hook.interrupted:
             for other, theirs in hook.sharing:
@@ -190,16 +189,16 @@ class RunningHooks:
             "output": outcome.output or None,
             "retry_seconds": None if run.retry_at is None else round(run.retry_at - now, 3),
         }
-        self._records.write("hook-ended", record, fields, failed=outcome.result != SUCCEEDED)
+        self._records.write("hook-ended", record, fields, failed=not outcome.succeeded)
         self._records.count_hook(record, run.phase, run.hook, outcome)
         self._journal.commit()
         return hook
 
     def _share(self, record: EventRecord, other: EventRecord, theirs: Run, outcome: Outcome) -> None:
         """Let the outcome of a recover hook count for another event that was due to run it too."""
-        if theirs.status not in (plans.WAITING, plans.FAILED):
+        if theirs.status not in (WAITING, FAILED):
             return
-        if outcome.result == SUCCEEDED:
+        if outcome.succeeded:
             event_id = record.event.event_id
             self._records.leave(other, theirs, f"event {event_id} has run it, which is enough for both")
         else:
@@ -215,7 +214,7 @@ class RunningHooks:
     def end_preparing(self, record: EventRecord, reason: str) -> None:
         """End the prepare hooks of an event."""
         for hook in self.hooks.values():
-            if hook.record is record and hook.run.phase == plans.PREPARE:
+            if hook.record is record and hook.run.phase == PREPARE:
                 self._executor.end(hook.run, reason)
 
     def room_to_prepare(self, record: EventRecord) -> bool:
@@ -223,7 +222,7 @@ class RunningHooks:
         urgency = record.urgency[0]
         ahead = 0
         for hook in self.hooks.values():
-            if hook.run.phase == plans.PREPARE and (hook.record is record or hook.record.urgency[0] <= urgency):
+            if hook.run.phase == PREPARE and (hook.record is record or hook.record.urgency[0] <= urgency):
                 ahead += 1
         if ahead >= MOST_RUNNING:
             return False
@@ -232,9 +231,9 @@ class RunningHooks:
         if not any(hook.interrupted for hook in self.hooks.values()):
             latest = max(
                 (hook for hook in self.hooks.values() if not hook.run.once_only),
-                key=lambda hook: (hook.run.phase == plans.RECOVER, *hook.record.urgency),
+                key=lambda hook: (hook.run.phase == RECOVER, *hook.record.urgency),
                 default=None,
             )
-            if latest is not None and (latest.run.phase == plans.RECOVER or latest.record.urgency[0] > urgency):
+            if latest is not None and (latest.run.phase == RECOVER or latest.record.urgency[0] > urgency):
                 self.interrupt(latest, f"event {record.event.event_id} is due sooner, and too many hooks run")
         return False

@@ -18,12 +18,13 @@ from ..event_record import EventRecord
 from ..journal.writer import EventRow
 from ..telemetry.recorder import Recorder
 from . import commands, notifications
-from . import plan as plans
 from .executor import Executor, end_leftovers
 from .notifications import Notifications
+from .plan import BY_A_PERSON
 from .preparation import Preparation
 from .records import OpenRecords
 from .recovery import Recovery
+from .run import FAILED, LEFT, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING
 from .running import GRACE_SECONDS, SHORTEST_PAUSE_SECONDS, RunningHooks
 
 
@@ -101,11 +102,11 @@ class HookScheduler:
 
     def ended_before(self, record: EventRecord, over: EventRecord) -> None:
         """End a record that could not be read when its event ended, as the record ``over`` of this runner has noted."""
-        under_way = (plans.WAITING, plans.RUNNING, plans.FAILED) if over in self.records else ()
-        for run in over.plan.of_phase(plans.RECOVER):
-            by_a_person = run.reason.startswith(plans.BY_A_PERSON)
-            if run.status in (plans.SUCCEEDED, plans.LEFT, *under_way) or by_a_person:
-                for theirs in record.plan.of_phase(plans.RECOVER):
+        under_way = (WAITING, RUNNING, FAILED) if over in self.records else ()
+        for run in over.plan.of_phase(RECOVER):
+            by_a_person = run.reason.startswith(BY_A_PERSON)
+            if run.status in (SUCCEEDED, LEFT, *under_way) or by_a_person:
+                for theirs in record.plan.of_phase(RECOVER):
                     if theirs.words == run.words:
                         self.records.leave(record, theirs, "it was seen to when the event had ended")
         may_have_started = record.approvals > 0 or record.unanswered or over.outcome != states.CALLED_OFF
@@ -152,8 +153,8 @@ class HookScheduler:
     def recover_late(self, record: EventRecord, verdicts: Sequence[Verdict]) -> None:
         """Recover what the verdicts recover after an event that had ended before they could be asked for."""
         record.nameless = False
-        for run in record.plan.of_phase(plans.RECOVER):
-            if run.status == plans.SKIPPED and not run.reason.startswith(plans.BY_A_PERSON):
+        for run in record.plan.of_phase(RECOVER):
+            if run.status == SKIPPED and not run.reason.startswith(BY_A_PERSON):
                 run.wait()  # left out when the list was left: what is asked for now may need it
         record.plan.want_recovery(verdicts, record.revision)
         if record.plan.start_recovering(record.may_have_started) or record.plan.running():
@@ -182,7 +183,7 @@ class HookScheduler:
             if self._notifications.collect(token, outcome):
                 continue
             hook = self._running.ended(token, outcome)
-            if hook.run.phase == plans.PREPARE and hook.record.listed:
+            if hook.run.phase == PREPARE and hook.record.listed:
                 news = self.preparation.update_state(hook.record) or news
         return news
 
