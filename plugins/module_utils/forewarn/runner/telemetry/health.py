@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner reports at every tick beside its work: that it is alive, how it is, and what it has counted."""
+"""What the runner reports at every tick: that it is alive, its status, and its counters."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .systemd import Notifier
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
 
 HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick of an event that is under way
-HEALTHY_SECONDS = 15.0  # a request may take that long beside three intervals
+HEALTHY_SECONDS = 15.0  # a request can take this long, on top of three intervals
 
 
 class HealthReporter:
-    """``heartbeat``, ``textfile`` and ``readiness`` may be None: they are not wanted."""
+    """``heartbeat``, ``textfile`` and ``readiness`` are None if they are not wanted."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class HealthReporter:
         textfile: str | None = None,
         readiness: Readiness | None = None,
     ) -> None:
-        self.facts: dict[str, Any] = {}  # what the heartbeat adds: policy, interval, dry run
+        self.facts: dict[str, Any] = {}  # more fields of the heartbeat: policy, interval, dry run
         self.fault: str | None = None  # why the service does not answer
         self.last_good_poll: Stamp | None = None
         self._scheduler = scheduler
@@ -64,14 +64,14 @@ class HealthReporter:
         self._journal_trouble: str | None = None
 
     def started(self) -> None:
-        """Say that the runner is at work; the first answer of the service may take 2 minutes more (SE-05)."""
+        """Report that the runner has started; the first answer of the service can take 2 more minutes (SE-05)."""
         self._notifier.ready("Waiting for the first answer of the service")
         self._notifier.watchdog()
         self._beat(self._scheduler.records)
         self.turning(0.0)
 
     def turning(self, within_seconds: float) -> None:
-        """Say that the main loop has done what was due, and means to go on ``within_seconds``."""
+        """Report that the main loop has done what was due, and will continue ``within_seconds``."""
         if self._readiness is not None:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
@@ -80,13 +80,13 @@ class HealthReporter:
             self._readiness.turning(records, name, within_seconds, unread=unread)
 
     def polled(self, fault: str | None, age_seconds: float = 0.0) -> None:
-        """Note what came of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
+        """Note the result of a poll; ``fault`` is None if it was answered, ``age_seconds`` ago."""
         self.fault = fault
         self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
         if fault is None:
             first = self.last_good_poll is None
             self.last_good_poll = latest = self._clocks.stamp(age_seconds)
-            if first:  # later ones are asked for when somebody looks
+            if first:  # later ones are looked up when the metrics are rendered
 
                 def last_good_poll() -> Stamp:
                     return self.last_good_poll or latest
@@ -95,7 +95,7 @@ class HealthReporter:
                 self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(last_good_poll()))
 
     def documented(self, document: Document) -> None:
-        """Note what of the last document could not be read: nobody else would report what is scheduled there."""
+        """Note which parts of the last document could not be read: nothing else reports them."""
         self._problems = document.problems
 
     def keep(self) -> None:
@@ -113,7 +113,7 @@ class HealthReporter:
         self._notifier.watchdog()
 
     def health(self) -> tuple[bool, str]:
-        """Return whether all is well, and in words what is not. From any thread."""
+        """Return whether all is well, and a sentence that says why or why not. From any thread."""
         if self._journal.trouble is not None:
             return False, f"nothing can be kept: {self._journal.trouble}"
         if self.fault is not None:
@@ -127,23 +127,23 @@ class HealthReporter:
         return True, f"the service answered {age:.0f} s ago"
 
     def decided_by(self, policies: Policy) -> None:
-        """Note which policies the runner decides by."""
+        """Note which policies the runner uses."""
         self.facts["policy"] = policies.digest
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
         self._metrics.replace("forewarn_artifact_info", info)
 
     def reloading(self) -> None:
-        """Say that the configuration is read again."""
+        """Report that a reload of the configuration has begun."""
         self._notifier.reloading()
 
     def reloaded(self, problem: str | None) -> None:
-        """Say that this is done; ``problem`` is why what was read is not used now, None if it is."""
+        """Report that the reload has ended; ``problem`` is why its result is not used, or None."""
         self.facts["reload_problem"] = problem
         self._metrics.set("forewarn_last_reload_successful", 1.0 if problem is None else 0.0)
         self._notifier.ready(self.status(self._scheduler.records))
 
     def stopping(self) -> None:
-        """Say that the runner stops."""
+        """Report that the runner stops."""
         self._notifier.stopping()
 
     def status(self, records: Sequence[EventRecord]) -> str:
@@ -202,7 +202,7 @@ class HealthReporter:
             "vm": self._scheduler.vm_name,
             "started": self._started,
         }
-        # Only a machine that may be reset any moment is worth a write to its disk each second.
+        # A write to the disk each second is worthwhile only while the machine can be reset at any moment.
         durable = any(record.state in (states.APPROVED, states.STARTED) and not record.drill for record in records)
         now = self._clocks.monotonic()
         if durable or news != self._beaten or now - self._beaten_at >= HEARTBEAT_SECONDS:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner's sign of life: one small file that each tick overwrites, which other commands and the next start read.
+"""The runner's sign of life: one small file that each tick overwrites, for other commands and the next start to read.
 
-It is not a record: nothing is promised of it but that a beat, once read, is one that was written.
+It is not a record. The only promise is that every beat that is read was written as a whole.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from ..clocks import Clocks, Stamp
 
 FILE_NAME = "heartbeat"
-# One write within one page of the file: a reader sees the beat before or the beat after.
+# One write within one page of the file: a reader sees the old beat or the new one.
 SIZE = 1024
-# The first answer of the service may take 2 minutes (SE-05), and the runner waits for it.
+# The first answer of the service can take 2 minutes (SE-05), and the runner waits for it.
 LONGEST_SILENCE_SECONDS = 180.0
 
 _SCHEMA = {"schema": "heartbeat", "version": 1}
@@ -32,17 +32,18 @@ _sync = getattr(os, "fdatasync", os.fsync)  # not every system has the one that 
 
 
 class Beat(NamedTuple):
-    """What a runner said of itself at a moment; ``fields`` may lack any field."""
+    """What a runner reported about itself at one moment; any field can be missing from ``fields``."""
 
     stamp: Stamp
     fields: Mapping[str, Any]
 
 
 class Heartbeat:
-    """Writes the beats of this process. ``trouble`` says why the latest could not be written, None if it was.
+    """Writes the beats of this process. ``trouble`` is why the latest could not be written, or None.
 
-    Nothing is opened, and what is there stays readable, until the first beat. Where the state directory takes none, for
-    its disk is full or read-only, the beat goes to ``elsewhere``: a directory in memory, None if there is none.
+    Until the first beat nothing is opened, and an existing file stays readable. If the state directory cannot be
+    written, for example because its disk is full or read-only, the beat goes to ``elsewhere``, a directory in memory
+    or None.
     """
 
     def __init__(self, directory: str, clocks: Clocks, elsewhere: str | None = None) -> None:
@@ -54,7 +55,7 @@ class Heartbeat:
         self._file: int | None = None
 
     def beat(self, fields: Mapping[str, Any], durable: bool) -> None:
-        """Say that the runner is alive, now. ``durable`` waits for the disk. Never raises: see ``trouble``."""
+        """Write that the runner is alive now. ``durable`` waits for the disk. Never raises: see ``trouble``."""
         content = _content(self._clocks.stamp(), fields)
         try:
             self._write(content, durable)
@@ -72,10 +73,10 @@ class Heartbeat:
                     self._elsewhere.unlink()
 
     def close(self) -> None:
-        """Close the file, which stays as it is."""
+        """Close the file and leave it as it is."""
         if self._file is not None:
             file, self._file = self._file, None
-            with suppress(OSError):  # it reports a write that failed; there will be another
+            with suppress(OSError):  # it reports a write that failed; the next beat writes again
                 os.close(file)
 
     def _write(self, content: bytes, durable: bool) -> None:
@@ -90,12 +91,12 @@ class Heartbeat:
 
 
 def read(directory: str, elsewhere: str | None = None) -> Beat | None:
-    """Return the latest beat of a state directory, None if there is none that can be read. Never raises."""
+    """Return the latest beat of a state directory that can be read, or None. Never raises."""
     beat = _read(Path(directory, FILE_NAME))
     other = None if elsewhere is None else _read(_substitute(directory, elsewhere))
     if beat is None or other is None:
         return beat or other
-    # A boot empties what is in memory: what is there is of this one.
+    # A boot empties the directory in memory: a beat there is from this boot.
     return beat if beat.stamp.boot_id == other.stamp.boot_id and beat.stamp.boot >= other.stamp.boot else other
 
 
@@ -115,7 +116,7 @@ def _write_substitute(path: Path, content: bytes) -> None:
 
 
 def _read(path: Path) -> Beat | None:
-    for _attempt in range(_READ_ATTEMPTS):  # it may be just being written
+    for _attempt in range(_READ_ATTEMPTS):  # it may be being written right now
         try:
             with path.open("rb") as file:
                 content = file.read(SIZE)
@@ -128,9 +129,9 @@ def _read(path: Path) -> Beat | None:
 
 
 def vm_name(beat: Beat | None, clocks: Clocks) -> str | None:
-    """Return the name of this VM that a runner knew since the machine was booted, None if none did.
+    """Return the VM name that a runner has learned since this boot, or None.
 
-    A disk may be another VM's after a boot, and a name that an operator gave may have been wrong.
+    After a boot the disk may belong to another VM, and a name that an operator gave may have been wrong.
     """
     if beat is None or beat.stamp.boot_id != clocks.boot_id or beat.fields.get("vm_given"):
         return None
@@ -139,7 +140,7 @@ def vm_name(beat: Beat | None, clocks: Clocks) -> str | None:
 
 
 def silence(beat: Beat | None, clocks: Clocks) -> str | None:
-    """Return why no runner works on a state directory whose latest beat this is, None if one does."""
+    """Return why no runner seems to use the state directory that has this latest beat, or None if one does."""
     if beat is None:
         return "no runner has ever worked there, or its sign of life cannot be read"
     pid = beat.fields.get("pid")
@@ -160,7 +161,7 @@ def _content(stamp: Stamp, fields: Mapping[str, Any]) -> bytes:
     for length in _TEXT_LENGTHS:
         if len(text) < SIZE:
             break
-        # Most likely the text of a fault is long.
+        # It is most likely the text of a fault that is long.
         text = _line(stamp, {name: value if name == "vm" else _cut(value, length) for name, value in fields.items()})
     if len(text) >= SIZE:
         text = _line(stamp, {"pid": os.getpid()})
@@ -191,6 +192,6 @@ def _is_process(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # somebody else's, or no number of a process: the age decides
+    except (OSError, OverflowError):  # another user's process, or not a process number: the age decides
         return True
     return True

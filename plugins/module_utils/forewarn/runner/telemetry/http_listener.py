@@ -78,9 +78,9 @@ class HttpListener:
     wrote ``place``.
     """
 
-    purpose: str  # what it serves, in words
-    option: str  # that says where it listens
-    patience_seconds = 2.0  # for a request to come, its answer to be taken, and the client to close
+    purpose: str  # what it serves, for people
+    option: str  # the command line option for the address
+    patience_seconds = 2.0  # for the request, the answer, and the client's close together
     longest_head = 4096  # bytes
 
     def __init__(self, address: str, place: Place, routes: Mapping[bytes, Callable[[], Answer]]) -> None:
@@ -207,7 +207,7 @@ class HttpListener:
             return self.failed(error)
 
     def failed(self, _error: Exception) -> Answer:
-        """Return what is said where a function fails."""
+        """Return the answer to a request whose function raised an exception."""
         return Answer(500, b"error\n")
 
     def _send(self, connection: _Connection, selector: selectors.BaseSelector) -> None:

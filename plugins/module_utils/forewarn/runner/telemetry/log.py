@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The runner's log: one line per happening, as text (``name=value``) or JSON. docs/operations.md lists the lines.
 
-Not ``logging``: importing it takes longer than the runner's whole start may, and nothing of it is needed.
+This does not use ``logging``: importing it takes longer than the whole start of the runner is allowed to take.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json")
 _SCHEMA = {"schema": "log", "version": 1}
-_MOST_CHARACTERS = 200  # of a text that the service wrote for people, which may be of any length
+_MOST_CHARACTERS = 200  # of a text that the service wrote for people, which can have any length
 _BARE = re.compile(r"[\w.,:/+@%~-]+", re.ASCII)
 
 
@@ -29,7 +29,7 @@ def utc_now() -> datetime:
 
 
 class Logger(Protocol):
-    """What the runner needs of a log: this module's, or the journal of systemd."""
+    """What the runner needs from a log: this module's, or systemd's journal."""
 
     @property
     def lost(self) -> int:
@@ -48,8 +48,8 @@ class Logger(Protocol):
 class Log:
     """Writes lines to one stream, each flushed. A field that is None is left out.
 
-    A line that cannot be written, on a full disk say, is counted in ``lost`` and must not stop the runner; only a
-    closed pipe raises (BrokenPipeError): nobody is there to work for. After ``detach`` no line is waited for.
+    A line that cannot be written, for example because the disk is full, is counted in ``lost`` and must not stop the
+    runner. Only a closed pipe raises BrokenPipeError: nobody reads the log any more. After ``detach`` nothing waits.
     """
 
     def __init__(self, stream: TextIO, form: str = "text", now: Callable[[], datetime] = utc_now) -> None:
@@ -60,7 +60,7 @@ class Log:
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
         self._writer: LogWriter | None = None
         self._descriptor = -1
-        self._half = False  # the last line has no end: on a full disk, say
+        self._half = False  # the last line was cut off, for example by a full disk
 
     @property
     def lost(self) -> int:
@@ -68,28 +68,28 @@ class Log:
         return self._lost + (0 if self._writer is None else self._writer.lost)
 
     def detach(self, limit_bytes: int | None = None) -> None:
-        """From now on, leave the writing to a thread, so that no reader of the log can hold up the runner.
+        """Write in a separate thread from now on, so that no reader of the log can hold up the runner.
 
-        Does nothing where the stream is not a file of the system. ``close`` belongs to it. ``limit_bytes`` is what may
-        wait to be written, None for what a runner has to spare that works for months.
+        Does nothing if the stream has no file descriptor. Call ``close`` at the end. ``limit_bytes`` is how much can
+        wait to be written; None for the default, which suits a runner that works for months.
         """
         try:
             self._stream.flush()
             self._descriptor = self._stream.fileno()
         except (OSError, ValueError):
             return
-        from .log_writer import LogWriter  # here: most who write a log have no thread
+        from .log_writer import LogWriter  # here: most commands that write a log need no thread
 
         self._writer = LogWriter(self._deliver, self._about_lost, limit_bytes)
 
     def close(self, seconds: float | None) -> None:
-        """Let lines that wait be written, for so long at most, or, with None, for as long as there is a reader."""
+        """Wait at most ``seconds`` until pending lines are written; with None, for as long as there is a reader."""
         if self._writer is not None:
             self._writer.close(seconds)
 
     @property
     def unread(self) -> bool:
-        """Whether the thread's lines have no reader any more."""
+        """Whether nobody reads the thread's lines any more."""
         return self._writer is not None and self._writer.broken
 
     def info(self, name: str, /, **fields: Any) -> None:
@@ -117,7 +117,7 @@ class Log:
             self._lost += 1
 
     def _forms(self, level: str, name: str, fields: Mapping[str, Any]) -> Sequence[bytes]:
-        """Return the line, as the last one of the forms in which it may be written."""
+        """Return the forms in which the line can be written; the last one is the line itself."""
         now = self._now()
         time = now.strftime(f"%Y-%m-%dT%H:%M:%S.{now.microsecond // 1000:03d}Z")
         if self._json:
@@ -147,24 +147,24 @@ class Log:
 
 
 def text_line(name: str, fields: Mapping[str, Any]) -> str:
-    """Write a happening as text: its name, then ``name=value`` for each field that is not None."""
+    """Return an occurrence as text: its name, then ``name=value`` for each field that is not None."""
     return " ".join([name, *(f"{key}={_text(value)}" for key, value in fields.items() if value is not None)])
 
 
 def shortened(text: str | None) -> str | None:
-    """Return a text for a field at the end of a line: its first 200 characters, None (no field) for an empty one."""
+    """Return the first 200 characters of a text, or None for an empty one, for a field at the end of a line."""
     if not text:
         return None
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
 
 def to_json(value: object) -> str:
-    """Write JSON with every control character escaped; DEL is the one that json leaves as it is."""
+    """Return JSON with every control character escaped; json itself leaves only DEL as it is."""
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
 def _text(value: object) -> str:
-    """Write a value so that one line stays one line, whatever the service or a policy put into it."""
+    """Return a value as text so that one line stays one line, whatever the service or a policy put into it."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return to_json(value)
     text = str(value)

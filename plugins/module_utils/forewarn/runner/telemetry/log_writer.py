@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes the log in a thread of its own: a reader that stalls, with a full pipe say, holds up nothing but the log."""
+"""Writes the log in a separate thread: a reader that stalls, for example with a full pipe, holds up only the log."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from collections.abc import Callable, Sequence
 LIMIT_BYTES = 1024 * 1024  # of lines that wait
 _OVERHEAD_BYTES = 200  # of each, in memory
 
-# The same line in several forms, of which the way it goes takes one.
+# The same line in several forms; the way of delivery determines which one is used.
 Forms = Sequence[bytes]
 
 
 class LogWriter:
     """Takes lines and delivers them one after another, in their order.
 
-    ``deliver`` writes one line, for as long as it takes. It raises OSError where that cannot be: then the line is
-    counted in ``lost``, as is one for which there is no room among those that wait. Where lines were lost, as soon as
-    lines can be written again, there is the line that ``about_lost`` makes of their number.
+    ``deliver`` writes one line, for as long as it takes. If it raises OSError, the line is counted in ``lost``, like a
+    line for which the queue has no room. As soon as lines can be written again, it delivers the line that
+    ``about_lost`` makes from the number of lost lines.
 
-    ``limit_bytes`` of lines may wait, ``LIMIT_BYTES`` where it is None. ``put`` may be called from any thread.
+    ``limit_bytes`` of lines can wait, ``LIMIT_BYTES`` if it is None. ``put`` can be called from any thread.
 
-    A BrokenPipeError of ``deliver`` ends it: the next ``put`` raises it, and ``broken`` says so.
+    A BrokenPipeError from ``deliver`` ends the thread: the next ``put`` raises it, and ``broken`` is True.
     """
 
     def __init__(
@@ -42,25 +42,25 @@ class LogWriter:
         self._deliver = deliver
         self._about_lost = about_lost
         self._lock = allocate_lock()  # around all that follows
-        self._waiting: deque[Forms | int] = deque()  # a number: of lines that were lost there
+        self._waiting: deque[Forms | int] = deque()  # a number counts the lines that were lost there
         self._size = 0
-        self._overflow = 0  # lines that were lost after all that wait
-        self._failed = 0  # lines that could not be written, which could not be reported either
+        self._overflow = 0  # lines that were lost after all waiting ones
+        self._failed = 0  # lines that could not be written, and whose loss has not been reported yet
         self._failing = False  # the last line could not be written
         self._broken = False
         self._started = False
-        # Two more: the thread waits for news by the one, and others by the other until nothing is left to deliver.
+        # Two more locks: the thread waits on the first for news; others wait on the second until all is delivered.
         self._news = allocate_lock()
         self._news.acquire()
         self._idle = allocate_lock()
 
     def put(self, line: Forms) -> None:
-        """Hand over a line; this never waits. Raises BrokenPipeError if there is no reader any more."""
+        """Hand over a line without waiting. Raises BrokenPipeError if nobody reads the log any more."""
         size = _size(line)
         with self._lock:
             if self._broken:
                 raise BrokenPipeError
-            # Once there was no room, lines are taken again when half of it is free: one gap, not one after each line.
+            # After an overflow, lines are accepted once half of the room is free: one gap, not one after each line.
             limit = LIMIT_BYTES if self._limit is None else self._limit
             room = (limit // 2 if self._overflow else limit) - self._size
             if self._waiting and size > room:
@@ -80,11 +80,11 @@ class LogWriter:
 
     @property
     def broken(self) -> bool:
-        """Whether there is no reader any more."""
+        """Whether nobody reads the log any more."""
         return self._broken
 
     def close(self, seconds: float | None) -> None:
-        """Wait until all lines are delivered, for so long at most, or for as long as it takes where that is None."""
+        """Wait at most ``seconds`` until all lines are delivered; with None, for as long as it takes."""
         if not self._started:  # nothing was put, or nothing can be delivered
             return
         if self._idle.acquire(timeout=-1 if seconds is None else seconds):
@@ -116,7 +116,7 @@ class LogWriter:
                 self._ended()
 
     def _next(self) -> Forms | int | None:
-        """Return what is to be delivered next: a line, or the number of lines that were lost; None for nothing."""
+        """Return what to deliver next: a line, the number of lines that were lost, or None."""
         with self._lock:
             if self._failed and not self._failing:
                 lost, self._failed = self._failed, 0
@@ -134,7 +134,7 @@ class LogWriter:
             return None
 
     def _ended(self, *, failed: int = 0, lost: int = 0, broken: bool = False) -> None:
-        """Take in how a delivery ended: ``failed`` lines have yet to be reported, ``lost`` more are lost."""
+        """Note how a delivery ended: ``failed`` lines have yet to be reported, ``lost`` more are lost."""
         with self._lock:
             self._failing = failed > 0
             self._failed += failed
@@ -145,7 +145,7 @@ class LogWriter:
 
 
 class HalfError(OSError):
-    """The beginning of what was to be written is written, the rest cannot be."""
+    """Only the beginning of the data could be written."""
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -154,7 +154,7 @@ def write_all(descriptor: int, data: bytes) -> None:
     while data:
         try:
             data = data[os.write(descriptor, data) :]
-        except BlockingIOError:  # noqa: PERF203 - somebody else has made it one that does not wait
+        except BlockingIOError:  # noqa: PERF203 - another process has made it non-blocking
             select.select([], [descriptor], [])
         except BrokenPipeError:
             raise

@@ -22,7 +22,7 @@ from ..clocks import Clocks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTER, GAUGE, HISTOGRAM, SUMMARY = "counter", "gauge", "histogram", "summary"
-# A function is asked each time the metrics are rendered, by whichever thread renders them.
+# A function is called each time the metrics are rendered, by the thread that renders them.
 Value = Union[float, Callable[[], float]]
 
 
@@ -30,7 +30,7 @@ class Metric(NamedTuple):
     """A metric. ``buckets`` are the upper bounds of a histogram, in seconds, without +Inf.
 
     ``present`` are the label values of series that stand at 0 from the start: a counter that appears with the value 1
-    has not increased, to Prometheus, so the first failure of all would raise no alert.
+    has not increased for Prometheus, so the very first failure would raise no alert.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Metric(NamedTuple):
     present: tuple[tuple[str, ...], ...] = ()
 
 
-_ALONE = ((),)  # the one series of a metric without labels
+_ALONE = ((),)  # the only series of a metric without labels
 _FAILED_HOOKS = tuple(
     (phase, kind, result, "false")
     for phase in PHASES
@@ -131,7 +131,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 
 
 class _Histogram(NamedTuple):
-    """What was observed: a number for each bucket and for what exceeds them all, and the sum. Replaced, not changed."""
+    """Observations: a count for each bucket and for +Inf, and their sum. Replaced, not changed."""
 
     counts: tuple[int, ...]
     total: float
@@ -172,13 +172,13 @@ class Metrics:
             self._series[name][key] = _Histogram(tuple(counts), before.total + seconds)
 
     def set(self, name: str, value: Value, /, **labels: object) -> None:
-        """Set a gauge, or a counter that is kept elsewhere. A function is asked at each rendering."""
+        """Set a gauge, or a counter that is kept elsewhere. A function is called at each rendering."""
         key = _key(name, labels, GAUGE, COUNTER)
         with self._lock:
             self._series[name][key] = value
 
     def replace(self, name: str, values: Mapping[tuple[object, ...], Value], /) -> None:
-        """Set all series of a gauge: those that ``values``, by label values in the order of METRICS, lacks are gone."""
+        """Replace all series of a gauge by ``values``, by their label values in the order of METRICS."""
         metric = METRICS.get(name)
         if metric is None or metric.kind != GAUGE or any(len(key) != len(metric.labels) for key in values):
             raise ValueError(f"{name} is not a gauge with such labels")
@@ -187,8 +187,8 @@ class Metrics:
             self._series[name] = series
 
     def render(self) -> str:
-        """Return all of it in Prometheus' text format 0.0.4."""
-        with self._lock:  # only to copy: the runner never waits while a scrape is written
+        """Return all metrics in Prometheus' text format 0.0.4."""
+        with self._lock:  # only while copying: the runner never waits for a scrape
             copies = [(name, dict(series)) for name, series in self._series.items() if series]
         lines: list[str] = []
         for name, series in copies:
@@ -205,26 +205,26 @@ class Metrics:
 
 
 def until(wall: float, clocks: Clocks) -> Callable[[], float]:
-    """Return a value that is the seconds left until a wall-clock time, 0 once it has passed, whenever it is asked."""
+    """Return a function that returns the seconds until a wall-clock time, or 0 once it has passed."""
     return lambda: max(0.0, wall - clocks.wall())
 
 
 def write_textfile(path: str, text: str) -> str | None:
-    """Replace the file that node_exporter's textfile collector reads, at once; it sees the old or the new, no part.
+    """Replace the file for node_exporter's textfile collector atomically: it reads the old or the new one.
 
-    Return None, or in a sentence why it could not be written: metrics must not stop the runner.
+    Return None, or a sentence that says why it could not be written: metrics must not stop the runner.
     """
-    # Beside it, to be renamed; hidden, and not called *.prom, so that nobody reads it half-written.
+    # In the same directory, for the rename; hidden and not called *.prom, so that nobody reads it half-written.
     draft = Path(path).parent / f".{Path(path).name}.new"
     try:
-        draft.unlink(missing_ok=True)  # what a runner left that was killed
-        # Made by us or not at all: whoever can write to the directory may have put a link there.
+        draft.unlink(missing_ok=True)  # left by a runner that was killed
+        # Created here or not at all: others who can write to the directory could have put a link there.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(descriptor, 0o644)  # whatever the umask: node_exporter runs as somebody else
+                os.fchmod(descriptor, 0o644)  # whatever the umask is: node_exporter runs as another user
                 file.write(text.encode("utf-8", "replace"))
-            draft.replace(path)  # Not synced: what the machine loses is soon made anew.
+            draft.replace(path)  # Not synced: a lost file is soon written again.
         except OSError:
             draft.unlink()
             raise
@@ -280,7 +280,7 @@ def _render_histogram(
     so_far = 0
     for bound, count in zip((*buckets, math.inf), histogram.counts):
         so_far += count
-        if buckets:  # a summary has none, and no quantiles: they could not be added up over VMs
+        if buckets:  # a summary has no buckets, and no quantiles: they could not be added up over VMs
             lines.append(_sample(f"{name}_bucket", [*pairs, f'le="{_number(bound)}"'], so_far))
     lines.append(_sample(f"{name}_sum", pairs, histogram.total))
     lines.append(_sample(f"{name}_count", pairs, so_far))

@@ -14,8 +14,8 @@ from .metrics import CONTENT_TYPE
 
 
 class MetricsServer(HttpListener):
-    """Answers ``/metrics`` with what ``render`` returns, and ``/healthz`` with what ``healthy`` does: 200 or 503, and
-    its sentence.
+    """Answers ``/metrics`` with the result of ``render``, and ``/healthz`` with 200 or 503 and the sentence from
+    ``healthy``.
 
     ``address`` is HOST:PORT, with a loopback host: 127.0.0.1, [::1] or localhost. Raises InputError for any other.
     """

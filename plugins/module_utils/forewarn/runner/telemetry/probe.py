@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A listener for load balancers, on any address: a status and a word, and nothing else."""
+"""A listener for load balancers, on any address. It answers with a status and one word, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNAVAILABLE = Answer(503, b"unavailable\n")
 
 
 class ProbeServer(HttpListener):
-    """Answers ``/healthz`` and ``/readyz`` with 200, or with 503 where ``alive`` or ``ready`` says no.
+    """Answers ``/healthz`` and ``/readyz`` with 200, or with 503 if ``alive`` or ``ready`` returns False.
 
     ``address`` is HOST:PORT, the host an address of this machine, 0.0.0.0 or [::] for all, or localhost. Raises
     InputError for anything else.

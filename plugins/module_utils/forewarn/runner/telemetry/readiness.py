@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the runner is alive, and whether this VM is ready for work: what the probe listener answers from.
+"""Whether the runner is alive, and whether this VM is ready for work. The probe listener answers from this.
 
-The main thread says how things are at each turn of its loop; any thread may ask. docs/operations.md has the table.
+The main thread updates it at each turn of its loop; any thread can read it. docs/operations.md has the table.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from .. import event_record as states
 from ..clocks import Clocks
 from ..event_record import EventRecord
 
-# Beyond what the main loop meant to wait: a request to the service may take that long.
+# On top of the time that the main loop meant to wait: a request to the service can take this long.
 LATE_SECONDS = 15.0
 
 
 class _Turn(NamedTuple):
-    """What was the case at a turn of the main loop. Replaced as a whole, so no reader sees half of one."""
+    """The state at a turn of the main loop. It is replaced as a whole, so that no reader sees half of it."""
 
     next_by: float  # monotonic
     disturbed: bool
-    not_before: float | None  # of this VM's events that are still Scheduled, the soonest; seconds since 1970
+    not_before: float | None  # the soonest of this VM's events that are still Scheduled; seconds since 1970
 
 
 class Readiness:
-    """``lead_seconds`` before NotBefore this VM is not ready any more, whatever is decided.
+    """From ``lead_seconds`` before NotBefore, this VM is not ready, whatever is decided.
 
-    ``vm_name`` is the name by which this VM was known last, until ``turning`` knows better. ``drills`` says whether a
-    drill counts as an event.
+    ``vm_name`` is the last known name of this VM, until ``turning`` gives another. ``drills``: whether a drill counts
+    as an event.
     """
 
     def __init__(self, clocks: Clocks, lead_seconds: float, vm_name: str | None = None, *, drills: bool = True) -> None:
@@ -44,9 +44,9 @@ class Readiness:
     def turning(
         self, records: Iterable[EventRecord], vm_name: str | None, within_seconds: float, *, unread: bool = False
     ) -> None:
-        """Say how things are. The next turn is meant to come ``within_seconds``. For the main thread.
+        """Update the state. The next turn is meant to come ``within_seconds``. For the main thread.
 
-        ``unread``: there may be records that are not known yet, and what they have drained.
+        ``unread``: there may be records that are not known yet, whose hooks may have drained this VM.
         """
         self._vm_name = vm_name or self._vm_name
         counted = [record for record in records if self._drills or not record.drill]
@@ -69,7 +69,7 @@ class Readiness:
         return turn is not None and self._clocks.monotonic() <= turn.next_by
 
     def ready(self) -> bool:
-        """Return whether this VM neither drains nor is about to be disturbed, as far as is known. From any thread."""
+        """Return whether, as far as is known, this VM neither drains nor will soon be disturbed. From any thread."""
         turn = self._turn
         if turn is None or turn.disturbed:
             return False
@@ -89,6 +89,6 @@ def _disturbed(record: EventRecord) -> bool:
 
 
 def _touched(record: EventRecord) -> bool:
-    """Return whether something was done for an event, which counts though the event may name this VM no longer."""
+    """Return whether something was done for an event. That counts even if the event no longer names this VM."""
     # The service may follow an approval, whatever happened to the event.
     return record.plan.begun() or record.approvals > 0

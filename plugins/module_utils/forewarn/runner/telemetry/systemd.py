@@ -12,12 +12,12 @@ from typing import Protocol
 
 # systemd drops a datagram of more than 4096 bytes; one line of `systemctl status` shows less.
 MAX_STATUS_CHARACTERS = 400
-# What waits for systemd to read again; more than these is not said at once.
+# Messages that wait until systemd reads again; older ones are dropped.
 _MOST_PENDING = 4
 
 
 class Clock(Protocol):
-    """What is needed of ``clocks.Clocks``."""
+    """The part of ``clocks.Clocks`` that is needed here."""
 
     def monotonic(self) -> float:
         """Return CLOCK_MONOTONIC in seconds: the clock of systemd's watchdog."""
@@ -26,16 +26,16 @@ class Clock(Protocol):
 class Notifier:
     """Notifies the service manager, if there is one.
 
-    Takes its variables out of ``environ``: they are for this process alone, not for its children.
+    Removes its variables from ``environ``: they are for this process alone, not for its children.
 
-    Nothing here raises or blocks. What systemd has no room for is sent before what comes next: ``watchdog``, which is
-    called at every tick, sees to that.
+    Nothing here raises or blocks. A message for which systemd has no room is sent before the next one, at the latest
+    by ``watchdog``, which is called at every tick.
     """
 
     def __init__(self, environ: MutableMapping[str, str], clocks: Clock) -> None:
         self._clocks = clocks
-        self._status: str | None = None  # as last taken by systemd
-        self._pending: list[str] = []  # what must not be lost, and has not been taken
+        self._status: str | None = None  # as systemd last accepted it
+        self._pending: list[str] = []  # messages that must not be lost, and that systemd has not accepted yet
         self._address = _address(environ.pop("NOTIFY_SOCKET", ""))
         period = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         self._interval = period / 2
@@ -53,14 +53,14 @@ class Notifier:
         self._status = line
 
     def status(self, text: str) -> None:
-        """Notify the status: a sentence for ``systemctl status``. Only a new one is sent."""
+        """Notify the status: a sentence for ``systemctl status``. It is sent only if it has changed."""
         line = _line(text)
         if line != self._status and self._catch_up() and self._send(f"STATUS={line}"):
             self._status = line
 
     def reloading(self) -> None:
         """Notify that a reload has begun; ``ready`` must follow."""
-        # The time is how Type=notify-reload knows that this answers its signal and not an older one.
+        # By the time, Type=notify-reload knows that this answers its latest signal and not an older one.
         self._surely(f"RELOADING=1\nMONOTONIC_USEC={int(self._clocks.monotonic() * 1_000_000)}")
 
     def stopping(self) -> None:
@@ -68,7 +68,7 @@ class Notifier:
         self._surely("STOPPING=1")
 
     def watchdog(self) -> None:
-        """Notify, twice in the time that WatchdogSec= allows, that the loop turns. Call it every tick."""
+        """Notify that the loop turns, twice in each WatchdogSec=. Call it at every tick."""
         now = self._clocks.monotonic()
         if self._catch_up() and self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
             self._next_watchdog = now + self._interval
@@ -78,7 +78,7 @@ class Notifier:
         self._catch_up()
 
     def _catch_up(self) -> bool:
-        """Send what is pending; return whether all of it is taken."""
+        """Send what is pending; return whether systemd has accepted all of it."""
         while self._pending:
             if not self._send(self._pending[0]):
                 return False
@@ -86,16 +86,16 @@ class Notifier:
         return True
 
     def _send(self, message: str) -> bool:
-        """Return whether systemd has it."""
+        """Return whether systemd has accepted the message."""
         if self._address is None:
             return False
         try:
-            # A socket for each: there are few messages, and none can be lost to a systemd that has started anew.
+            # A socket for each: there are few messages, and none can be lost to a systemd that has restarted.
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
                 connection.setblocking(False)
                 connection.connect(self._address)
                 connection.send(message.encode())
-        except (OSError, ValueError):  # nobody listens or reads, or it is not a path
+        except (OSError, ValueError):  # systemd does not listen or read, or the address is not a path
             return False
         return True
 
@@ -103,7 +103,7 @@ class Notifier:
 def _address(text: str) -> str | None:
     """Return where systemd listens: at a path or, written with an @, in the abstract namespace of Linux."""
     if not text.startswith(("/", "@")):
-        return None  # there is no systemd, or a virtual machine's manager asks for a kind of socket we do not speak
+        return None  # there is no systemd, or a VM's manager wants a kind of socket that is not supported here
     return "\0" + text[1:] if text.startswith("@") else text
 
 
