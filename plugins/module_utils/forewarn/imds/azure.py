@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether this machine is known to be a VM in Azure, so that its link-local metadata address is Azure's (SE-01).
 
-On a laptop, or on another cloud's VM, 169.254.169.254 is somebody else's, or nobody's. Azure's hosts give every VM one
-chassis asset tag in the firmware's tables (DMI, SMBIOS type 3), which Linux shows; cloud-init knows Azure by it too.
+On a laptop, or on another cloud's VM, 169.254.169.254 belongs to somebody else or to nobody. Azure's hosts give every
+VM the same chassis asset tag in the firmware's tables (DMI, SMBIOS type 3), which Linux shows; cloud-init identifies
+Azure by it, too.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ HINT = (
 
 
 def asset_tag(path: str | None = None) -> str | None:
-    """Return this machine's chassis asset tag, None if it cannot be read."""
+    """Return this machine's chassis asset tag, or None if it cannot be read."""
     try:
         with Path(path or ASSET_TAG_PATH).open("rb") as file:
             return file.read(256).decode("utf-8", "replace").strip()
@@ -35,7 +36,7 @@ def asset_tag(path: str | None = None) -> str | None:
 
 
 def doubt(option: str | None, endpoint: str, environ: Mapping[str, str], path: str | None = None) -> str | None:
-    """Return the reason why the default address may not be Azure's here; None if it is, or another was named.
+    """Return why the default address may not be Azure's here, or None if it is or another address was given.
 
     ``option`` is the value of ``--endpoint``, None if it was not given; ``endpoint`` is the result of ``resolve``.
     ``path``: the file of the asset tag.

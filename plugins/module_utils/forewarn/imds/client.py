@@ -33,7 +33,7 @@ FIRST_PATIENCE_SECONDS = 120.0
 
 _HEADERS = {"Metadata": "true", "Accept": "application/json", "User-Agent": "forewarn"}
 _API_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}(?:-[a-z]+)?", re.ASCII)
-# An error body that finds fault with the api-version; one that merely repeats our URL does not.
+# Matches an error body about the api-version, but not one that merely repeats our URL.
 _ABOUT_VERSION = re.compile(r"api[- ]?version(?!=|%3D)|newest-versions", re.IGNORECASE)
 _FINDING_FAULT = re.compile(r"invalid|not valid|unsupported|not supported|unknown|newest-versions", re.IGNORECASE)
 _WEB_PAGE = re.compile(r"<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
@@ -49,9 +49,9 @@ class Client:
     """Talks to the service at one endpoint, over one kept connection, within the request budget of ``limiter``.
 
     Every request carries ``Metadata: true`` (SE-02), none goes through a proxy (SE-07), no redirect is followed.
-    Timeouts are in seconds; until the service has answered once, ``first_read_timeout`` is the one that counts (SE-05).
-    ``log`` receives texts for the operator; it and ``sleep`` may be set later. ``transport`` is for requests that take
-    another way than a connection of this process. Not for several threads at once.
+    Timeouts are in seconds; until the service has answered once, ``first_read_timeout`` applies (SE-05).
+    ``log`` receives texts for the operator; it and ``sleep`` can be set later. ``transport`` is for requests that do
+    not use a connection of this process. Not thread-safe.
     Raises InputError if the endpoint or the api-version is not well formed.
     """
 
@@ -73,7 +73,7 @@ class Client:
         self.endpoint = parse_endpoint(endpoint)
         self.api_version = api_version
         self.limiter = Limiter(clock=clock)
-        self.answered = False  # whether the service has answered a read since this client exists
+        self.answered = False  # whether the service has answered a read of this client
         self._last: tuple[bytes, Document] | None = None  # the body of the last read, and its content
         self._read_timeout = read_timeout
         self._first_read_timeout = first_read_timeout
@@ -104,10 +104,10 @@ class Client:
         return self.limiter.delay(reserve=READ_RESERVE)
 
     def read_ahead(self) -> None:
-        """Send the first request for the document now; the first read takes its answer. A fault shows there.
+        """Send the first request for the document now; the first read takes its answer, and raises its fault.
 
-        Takes a moment at most: it is not sent where nobody accepts the connection at once, or the host has to be
-        looked up by its name.
+        Takes a moment at most: nothing is sent if nobody accepts the connection at once, or if the host is a name that
+        has to be looked up.
         """
         with suppress(Fault):
             if self.endpoint.is_address and self.limiter.take(reserve=READ_RESERVE):
@@ -116,14 +116,14 @@ class Client:
     def read_once(self) -> Document:
         """Read the document in one attempt (SE-01). Raises PassingFault or LastingFault.
 
-        Waits for the request budget if it is used up; ``read_delay`` returns for how long.
+        Waits for the request budget if it is used up; ``read_delay`` returns the waiting time.
         """
         return self._read(self._timeout())
 
     def read(self, patience_seconds: float = FIRST_PATIENCE_SECONDS) -> Document:
         """Read the document, trying again after passing faults for up to ``patience_seconds``.
 
-        The first attempt may last ``first_read_timeout`` whatever the patience. Raises PassingFault or LastingFault.
+        The first attempt can last ``first_read_timeout``, whatever the patience. Raises PassingFault or LastingFault.
         """
         return self._patiently(self._read, patience_seconds)
 
@@ -132,10 +132,9 @@ class Client:
     ) -> None:
         """Approve events in one request (SE-30), each id spelled as the service spells it.
 
-        ``incarnation`` is that of the document, which the api-versions of 2017 want back. An approval may be sent
-        twice without harm (SE-31), so passing faults are retried for ``patience_seconds``. Raises PassingFault, after
-        which it is not known whether the approval arrived, or LastingFault, after which that is not known either if it
-        is ``unsure``.
+        ``incarnation`` is the document's, which the api-versions of 2017 require. An approval can be sent twice without
+        harm (SE-31), so passing faults are retried for ``patience_seconds``. Raises PassingFault, after which it is
+        unknown whether the approval arrived, or LastingFault, after which it is also unknown if ``unsure`` is set.
         """
         if not event_ids:
             raise ValueError("no event to approve")
@@ -182,7 +181,7 @@ class Client:
         response = self._request("GET", "scheduledevents", self.api_version, timeout)
         if response.status != 200:
             raise self._fault(response, "reading the events")
-        if self._last is not None and self._last[0] == response.body:  # as at nearly every poll
+        if self._last is not None and self._last[0] == response.body:  # true at nearly every poll
             return self._last[1]
         try:
             document = parse_document(response.body, self.api_version)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The endpoint of a VM that has no 169.254.169.254 (SE-04): DHCP option 245, from the leases that DHCP clients keep.
 
-Every VM on Azure is given option 245, inside a virtual network too. The route decides: if the lease
-also routes 169.254.169.254, that address serves the VM and option 245 is ignored.
+Every VM on Azure gets option 245, even inside a virtual network. The route decides: if the lease also routes
+169.254.169.254, that address serves the VM and option 245 is ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STATEMENT = re.compile(r'#[^\n]*|"(?:\\.|[^"\\])*"?|[;{}]|[^;{}"#]+', re.DOTALL
 
 @dataclass(frozen=True)
 class Lease:
-    """One lease: the address in option 245 (None: nothing usable), and whether it routes 169.254.169.254."""
+    """One lease: the address in option 245, or None if it is unusable, and whether it routes 169.254.169.254."""
 
     address: str | None
     routed: bool = False
@@ -40,16 +40,16 @@ class Lease:
 
 @dataclass(frozen=True)
 class Discovery:
-    """``endpoint`` is None if no lease replaces the default one. ``looked_at``: a line per file."""
+    """``endpoint`` is None if no lease replaces the default. ``looked_at`` has one line per file."""
 
     endpoint: str | None
     looked_at: tuple[str, ...]
 
 
 def discover(root: Path = Path("/"), now: datetime | None = None) -> Discovery:
-    """Look through the leases below ``root``. Files that are missing, unreadable or garbage are passed over.
+    """Look through the leases below ``root``. Files that are missing, unreadable or garbage are skipped.
 
-    The sources are asked in turn; of several leases of one source the last valid one, in the file changed last, counts.
+    The sources are tried in turn. If a source has several leases, the last valid one in the file changed last counts.
     """
     now = now or datetime.now(timezone.utc)
     looked_at = []
@@ -93,7 +93,7 @@ def parse_networkd(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 - 
     return Lease(_address(values.get("OPTION_245", "").strip()), "169.254.169.254/32" in routes)
 
 
-def parse_cloud_init(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 - it lies in /run: of this boot
+def parse_cloud_init(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 - the file is in /run, so it is from this boot
     """Return the lease that cloud-init's dhclient hook left as JSON, its names in lower case with underscores."""
     data = json.loads(text)
     if not isinstance(data, dict):
@@ -102,7 +102,7 @@ def parse_cloud_init(text: str, now: datetime) -> Lease | None:  # noqa: ARG001 
 
 
 _Parse = Callable[[str, datetime], "Lease | None"]
-# Asked in this order. Besides a running client's leases, there is one that cloud-init got before the network was up.
+# Tried in this order: the leases of a running client, and the one that cloud-init got before the network was up.
 _SOURCES: tuple[tuple[tuple[str, ...], _Parse], ...] = (
     (("run/systemd/netif/leases/*",), parse_networkd),
     (
@@ -127,14 +127,14 @@ def _files(root: Path, patterns: tuple[str, ...]) -> list[Path]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # its directory may be listed, and not entered
+    except OSError:  # its directory can be listed, but not entered
         return False
 
 
 def _changed_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
-    except OSError:  # gone, or not ours to look at: the oldest
+    except OSError:  # gone or not accessible: sort it as the oldest
         return 0.0
 
 
@@ -165,7 +165,7 @@ def _dhclient_leases(text: str) -> Iterator[list[str]]:
     for match in _STATEMENT.finditer(text):
         part = match.group()
         if part == "{":
-            # A new lease begins here even if the closing brace before it is missing.
+            # A new lease begins here, even if the previous closing brace is missing.
             if " ".join("".join(current).split()) == "lease":
                 statements = []
             current = []
@@ -182,7 +182,7 @@ def _dhclient_leases(text: str) -> Iterator[list[str]]:
 
 
 def _expired(text: str, now: datetime) -> bool:
-    """Return whether an ``expire`` time (UTC) has come; one that cannot be read counts as past."""
+    """Return whether an ``expire`` time (UTC) has passed; an unreadable one counts as passed."""
     if text == "never":
         return False
     word, _space, seconds = text.partition(" ")
@@ -199,7 +199,7 @@ def _expired(text: str, now: datetime) -> bool:
 
 
 def _address(value: str) -> str | None:
-    """Read an IPv4 address in any spelling of a lease: ``a8:3f:81:10``, ``a83f8110``, or four escaped characters."""
+    """Parse an IPv4 address in any spelling of a lease: ``a8:3f:81:10``, ``a83f8110``, or four escaped characters."""
     octets = _octets(value)
     # Not "this network", multicast or broadcast.
     if octets is None or len(octets) != 4 or octets[0] == 0 or octets[0] >= 224:
@@ -210,12 +210,12 @@ def _address(value: str) -> str | None:
 def _octets(value: str) -> bytes | None:
     if len(value) >= 2 and value[0] == value[-1] == '"':
         value = value[1:-1]
-    if len(value) > 4:  # four characters are the bytes themselves, though a colon may be among them
+    if len(value) > 4:  # four characters are the bytes themselves, even if one of them is a colon
         if _HEX_PAIRS.fullmatch(value):
             return bytes(int(pair, 16) for pair in value.split(":"))
         if _HEX_DIGITS.fullmatch(value):
             return bytes.fromhex(value)
-    # A client that finds only printable characters writes them as a text, quotes and backslashes escaped.
+    # If all bytes are printable, a client writes them as text, with quotes and backslashes escaped.
     try:
         return _ESCAPE.sub(_unescaped, value).encode("latin-1")
     except UnicodeEncodeError:

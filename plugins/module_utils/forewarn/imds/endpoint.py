@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The service's endpoint: its form, and which one applies."""
+"""The service's endpoint: its syntax, and which one applies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The address in its normal form, without a slash at the end."""
+        """The address in its normal form, without a trailing slash."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == 80 else f":{self.port}"
         return f"http://{host}{port}{self.prefix}"
@@ -76,7 +76,7 @@ def parse_endpoint(text: str) -> Endpoint:
 def resolve(option: str | None, environ: Mapping[str, str]) -> str:
     """Return the endpoint that applies: ``--endpoint``, else FOREWARN_ENDPOINT, else the default.
 
-    ``auto`` as either asks the DHCP leases (SE-04): see ``discovery``. Raises InputError.
+    With ``auto`` as the value of either, the DHCP leases decide (SE-04): see ``discovery``. Raises InputError.
     """
     if option is not None:
         chosen, source = option, "--endpoint"

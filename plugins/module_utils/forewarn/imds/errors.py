@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults of the service: passing ones, to be retried, and lasting ones, which stay until something changes."""
+"""Faults of the service: passing ones, which are retried, and lasting ones, which stay until something changes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ REDIRECT = "redirect"
 API_VERSION = "api-version"
 
 
-class Fault(ServiceError):  # noqa: N818 - a fault, passing or lasting, is the word of the field
-    """A request that failed. Nothing follows from it: not that no event is listed, not that an approval was lost.
+class Fault(ServiceError):  # noqa: N818 - passing and lasting faults are the standard terms
+    """A request that failed. It proves nothing: neither that no event is listed, nor that an approval was lost.
 
-    ``kind`` is one of this module's constants; ``status`` the HTTP status, None where there was none; ``retry_after``
-    the seconds that the service asked to wait for, None where it did not. ``unsure`` is about an approval: whether an
-    earlier sending of it may have arrived, though this failure is known not to have taken effect.
+    ``kind`` is one of this module's constants, ``status`` the HTTP status or None, ``retry_after`` the seconds that the
+    service asked to wait, or None. ``unsure`` is about an approval: whether an earlier attempt may have arrived, though
+    this one is known to have had no effect.
     """
 
     def __init__(

@@ -13,11 +13,11 @@ from ..events import Vm
 
 INSTANCE_API_VERSION = "2021-02-01"  # has all the fields below; the instance endpoint's versions are its own
 
-_MAX_BYTES = 512 * 1024  # many times what a VM has; its values take up to forty times that in memory
+_MAX_BYTES = 512 * 1024  # many times what a VM has; in memory its values take up to forty times as much
 
 
 def parse_instance(body: bytes) -> Vm:
-    """Read the identity, leniently: a missing or odd field is None. Raises ValueError if it is not a JSON object."""
+    """Parse the identity leniently: a missing or odd field is None. Raises ValueError if it is not a JSON object."""
     if len(body) > _MAX_BYTES:
         raise ValueError(f"{len(body)} bytes, {_MAX_BYTES} are the limit")
     try:
@@ -41,7 +41,7 @@ def parse_instance(body: bytes) -> Vm:
 
 
 def _text(compute: Mapping[str, Any], name: str) -> str | None:
-    """Return a text, None for a blank one: a VM outside a zone has ``"zone": ""``."""
+    """Return a text, or None if it is blank: a VM outside a zone has ``"zone": ""``."""
     value = compute.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 CAPACITY = 5.0
 REFILL_PER_SECOND = 1.0
-# A read leaves one token, so that an approval need not wait behind the polling.
+# A read leaves one token, so that an approval need not wait for polls.
 READ_RESERVE = 1.0
 
 _ROUNDING = 1e-9  # seconds, or tokens: a caller that waited exactly the stated time must be let through
@@ -21,7 +21,7 @@ class Limiter:
     """A token bucket. The service answers 429 beyond 5 requests a second, counted over every agent of the VM.
 
     A request costs one token. ``reserve`` is what must be left in the bucket afterwards: READ_RESERVE for reads, 0 for
-    approvals, which are thereby served first. ``clock`` is monotonic, in seconds. For several threads.
+    approvals, so that approvals go first. ``clock`` is monotonic, in seconds. Thread-safe.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Limiter:
 
     @property
     def low(self) -> bool:
-        """Whether the bucket is not full: polling a little slower than it refills would fill it again."""
+        """Whether the bucket is not full. It fills again if polls are a little slower than the refill."""
         return self.tokens < self.capacity - _ROUNDING
 
     def delay(self, cost: float = 1.0, reserve: float = 0.0) -> float:
@@ -60,7 +60,7 @@ class Limiter:
         return self._missing(self.tokens, cost, reserve) / self.refill_per_second
 
     def take(self, cost: float = 1.0, reserve: float = 0.0) -> bool:
-        """Pay for a request about to be sent. False, and nothing taken, if the bucket does not hold enough."""
+        """Take the tokens of a request that is about to be sent. False, and nothing taken, if there are too few."""
         with self._lock:
             if self._missing(self._refilled(), cost, reserve) > 0:
                 return False

@@ -12,10 +12,10 @@ from .errors import Fault, LastingFault
 
 FIRST_DELAY_SECONDS = 1.0
 BACKOFF_FACTOR = 2.0
-# No longer: a Preempt leaves 30 s, and a service that comes back must be noticed well within them.
+# No longer: a Preempt leaves 30 s, and the runner must notice well before then that the service is back.
 LONGEST_DELAY_SECONDS = 10.0
-JITTER = 0.25  # share of a delay that chance may take off
-# A lasting fault is retried too, but seldom: somebody may repair its cause without a restart.
+JITTER = 0.25  # the largest share of a delay that chance takes off
+# A lasting fault is retried too, but rarely: its cause can be repaired without a restart.
 LASTING_DELAY_SECONDS = 60.0
 LONGEST_RETRY_AFTER_SECONDS = 60.0
 
@@ -23,8 +23,8 @@ LONGEST_RETRY_AFTER_SECONDS = 60.0
 class RetryPolicy:
     """Schedules the next attempt after each failure: exponential backoff with jitter; Retry-After is honoured.
 
-    Times are those of ``clock`` (monotonic, seconds); ``chance`` returns numbers in [0, 1). ``deadline`` is the time
-    after which no attempt may start, None for never giving up.
+    All times are from ``clock`` (monotonic, seconds); ``chance`` returns numbers in [0, 1). No attempt starts after
+    ``deadline``; with None, it never gives up.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RetryPolicy:
     ) -> None:
         self.deadline = deadline
         self.failures = 0  # in a row
-        self.next_attempt_at: float | None = None  # None while nothing has failed: at once
+        self.next_attempt_at: float | None = None  # None while nothing has failed
         self._clock = clock
         self._chance = chance or _chance
 
@@ -67,7 +67,7 @@ class RetryPolicy:
 
 
 def _chance() -> float:
-    import random  # here: most processes never have to wait, and all want to start fast
+    import random  # here: most processes never wait, and all have to start fast
 
     return random.random()  # noqa: S311  # it spreads retries, it protects nothing
 
@@ -75,7 +75,7 @@ def _chance() -> float:
 class FaultLog:
     """Reports a fault if it differs in kind or status from the previous one, and reports its end.
 
-    A service that is away for minutes thus leaves two lines, not hundreds. ``over`` gets the number of failed
+    So a service that is away for minutes causes two lines, not hundreds. ``over`` gets the number of failed
     attempts and their duration in seconds.
     """
 

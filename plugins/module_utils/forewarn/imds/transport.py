@@ -15,13 +15,13 @@ from .errors import CONNECTION, GARBAGE, REFUSED, TIMEOUT, PassingFault
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 _MAX_OVERHEAD_BYTES = 1024 * 1024  # headers, chunk framing and trailers
-BEGIN_SECONDS = 0.1  # to connect for a request sent ahead: the service is on the host, or absent
+BEGIN_SECONDS = 0.1  # to connect for a request that is sent ahead: the service is on the host or absent
 
 
 class Response(NamedTuple):
-    """A whole answer. Header names are in lower case; the values of a repeated header are joined.
+    """A complete answer. Header names are in lower case; the values of a repeated header are joined.
 
-    ``repeated``: the request had been sent before, and may have arrived then as well.
+    ``repeated``: the request was sent before, and may also have arrived then.
     """
 
     status: int
@@ -32,7 +32,7 @@ class Response(NamedTuple):
 
 
 class _ClosedError(PassingFault):
-    """The server closed the connection before it answered: a kept one, because it was idle for too long."""
+    """The server closed the connection before it answered, for example because a kept one was idle for too long."""
 
 
 class _EndlessError(http.client.HTTPException):
@@ -42,7 +42,7 @@ class _EndlessError(http.client.HTTPException):
 class _BoundedSocket(socket.socket):
     """A socket whose reads share one deadline and one size limit.
 
-    An answer that trickles in, or never ends, thus cannot hold us for ever.
+    So an answer that trickles in, or never ends, cannot block forever.
     """
 
     deadline = 0.0
@@ -79,10 +79,10 @@ class _BoundedSocket(socket.socket):
 class _Connection(http.client.HTTPConnection):
     """A connection whose answers are bounded, see ``_BoundedSocket``."""
 
-    sock: _BoundedSocket | Any  # None while there is none
+    sock: _BoundedSocket | Any  # None while disconnected
 
     def connect(self) -> None:
-        # As bytes: a text would be taken through the IDNA codec, whose import costs the start 2 ms.
+        # As bytes: a text would go through the IDNA codec, whose import delays the start by 2 ms.
         address = (self.host.encode("ascii"), self.port)
         plain = socket.create_connection(address, self.timeout)  # type: ignore[arg-type]  # may be
         self.sock = _BoundedSocket(fileno=plain.detach())
@@ -92,7 +92,7 @@ class _Connection(http.client.HTTPConnection):
 class Transport:
     """Requests to one host and port. The connection is kept between them; no redirect is followed.
 
-    http.client reads no proxy settings from the environment. Not for several threads at once.
+    http.client reads no proxy settings from the environment. Not thread-safe.
     """
 
     def __init__(self, host: str, port: int, connect_timeout: float) -> None:
@@ -102,7 +102,7 @@ class Transport:
         self._begun: str | None = None  # the target of a GET that was sent ahead
 
     def close(self) -> None:
-        """Close the connection, if there is one; the next request opens another."""
+        """Close any connection; the next request opens another."""
         self._connection.close()
         self._begun = None
 
@@ -128,10 +128,10 @@ class Transport:
         timeout: float,
         admit: Callable[[], None],
     ) -> Response:
-        """Send a request, return the whole answer, whatever its status. ``timeout`` (seconds) is for both together.
+        """Send a request and return the complete answer of any status. ``timeout`` (seconds) is for both together.
 
-        When the server turns out to have dropped a kept connection, the request goes out once more on a new one; the
-        answer is ``repeated`` then, the fault ``unsure``. ``admit`` is called before each sending. Raises PassingFault.
+        If the server has dropped a kept connection, the request is sent again on a new one; then the answer is
+        ``repeated``, or the fault ``unsure``. ``admit`` is called before each attempt. Raises PassingFault.
         """
         awaited = method == "GET" and self._begun == target  # its answer may be there already
         kept = self._connection.sock
@@ -180,14 +180,14 @@ class Transport:
             except ConnectionError as error:
                 text = f"{self._where} closed the connection without an answer."
                 raise _ClosedError(text, kind=CONNECTION) from error
-            with response:  # it holds the socket, too
+            with response:  # it also holds the socket
                 answer = self._read(response)
             complete = True
             return answer
         except _EndlessError as error:
             raise self._garbage("is too long: it has no end") from error
-        except (http.client.HTTPException, ValueError) as error:  # ValueError: of a chunk of negative size
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]  # of BadStatusLine, with its line break
+        except (http.client.HTTPException, ValueError) as error:  # ValueError: a chunk has a negative size
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:200]  # BadStatusLine contains the line break
             raise self._garbage(f"is not HTTP, or is cut short: {said}") from error
         except OSError as error:
             raise self._fault(error, "answering", timeout) from error
@@ -212,7 +212,7 @@ class Transport:
             if len(declared) > 18 or int(declared) > MAX_BODY_BYTES:
                 raise self._garbage(f"is too long: {declared[:40]} bytes announced, {MAX_BODY_BYTES} are the limit")
             length = int(declared)
-        # Never without a size: http.client would make room for whatever a chunk announces.
+        # Never without a size: http.client would allocate whatever size a chunk announces.
         body = response.read(MAX_BODY_BYTES + 1 if length is None else length)
         if len(body) > MAX_BODY_BYTES:
             raise self._garbage(f"is too long: more than {MAX_BODY_BYTES} bytes")
