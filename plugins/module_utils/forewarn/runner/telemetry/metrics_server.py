@@ -26,7 +26,7 @@ class MetricsServer(HttpListener):
     longest_head = 8192  # a browser sends this host's cookies
 
     def __init__(self, address: str, render: Callable[[], str], healthy: Callable[[], tuple[bool, str]]) -> None:
-        hint = "Write 127.0.0.1:9750, say. Only this machine may ask; for others run node_exporter or a proxy."
+        hint = "For example, write 127.0.0.1:9750. Only this machine can ask; for others run node_exporter or a proxy."
         place = parse_place(address, hint)
         packed = socket.inet_pton(place.family, place.host)
         if packed != bytes(15) + b"\1" if place.family == socket.AF_INET6 else packed[0] != 127:

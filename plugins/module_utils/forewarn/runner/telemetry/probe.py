@@ -24,7 +24,7 @@ class ProbeServer(HttpListener):
     option = "--probe-listen"
 
     def __init__(self, address: str, alive: Callable[[], bool], ready: Callable[[], bool]) -> None:
-        hint = "Write 0.0.0.0:9780 or [::]:9780, say, or the address of one interface."
+        hint = "For example, write 0.0.0.0:9780 or [::]:9780, or the address of one interface."
         routes = {
             b"/healthz": lambda: _OK if alive() else _UNAVAILABLE,
             b"/readyz": lambda: _OK if ready() else _UNAVAILABLE,
