@@ -55,19 +55,19 @@ class Limiter:
         """Whether the bucket is not full. It fills again if polls are a little slower than the refill."""
         return self.tokens < self.capacity - _ROUNDING
 
-    def delay(self, cost: float = 1.0, reserve: float = 0.0) -> float:
-        """Return the seconds until ``take(cost, reserve)`` will succeed: 0 if it would now."""
-        return self._missing(self.tokens, cost, reserve) / self.refill_per_second
+    def delay(self, reserve: float = 0.0) -> float:
+        """Return the seconds until ``take(reserve)`` will succeed: 0 if it would now."""
+        return _missing(self.tokens, reserve) / self.refill_per_second
 
-    def take(self, cost: float = 1.0, reserve: float = 0.0) -> bool:
-        """Take the tokens of a request that is about to be sent. False, and nothing taken, if there are too few."""
+    def take(self, reserve: float = 0.0) -> bool:
+        """Take the token of a request that is about to be sent. False, and nothing taken, if there are too few."""
         with self._lock:
-            if self._missing(self._refilled(), cost, reserve) > 0:
+            if _missing(self._refilled(), reserve) > 0:
                 return False
-            self._tokens -= cost
+            self._tokens -= 1.0
             return True
 
-    @staticmethod
-    def _missing(tokens: float, cost: float, reserve: float) -> float:
-        missing = cost + reserve - tokens
-        return missing if missing > _ROUNDING else 0.0
+
+def _missing(tokens: float, reserve: float) -> float:
+    missing = 1.0 + reserve - tokens
+    return missing if missing > _ROUNDING else 0.0
