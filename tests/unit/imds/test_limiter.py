@@ -91,16 +91,16 @@ def test_polling_once_a_second_never_waits() -> None:
         clocks.now += 1
 
 
-def test_low_says_whether_anything_is_missing() -> None:
+def test_a_token_comes_back_in_a_second() -> None:
     clocks = ManualClocks()
     limiter = Limiter(clock=clocks.monotonic)
-    assert not limiter.low
+    assert limiter.tokens == limiter.capacity
     limiter.take()
-    assert limiter.low
+    assert limiter.tokens == limiter.capacity - 1
     clocks.now += 0.5
-    assert limiter.low
+    assert limiter.tokens < limiter.capacity
     clocks.now += 0.6
-    assert not limiter.low
+    assert limiter.tokens == limiter.capacity
 
 
 def test_a_clock_that_steps_back_gives_nothing_away() -> None:

@@ -50,11 +50,6 @@ class Limiter:
             self._counted_at = now
         return self._tokens
 
-    @property
-    def low(self) -> bool:
-        """Whether the bucket is not full. It fills again if polls are a little slower than the refill."""
-        return self.tokens < self.capacity - _ROUNDING
-
     def delay(self, reserve: float = 0.0) -> float:
         """Return the seconds until ``take(reserve)`` will succeed: 0 if it would now."""
         return _missing(self.tokens, reserve) / self.refill_per_second
