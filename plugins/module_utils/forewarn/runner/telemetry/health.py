@@ -104,13 +104,10 @@ class HealthReporter:
         records = self._scheduler.records
         self._beat(records)
         if self._notifier.heard:
-            self._notify(records)
+            self._notifier.status(self.status(records))
+            self._notifier.watchdog()
         self._count(records)
         self._journal.prune()
-
-    def _notify(self, records: Sequence[EventRecord]) -> None:
-        self._notifier.status(self.status(records))
-        self._notifier.watchdog()
 
     def health(self) -> tuple[bool, str]:
         """Return whether all is well, and a sentence that says why or why not. From any thread."""
