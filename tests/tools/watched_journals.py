@@ -110,7 +110,7 @@ class MemoryJournal(NoJournal):
     """A journal on a disk of its own: what was not committed is lost with it."""
 
     def __init__(self, world: World, kept: Kept) -> None:
-        super().__init__()
+        super().__init__(world.clocks())
         self._kept = kept
         self._watch = _Watch(world)
         self._rows: dict[int, str] = {}

@@ -41,8 +41,9 @@ class Said:
 
     def __init__(self) -> None:
         self._stream = io.StringIO()
-        self._pretence = Pretence(Recorder(NoJournal(), Log(self._stream, "json"), Metrics()))
-        self._record = EventRecord(1, Event("A"), ManualClocks().stamp())
+        clocks = ManualClocks()
+        self._pretence = Pretence(Recorder(NoJournal(clocks), Log(self._stream, "json"), Metrics()))
+        self._record = EventRecord(1, Event("A"), clocks.stamp())
 
     def prepare(self, *verdicts: Asks, notice: float | None = 900.0) -> list[tuple[str, list[str]]]:
         self._pretence.act(self._record, verdicts, notice)  # type: ignore[arg-type]  # as far as it is read

@@ -72,7 +72,7 @@ def assemble(
 ) -> Runner:
     """Return a runner that decides by ``policies``. ``wake`` ends ``stop``'s wait, from any thread."""
     clocks, log, mode, directory = equipment.clocks, equipment.log, equipment.mode, equipment.directory
-    journal = NoJournal() if directory is None else Journal(directory, clocks)
+    journal = NoJournal(clocks) if directory is None else Journal(directory, clocks)
     recorder = Recorder(journal, log, equipment.metrics or Metrics())
 
     def now() -> datetime:

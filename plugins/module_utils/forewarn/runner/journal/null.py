@@ -5,60 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
 from typing import Any
 
+from ..clocks import Clocks
 from .writer import EventRow, Journal
 
 
 class NoJournal(Journal):
-    """As ``Journal``."""
+    """Never touches a file. Nothing is kept, so nothing can be lost or in doubt."""
 
-    def __init__(self) -> None:
-        self.trouble = None
-        self.moved_aside = None
-        self.late = []
-        self.lost = []
-        self.cleared = []
+    def __init__(self, clocks: Clocks) -> None:
+        super().__init__(os.devnull, clocks)  # no file can be below it
 
     def open(self) -> list[EventRow]:
         """Return no records."""
         return []
-
-    @property
-    def damaged_keys(self) -> frozenset[str]:
-        """Return none: what is not kept cannot be lost."""
-        return frozenset()
-
-    @property
-    def damaged_unknown(self) -> bool:
-        """Say no, as above."""
-        return False
-
-    @property
-    def damaged(self) -> int:
-        """Return 0, as above."""
-        return 0
-
-    @property
-    def unread(self) -> bool:
-        """Say no, as above."""
-        return False
-
-    @property
-    def unkept(self) -> frozenset[int]:
-        """Return none: nothing is to be kept."""
-        return frozenset()
-
-    def doubt(self, _key: str) -> str | None:
-        """Return None, as above."""
-        return None
-
-    def listed(self, keys: Iterable[str]) -> None:
-        """Forget it."""
-
-    def suspect(self, keys: Iterable[str]) -> None:
-        """Forget it."""
 
     def distrust(self, row: EventRow, why: str) -> None:
         """Forget it."""
@@ -70,15 +32,9 @@ class NoJournal(Journal):
         """Forget it."""
 
     def commit(self) -> bool:
-        """Say that all is well."""
+        """Return True: there is nothing to write."""
         return True
 
-    def fields_of(self, kind: str, record_id: int) -> list[dict[str, Any]]:  # noqa: ARG002 - as the other's
-        """Return nothing."""
+    def fields_of(self, kind: str, record_id: int) -> list[dict[str, Any]]:  # noqa: ARG002 - the signature of Journal
+        """Return no entries."""
         return []
-
-    def prune(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
