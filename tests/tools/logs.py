@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -15,25 +17,19 @@ from forewarn.runner.telemetry.log import Log
 from tools.waiting import wait_until
 
 
-class Lines:
-    """A log that keeps its lines."""
+class Lines(Log):
+    """A log that keeps its lines, and writes none."""
 
     def __init__(self) -> None:
-        self.lost = 0
+        super().__init__(io.StringIO())
         self.lines: list[tuple[str, str, dict[str, Any]]] = []
 
     def named(self, name: str, /, **fields: Any) -> list[dict[str, Any]]:
         """Return the lines with that name and these fields."""
         return [line for _level, found, line in self.lines if found == name and fields.items() <= line.items()]
 
-    def info(self, name: str, /, **fields: Any) -> None:
-        self.lines.append(("info", name, fields))
-
-    def warning(self, name: str, /, **fields: Any) -> None:
-        self.lines.append(("warning", name, fields))
-
-    def error(self, name: str, /, **fields: Any) -> None:
-        self.lines.append(("error", name, fields))
+    def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
+        self.lines.append((level, name, dict(fields)))
 
 
 class PipedLines(Lines):
@@ -44,22 +40,14 @@ class PipedLines(Lines):
         self._reader, writer = os.pipe()
         os.set_blocking(self._reader, False)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-        self._stream = os.fdopen(writer, "w")
-        self._log = Log(self._stream, "json")
+        self._pipe = os.fdopen(writer, "w")
+        self._log = Log(self._pipe, "json")
         self._log.detach()
         self._received = b""
 
-    def info(self, name: str, /, **fields: Any) -> None:
-        super().info(name, **fields)
-        self._log.info(name, **fields)
-
-    def warning(self, name: str, /, **fields: Any) -> None:
-        super().warning(name, **fields)
-        self._log.warning(name, **fields)
-
-    def error(self, name: str, /, **fields: Any) -> None:
-        super().error(name, **fields)
-        self._log.error(name, **fields)
+    def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
+        super()._write(level, name, fields)
+        self._log._write(level, name, fields)
 
     def read(self) -> None:
         """Read all; every line is there, or counted in one that says how many are missing where it stands."""
@@ -85,8 +73,8 @@ class PipedLines(Lines):
         self._log._writer._idle.release()
         return True
 
-    def close(self) -> None:
+    def close(self, _seconds: float | None = None) -> None:
         """End it; a writer that waits for a reader ends by that."""
         os.close(self._reader)
         with suppress(OSError):
-            self._stream.close()
+            self._pipe.close()

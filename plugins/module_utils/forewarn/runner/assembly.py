@@ -31,7 +31,7 @@ from .requester import InlineRequester, Requester
 from .shadow import Shadow
 from .telemetry.health import HealthReporter
 from .telemetry.heartbeat import Heartbeat
-from .telemetry.log import Logger
+from .telemetry.log import Log
 from .telemetry.metrics import Metrics
 from .telemetry.readiness import Readiness
 from .telemetry.recorder import Recorder
@@ -47,7 +47,7 @@ class Equipment(NamedTuple):
     """
 
     clocks: Clocks
-    log: Logger
+    log: Log
     mode: Mode = Mode()
     directory: str | None = None
     settings: HookSettings = HookSettings(None, None, None)

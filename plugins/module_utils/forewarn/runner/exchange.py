@@ -20,7 +20,7 @@ from .controller import Controller
 from .poller import Identity, Poller
 from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
 from .telemetry.health import HealthReporter
-from .telemetry.log import Logger
+from .telemetry.log import Log
 
 # A document waits this long for the answer who this VM is, which as a rule takes some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05
@@ -45,7 +45,7 @@ class Exchange:
         approvals: Approvals,
         controller: Controller,
         health: HealthReporter,
-        log: Logger,
+        log: Log,
         clock: Callable[[], float],
     ) -> None:
         self.ended = False

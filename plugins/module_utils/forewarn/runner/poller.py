@@ -14,14 +14,14 @@ from ..imds.errors import Fault, LastingFault
 from ..imds.limiter import READ_RESERVE
 from ..imds.retry import FaultLog, RetryPolicy
 from .journal.writer import Journal
-from .telemetry.log import Logger
+from .telemetry.log import Log
 from .telemetry.recorder import Recorder
 
 # Polls wait for the question who this VM is, so it may not take long; it is asked again later.
 IDENTITY_TIMEOUT_SECONDS = 2.0
 
 
-def fault_log(log: Logger, what: str, clock: Callable[[], float], journal: Journal | None = None) -> FaultLog:
+def fault_log(log: Log, what: str, clock: Callable[[], float], journal: Journal | None = None) -> FaultLog:
     """Return a log of the faults of one kind of request; ``what`` names it, as in ``poll-failed``."""
 
     def news(fault: Fault) -> None:
@@ -105,7 +105,7 @@ class Identity:
     """
 
     def __init__(
-        self, client: Client, name: str | None, log: Logger, clock: Callable[[], float], earlier_name: str | None = None
+        self, client: Client, name: str | None, log: Log, clock: Callable[[], float], earlier_name: str | None = None
     ) -> None:
         self.vm = Vm(name=name or earlier_name)
         self._client = client

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Callable, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Callable, TextIO
 
 if TYPE_CHECKING:
     from .log_writer import LogWriter
@@ -26,23 +26,6 @@ _BARE = re.compile(r"[\w.,:/+@%~-]+", re.ASCII)
 def utc_now() -> datetime:
     """Return the wall-clock time as an aware UTC time."""
     return datetime.now(timezone.utc)
-
-
-class Logger(Protocol):
-    """What the runner needs from a log: this module's, or systemd's journal."""
-
-    @property
-    def lost(self) -> int:
-        """The number of lines that could not be written."""
-
-    def info(self, name: str, /, **fields: Any) -> None:
-        """Write what happened as it should."""
-
-    def warning(self, name: str, /, **fields: Any) -> None:
-        """Write what passes, or what an operator may want to look at."""
-
-    def error(self, name: str, /, **fields: Any) -> None:
-        """Write what needs somebody to act."""
 
 
 class Log:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..event_record import EventRecord
 from ..journal.writer import Journal
-from .log import Logger
+from .log import Log
 from .metrics import Metrics
 
 
@@ -18,7 +18,7 @@ class Recorder(NamedTuple):
     """The journal, for the runner itself and ``forewarn history``; the log, for people; the metrics, for Prometheus."""
 
     journal: Journal
-    log: Logger
+    log: Log
     metrics: Metrics
 
     def write(self, line: str, record: EventRecord, fields: Mapping[str, Any], *, failed: bool = False) -> None:

@@ -8,19 +8,13 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import MutableMapping
-from typing import Protocol
+
+from ..clocks import Clocks
 
 # systemd drops a datagram of more than 4096 bytes; one line of `systemctl status` shows less.
 MAX_STATUS_CHARACTERS = 400
 # Messages that wait until systemd reads again; older ones are dropped.
 _MOST_PENDING = 4
-
-
-class Clock(Protocol):
-    """The part of ``clocks.Clocks`` that is needed here."""
-
-    def monotonic(self) -> float:
-        """Return CLOCK_MONOTONIC in seconds: the clock of systemd's watchdog."""
 
 
 class Notifier:
@@ -32,10 +26,10 @@ class Notifier:
     by ``watchdog``, which is called at every tick.
     """
 
-    def __init__(self, environ: MutableMapping[str, str], clocks: Clock) -> None:
-        self._clocks = clocks
-        self._status: str | None = None  # as systemd last accepted it
-        self._pending: list[str] = []  # messages that must not be lost, and that systemd has not accepted yet
+    def __init__(self, environ: MutableMapping[str, str], clocks: Clocks) -> None:
+        self._clocks = clocks  # monotonic, as systemd's watchdog
+        self._status: str | None = None  # as last taken by systemd
+        self._pending: list[str] = []  # what must not be lost, and has not been taken
         self._address = _address(environ.pop("NOTIFY_SOCKET", ""))
         period = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         self._interval = period / 2
