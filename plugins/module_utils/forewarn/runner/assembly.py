@@ -50,7 +50,7 @@ class Equipment(NamedTuple):
     log: Log
     mode: Mode = Mode()
     directory: str | None = None
-    settings: HookSettings = HookSettings(None, None, None)
+    settings: HookSettings = HookSettings()
     metrics: Metrics | None = None
     textfile: str | None = None
     notifier: Notifier | None = None
@@ -63,12 +63,7 @@ class Equipment(NamedTuple):
 
 
 def assemble(
-    client: Client,
-    identity: Identity,
-    policies: Policy,
-    stop: Stop,
-    wake: Callable[[], None],
-    equipment: Equipment,
+    client: Client, identity: Identity, policies: Policy, stop: Stop, wake: Callable[[], None], equipment: Equipment
 ) -> Runner:
     """Return a runner that decides by ``policies``. ``wake`` ends ``stop``'s wait, from any thread."""
     clocks, log, mode, directory = equipment.clocks, equipment.log, equipment.mode, equipment.directory
