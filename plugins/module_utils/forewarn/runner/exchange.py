@@ -150,7 +150,7 @@ class Exchange:
     def _document_answered(self, document: Document, fault: Fault | None, fresh: bool) -> None:
         if fault is not None:
             self._poller.failed(fault)
-            self._health.polled(self._poller.fault, 0.0)
+            self._health.polled(fault.message)
             self._end()
             return
         self._poller.answered()

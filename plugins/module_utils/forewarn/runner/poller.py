@@ -45,7 +45,7 @@ class Poller:
     """Polls when a tick finds it due: at once after a success, after the retry policy's delay after a fault."""
 
     def __init__(self, client: Client, recorder: Recorder, clock: Callable[[], float]) -> None:
-        self.fault: str | None = None  # why the service does not answer
+
         self._client = client
         self._metrics = recorder.metrics
         self._clock = clock
@@ -72,7 +72,6 @@ class Poller:
 
     def answered(self) -> None:
         """Note that the service said what is listed."""
-        self.fault = None
         self._retry.succeeded()
         self._faults.succeeded()
 
@@ -81,7 +80,6 @@ class Poller:
         self._retry.failed(fault)
         self._faults.failed(fault)
         self._metrics.count("forewarn_poll_errors_total", kind=fault.kind)
-        self.fault = fault.message
 
 
 def identity_client(client: Client) -> Client:

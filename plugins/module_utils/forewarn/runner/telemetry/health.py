@@ -84,15 +84,9 @@ class HealthReporter:
         self.fault = fault
         self._metrics.count("forewarn_polls_total", result="failed" if fault else "ok")
         if fault is None:
-            first = self.last_good_poll is None
             self.last_good_poll = latest = self._clocks.stamp(age_seconds)
-            if first:  # later ones are looked up when the metrics are rendered
-
-                def last_good_poll() -> Stamp:
-                    return self.last_good_poll or latest
-
-                self._metrics.set("forewarn_last_good_poll_timestamp_seconds", lambda: last_good_poll().wall)
-                self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(last_good_poll()))
+            self._metrics.set("forewarn_last_good_poll_timestamp_seconds", latest.wall)
+            self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(latest))
 
     def documented(self, document: Document) -> None:
         """Note which parts of the last document could not be read: nothing else reports them."""
