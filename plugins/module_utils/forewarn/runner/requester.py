@@ -69,12 +69,7 @@ class InlineRequester:
         """Make the request."""
         if self._answer is not None:
             raise ValueError(f"the answer to the request before this one, for the {what}, has not been taken")
-        try:
-            value = request()
-        except Fault as fault:
-            self._answer = Answer(None, fault, self._clock())
-        else:
-            self._answer = Answer(value, None, self._clock())
+        self._answer = _answer_of(request, self._clock)
 
     def take(self) -> Answer:
         """Return the answer."""
@@ -99,7 +94,7 @@ class ThreadRequester:
         self._clock = clock
         self._started = False
         self._begun = False
-        self._request: Callable[[], object] | None = None
+        self._request: Callable[[], object] = lambda: None
         self._answer: tuple[Answer | None, BaseException | None] | None = None
         # Two locks, each of which one side takes and the other gives back: there is a request, and an answer.
         self._asked = allocate_lock()
@@ -153,15 +148,18 @@ class ThreadRequester:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while True:
             self._asked.acquire()
-            self._answer = self._make(self._request)
+            try:
+                self._answer = _answer_of(self._request, self._clock), None
+            except BaseException as error:  # a defect: the main thread reports it, as it does all others
+                self._answer = None, error
             self._done.release()
             self._wake()
 
-    def _make(self, request: Callable[[], object] | None) -> tuple[Answer | None, BaseException | None]:
-        try:
-            value = None if request is None else request()
-        except Fault as fault:
-            return Answer(None, fault, self._clock()), None
-        except BaseException as error:  # a defect: the main thread reports it, as it does all others
-            return None, error
-        return Answer(value, None, self._clock()), None
+
+def _answer_of(request: Callable[[], object], clock: Callable[[], float]) -> Answer:
+    """Make the request. Raises what it raises, unless that is a Fault."""
+    try:
+        value = request()
+    except Fault as fault:
+        return Answer(None, fault, clock())
+    return Answer(value, None, clock())
