@@ -100,14 +100,12 @@ class Doubts:
         self._look()
         return news
 
-    def settle(self, keys: Collection[str]) -> list[Doubt]:
-        """Say which events those without a name can be: these and no other. Return what has changed."""
-        news = [doubt._replace(keys=tuple(sorted(keys))) for doubt in self._doubts.values() if doubt.keys is None]
-        news = [doubt for doubt in news if doubt.file != self._unread]
-        for doubt in news:
-            self._put(doubt)
+    def settle(self, keys: Collection[str]) -> None:
+        """Note which events those without a name can be: these and no others."""
+        for doubt in list(self._doubts.values()):
+            if doubt.keys is None and doubt.file != self._unread:
+                self._put(doubt._replace(keys=tuple(sorted(keys))))
         self._look()
-        return news
 
     def reason(self, key: str) -> str | None:
         """Return why an event is in doubt, None if it is not."""

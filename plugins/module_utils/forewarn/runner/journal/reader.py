@@ -148,13 +148,10 @@ class JournalReader:
                 f"{self._path} cannot be read: {error.strerror}.", "Be root, or the user that the runner runs as."
             ) from error
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-            raise self._unreadable(error) from error
-
-    def _unreadable(self, error: Exception) -> InputError:
-        hint = ""
-        if is_damage(error):
             hint = "It is damaged: the runner moves it aside and begins a new one when it next notices, at a start say."
-        return InputError(f"{self._path} cannot be read: {explain(error, self._path)}.", hint)
+            raise InputError(
+                f"{self._path} cannot be read: {explain(error, self._path)}.", hint if is_damage(error) else ""
+            ) from error
 
 
 def _record_of(row: tuple[Any, ...]) -> EventRow:

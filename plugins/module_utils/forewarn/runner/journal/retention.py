@@ -40,11 +40,6 @@ def prune(connection: sqlite3.Connection, most_bytes: int) -> bool:
     return True
 
 
-def _remove(connection: sqlite3.Connection, until: int) -> int:
-    """Remove what was written until an entry; return how many rows."""
-    return sum(connection.execute(statement, (until,)).rowcount for statement in _REMOVE)
-
-
 def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:
     """Remove the oldest until so many bytes are used, or nothing is left to remove; return how many rows."""
     removed = 0
@@ -52,7 +47,7 @@ def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:
     while used > wanted:
         newest = connection.execute(_OLDEST, {"offset": batch - 1}).fetchone()
         if newest is not None:
-            gone = _remove(connection, newest[0])
+            gone = sum(connection.execute(statement, newest).rowcount for statement in _REMOVE)
             if not gone:  # a damaged index may name what is not there
                 break
             removed += gone

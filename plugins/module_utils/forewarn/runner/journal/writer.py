@@ -93,13 +93,7 @@ class Journal:
     takes them out.
     """
 
-    def __init__(
-        self,
-        directory: str,
-        clocks: Clocks,
-        *,
-        max_bytes: int = MAX_BYTES,
-    ) -> None:
+    def __init__(self, directory: str, clocks: Clocks, *, max_bytes: int = MAX_BYTES) -> None:
         self.trouble: str | None = None
         self.moved_aside: str | None = None
         self.late: list[EventRow] = []
@@ -304,9 +298,8 @@ class Journal:
         if self._connection is not None:
             import sqlite3
 
-            with suppress(
-                sqlite3.Error, UnicodeDecodeError
-            ):  # what was committed is in the WAL: the next to open the file has it
+            # What was committed is in the WAL: the next to open the file has it.
+            with suppress(sqlite3.Error, UnicodeDecodeError):
                 self._connection.close()
             self._connection = None
 
