@@ -109,7 +109,15 @@ class Runner:
         Raises BrokenPipeError, once its hooks have ended, if nobody is there to read the log any more.
         """
         try:
-            self._work_on(interval_seconds)
+            self.resume()
+            self.recorder.journal.commit()
+            self.health.started()
+            self._ticks.every(interval_seconds)
+            self._look_for_requests()  # before what they concern is started
+            self.work()  # what is to be recovered needs nothing of the service
+            while self._stop.received is None:
+                self.turn()
+            self._stopped()
         except BrokenPipeError:
             self.close()
             raise
@@ -118,17 +126,6 @@ class Runner:
         """End the hooks, then the journal."""
         self.scheduler.close()
         self.recorder.journal.close()
-
-    def _work_on(self, interval_seconds: float) -> None:
-        self.resume()
-        self.recorder.journal.commit()
-        self.health.started()
-        self._ticks.every(interval_seconds)
-        self._look_for_requests()  # before what they concern is started
-        self.work()  # what is to be recovered needs nothing of the service
-        while self._stop.received is None:
-            self.turn()
-        self._stopped()
 
     def turn(self) -> None:
         """Do what is due, then wait until something else may be."""
