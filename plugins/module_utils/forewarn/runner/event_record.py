@@ -194,13 +194,12 @@ class EventRecord:
         record.gone_at = _stamp(data["gone_at"])
         record.approvals = int(data["approvals"])
         record.approved_at = _stamp(data["approved_at"])
-        record.unanswered = bool(data.get("unanswered", False))  # the first version kept neither this nor the next two
+        # Earlier versions did not keep all of these.
         record.content = str(data.get("content", record.content))
         record.revision = int(data.get("revision", 0))
-        record.reminded = int(data.get("reminded", record.approvals))  # earlier versions kept none of these
-        record.affected = bool(data.get("affected", False))
-        record.nameless = bool(data.get("nameless", False))
-        record.missing = bool(data.get("missing", False))
+        record.reminded = int(data.get("reminded", record.approvals))
+        for flag in ("unanswered", "affected", "nameless", "missing"):
+            setattr(record, flag, bool(data.get(flag, False)))
         record.plan = Plan.of(data)
         record.notify = list(data["notify"])
         record.decision = data["decision"]
