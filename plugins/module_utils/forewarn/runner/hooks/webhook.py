@@ -47,9 +47,8 @@ def main(source: BinaryIO | None = None, target: TextIO | None = None) -> int:
     settings = json.loads(source.readline())
     body = source.read()
     tries, answer, failure = deliver(settings, body)
-    text = f"{answer}" if failure is None else f"{failure}"
     again = "" if tries <= 1 else f" ({tries} tries)"
-    (target or sys.stdout).write(f"{settings['shown']}: {text}{again}\n")
+    (target or sys.stdout).write(f"{settings['shown']}: {failure or answer}{again}\n")
     return 0 if failure is None else 1
 
 

@@ -32,10 +32,7 @@ class LogWriter:
     """
 
     def __init__(
-        self,
-        deliver: Callable[[Forms], None],
-        about_lost: Callable[[int], Forms],
-        limit_bytes: int | None = None,
+        self, deliver: Callable[[Forms], None], about_lost: Callable[[int], Forms], limit_bytes: int | None = None
     ) -> None:
         self.lost = 0
         self._limit = limit_bytes
