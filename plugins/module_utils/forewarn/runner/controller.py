@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Decides about documents of the service and of drills, again whenever something else than a document asks for it."""
+"""Decides about documents of the service and of drills, and decides again when something else has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .telemetry.health import HealthReporter
 
 
 class Controller:
-    """Hands what is listed to the reconcilers: ``reconciler`` for real events, that of ``rehearsal`` for drills."""
+    """Hands each document to its reconciler: ``reconciler`` for real events, the one of ``rehearsal`` for drills."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class Controller:
         self._processed = False  # a document, since the last ``keep``
 
     def resume(self, last_poll: Stamp | None) -> None:
-        """Go on with what the previous runner left. ``last_poll`` is when it had its last answer."""
-        self._scheduler.vm_name = self._identity.vm.name  # as far as it is known: recoveries begin now
+        """Resume what the previous runner left. ``last_poll`` is when it had its last answer."""
+        self._scheduler.vm_name = self._identity.vm.name  # if it is known: recoveries begin now
         self._scheduler.resume()
         for reconciler in self._reconcilers():
             reconciler.restore(last_poll)
@@ -53,7 +53,7 @@ class Controller:
         for reconciler in self._reconcilers():
             reconciler.nameless = self._identity.nameless
         requests = self.reconciler.process(document, vm, age_seconds)
-        # There may be no drill any more, and so no document of theirs.
+        # Without drills there is no document of theirs that would do this.
         self._rehearsal.reconciler.ask_late(vm)
         self._health.documented(document)
         self._observed.attribute(self.reconciler.tracker.records, self.reconciler.ended, vm.name)
@@ -72,22 +72,22 @@ class Controller:
         self.rehearse()
 
     def rehearse(self) -> None:
-        """Let the drills go on, as far as real events let them."""
-        # Also those that the service cannot show just now.
+        """Continue the drills, as far as real events allow."""
+        # This includes events that the service cannot show now.
         listed = [record.event for record in self.reconciler.tracker.records]
         recovering = (one for one in self._scheduler.records if one.state == RECOVERING and not one.drill)
         self._rehearsal.go_on(self._identity.vm, listed, next(recovering, None))
 
     def resume_late(self) -> None:
-        """Go on with records that the journal could not read at the start, and can now; then decide again."""
+        """Resume records that the journal could not read at the start but can now, then decide again."""
         if self.adopt_late():
             self.decide_again()  # they were planned by the policies of that time
             self.rehearse()
 
     def adopt_late(self, grace_seconds: float = GRACE_SECONDS) -> bool:
-        """Go on with what the journal found late; return whether there was anything.
+        """Resume what the journal could read only now; return whether there was anything.
 
-        Hooks of the previous runner that still run have this long to end.
+        Hooks of the previous runner that still run have ``grace_seconds`` to end.
         """
         records = self._scheduler.resume_late(grace_seconds)
         for record in records or ():

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What an event really cost this VM: for how long it stood still, or was down.
 
-A pause shows as a wait that took longer than it was asked to, by clocks that nobody sets. One in which the host stops
-these clocks too leaves no trace here, and a machine too busy to wake the runner looks like one that stood still.
+A pause shows as a wait that took longer than intended, by clocks that nobody sets. A pause that stops these clocks too
+leaves no trace here, and a machine too busy to wake the runner looks like one that stood still.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ THRESHOLD_SECONDS = 0.5
 
 
 class Pauses:
-    """Looks at each wait of the runner's loop."""
+    """Measures each wait of the runner's loop."""
 
     def __init__(self, clocks: Clocks) -> None:
         self._clocks = clocks
         self._waiting: tuple[float, float, float] | None = None  # seconds asked, and both clocks when it began
 
     def before_wait(self, seconds: float) -> None:
-        """Note that a wait of at most so many seconds begins now."""
+        """Note that a wait of at most ``seconds`` begins now."""
         self._waiting = (max(0.0, seconds), self._clocks.monotonic(), self._clocks.boottime())
 
     def after_wait(self) -> float | None:
-        """Return for how many seconds the machine stood still during the wait, None if it did not.
+        """Return for how many seconds the machine stood still during the wait, or None if it did not.
 
-        A wait may end early. What the clocks differ by, a machine that was suspended, shows in that case as well.
+        A wait may end early. If the machine was suspended, the clocks differ even then.
         """
         if self._waiting is None:
             return None
@@ -43,9 +43,9 @@ class Pauses:
 
 
 def downtime(last: Beat | None, clocks: Clocks) -> float | None:
-    """Return the seconds from the last beat before a reboot to now, None if the machine was not booted in between.
+    """Return the seconds from the last beat before a reboot to now, or None if the machine has not rebooted.
 
-    Only the wall clock goes on through a reboot, and it may have been set; what passed since the boot is the least.
+    Only the wall clock runs through a reboot, and it may have been set: the time since boot is the minimum.
     """
     if last is None or not last.stamp.boot_id or not clocks.boot_id or last.stamp.boot_id == clocks.boot_id:
         return None

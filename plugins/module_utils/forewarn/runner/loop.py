@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner's cycle: poll, decide, approve, see to the hooks; once a tick until a signal ends it.
+"""The runner's cycle, once a tick until a signal ends it: poll, decide, approve, run hooks.
 
 An approval is sent only right after a poll that was answered, so it always rests on the document as it is now. Hooks
-wait neither for the service (``exchange``) nor for who reads the log (``log_writer``).
+wait neither for the service (``exchange``) nor for a reader of the log (``log_writer``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .ticks import Ticks
 if TYPE_CHECKING:
     from .shadow import Shadow
 
-# An answer of the service comes within this, or what is due at every tick is done before it.
+# What is due at every tick waits this long for an answer of the service.
 KEEP_PATIENCE_SECONDS = 0.1
 # For an approval that is under way when the stop signal comes.
 STOP_PATIENCE_SECONDS = 0.5
@@ -42,10 +42,10 @@ class Stop(Protocol):
     reload: bool
 
     def wait(self, seconds: float) -> None:
-        """Sleep, but not past a signal, nor past a hook that has ended, nor past an answer of the service."""
+        """Sleep until a signal comes, a hook ends or the service answers, but ``seconds`` at most."""
 
     def request(self) -> AbstractContextManager[None]:
-        """Around requests of ``run_once``: after a stop signal they may end in Interrupted."""
+        """Wrap requests of ``run_once``: a stop signal can end them with Interrupted."""
 
 
 class Reloaded(NamedTuple):
@@ -54,7 +54,7 @@ class Reloaded(NamedTuple):
     policies: Policy
     shadow: Shadow | None
     interval_seconds: float
-    absent: Sequence[str] = ()  # sentences on programs of hooks that are not there
+    absent: Sequence[str] = ()  # sentences about missing hook programs
 
 
 class Previous(NamedTuple):
@@ -98,7 +98,7 @@ class Runner:
         self._hurried = False  # a poll should not wait for its tick
 
     def resume(self) -> None:
-        """Take up what the previous runner left, before anything is processed."""
+        """Resume what the previous runner left, before anything is processed."""
         self.controller.resume(self._previous.last_poll)
         if self._previous.down_seconds is not None:
             self._observed.rebooted(self._previous.down_seconds)
@@ -106,7 +106,7 @@ class Runner:
     def run(self, interval_seconds: float) -> None:
         """Work until a stop signal. Raises no ServiceError: no fault of the service ends the runner.
 
-        Raises BrokenPipeError, once its hooks have ended, if nobody is there to read the log any more.
+        Raises BrokenPipeError, once its hooks have ended, if the log has lost its reader.
         """
         try:
             self.resume()
@@ -114,7 +114,7 @@ class Runner:
             self.health.started()
             self._ticks.every(interval_seconds)
             self._look_for_requests()  # before what they concern is started
-            self.work()  # what is to be recovered needs nothing of the service
+            self.work()  # recoveries need no answer of the service
             while self._stop.received is None:
                 self.turn()
             self._stopped()
@@ -160,17 +160,17 @@ class Runner:
         journal = self.recorder.journal
         self.health.stopping()
         until = self._clocks.monotonic() + STOP_PATIENCE_SECONDS
-        self.scheduler.close()  # what it ends runs again: by the journal it was running
+        self.scheduler.close()  # in the journal these hooks are still running, so they run again
         self._exchange.abandon(max(0.0, until - self._clocks.monotonic()))
         self.recorder.log.info("stopped", signal=self._stop.received)
         journal.note("runner-stopped", None, signal=self._stop.received)
         journal.close()
-        if self.controller.adopt_late(grace_seconds=0.0):  # this stop is what found the journal
+        if self.controller.adopt_late(grace_seconds=0.0):  # the journal could be read only now
             journal.close()
 
     def run_once(self) -> None:
         """Poll once, patiently, decide and approve. Raises ServiceError if the service did not do what was asked."""
-        self.recorder.journal.open()  # with a state directory: what is in doubt there is not approved
+        self.recorder.journal.open()  # a state directory can name events in doubt, which are not approved
         try:
             self._exchange.once(self._stop.request)
         except Interrupted:
@@ -199,10 +199,10 @@ class Runner:
             self._recoveries.look()
 
     def work(self) -> None:
-        """See to the hooks: take in what has ended, start what is due."""
+        """Take in the hooks that have ended, and start those that are due."""
         journal = self.recorder.journal
         if self.scheduler.collect():
-            self._hurried = True  # what is prepared may be approved, and for that the document has to be fresh
+            self._hurried = True  # a prepared event may be approved, which takes a fresh document
         self.controller.resume_late()  # before anything is started, and before requests that concern it
         if self._recoveries is not None:
             self._recoveries.settle()
@@ -217,7 +217,7 @@ class Runner:
             self._recoveries.kept()
 
     def _reload(self) -> None:
-        """Read the configuration again; what was good stays, if what is there now is not."""
+        """Read the configuration again. If it is invalid, the runner goes on with what it had."""
         self._stop.reload = False
         if self._reload_configuration is None:
             return

@@ -16,7 +16,7 @@ from .telemetry.recorder import Recorder
 
 
 class Rehearsal:
-    """The drills of one runner. ``drills`` is None without a state directory: nobody can ask for one then."""
+    """The drills of one runner. ``drills`` is None without a state directory: there is no way to ask for one then."""
 
     def __init__(self, reconciler: Reconciler, drills: Drills | None, approvals: Approvals, recorder: Recorder) -> None:
         self.reconciler = reconciler
@@ -25,9 +25,9 @@ class Rehearsal:
         self._recorder = recorder
 
     def go_on(self, vm: Vm, listed: Sequence[Event], recovering: EventRecord | None) -> None:
-        """Let the drills go on, unless a real event ends them.
+        """Continue the drills, unless a real event ends them.
 
-        That is one of the ``listed`` ones that may affect this VM, or one that is being recovered from.
+        That is a ``listed`` event that may affect this VM, or one that is ``recovering``.
         """
         if self._drills is None or (vm.name is None and not self.reconciler.tracker.records):
             return
@@ -43,8 +43,8 @@ class Rehearsal:
 
 
 def _overtaken(vm_name: str | None, listed: Sequence[Event], recovering: EventRecord | None) -> str | None:
-    """Return why drills have to end, None if they may go on."""
-    # Where the name of this VM is not known, or those of the event's, it may: a drill that ends early does no harm.
+    """Return why drills have to end, or None."""
+    # An event may affect this VM if either's names are unknown: a drill that ends early does no harm.
     unread = [event for event in listed if event.problems and not event.resources]
     affecting = unread + [event for event in listed if vm_name is None or event.place_of(vm_name) is not None]
     if affecting:

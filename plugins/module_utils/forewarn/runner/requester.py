@@ -1,9 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to the service, one at a time. Where they are made in a thread of their own, nothing that the service does,
-or leaves undone, holds up the hooks.
-"""
+"""Requests to the service, one at a time: in a thread of their own, so that a slow service never holds up the hooks."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ DOCUMENT, INSTANCE, APPROVAL = "document", "instance", "approval"
 
 
 class Answer(NamedTuple):
-    """What became of a request: its ``value``, or the ``fault``. ``at`` is when (monotonic, seconds)."""
+    """The result of a request: its ``value``, or the ``fault``. ``at`` is when (monotonic, seconds)."""
 
     value: Any
     fault: Fault | None
@@ -39,17 +37,17 @@ class Requester(Protocol):
         """Whether there is an answer to take."""
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
-        """Begin a request: ``request`` makes it, and returns its answer or raises Fault. Never while one is begun."""
+        """Begin a request, unless ``busy``. ``request`` makes it, and returns its answer or raises Fault."""
 
     def take(self) -> Answer:
         """Return the answer, once it is there. Raises what ``request`` raised, unless that was a Fault."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the answer, for so long at most; return whether it is there."""
+        """Wait ``seconds`` at most for the answer; return whether it is there."""
 
 
 class InlineRequester:
-    """Makes each request where it begins, so that its answer is there at once."""
+    """Makes each request in ``begin``, so that its answer is there at once."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -57,13 +55,10 @@ class InlineRequester:
 
     @property
     def busy(self) -> bool:
-        """Whether an answer has not been taken."""
+        """Whether there is an answer to take."""
         return self._answer is not None
 
-    @property
-    def answered(self) -> bool:
-        """The same: there is nothing in between."""
-        return self._answer is not None
+    answered = busy
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
         """Make the request."""
@@ -84,9 +79,9 @@ class InlineRequester:
 
 
 class ThreadRequester:
-    """Makes requests in a thread, which begins with the first one and which the end of the process does not wait for.
+    """Makes requests in a daemon thread, which the first of them starts.
 
-    ``wake`` is called by that thread when an answer is there; it must not raise. All else is for one thread alone.
+    That thread calls ``wake`` when an answer is there; it must not raise. All else is for one thread alone.
     """
 
     def __init__(self, wake: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -96,7 +91,7 @@ class ThreadRequester:
         self._begun = False
         self._request: Callable[[], object] = lambda: None
         self._answer: tuple[Answer | None, BaseException | None] | None = None
-        # Two locks, each of which one side takes and the other gives back: there is a request, and an answer.
+        # One thread acquires each lock and the other releases it: when there is a request, and when there is an answer.
         self._asked = allocate_lock()
         self._done = allocate_lock()
         self._asked.acquire()
@@ -112,7 +107,7 @@ class ThreadRequester:
         return self._begun and self._answer is not None
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
-        """Hand a request to the thread. Where none can be started, that is the fault."""
+        """Hand a request to the thread. If no thread can be started, the answer is a fault."""
         if self._begun:
             raise ValueError(f"a request is under way, so that none for the {what} can begin")
         self._begun, self._answer, self._request = True, None, request
@@ -138,7 +133,7 @@ class ThreadRequester:
         return answer
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the answer, for so long at most; return whether it is there."""
+        """Wait ``seconds`` at most for the answer; return whether it is there."""
         if self._begun and self._answer is None and self._done.acquire(timeout=seconds):
             self._done.release()
         return self.answered

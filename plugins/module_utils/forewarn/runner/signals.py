@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Signals: a clean stop on SIGTERM and SIGINT, SIGHUP to reload. Flags, a wait they end, an end to slow requests."""
+"""Signals: SIGTERM and SIGINT stop the runner cleanly, SIGHUP reloads. They set flags, and end waits and requests."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class StopSignals:
     blocked read can only be left by an exception: raised by an alarm, and only inside ``request()``.
 
     A signal that comes just before a system call interrupts nothing, and its handler runs only after the call. So the
-    interpreter itself writes to the socket, handler or not, and in a request the alarm rings again and again.
+    interpreter itself writes to the socket, handler or not, and in a request the alarm repeats.
     """
 
     def __init__(self, grace_seconds: float = REQUEST_GRACE_SECONDS) -> None:
         self.received: str | None = None  # the signal's name
-        self.reload = False  # SIGHUP came; whoever handles it sets this back
+        self.reload = False  # SIGHUP came; the loop sets this back
         self._woken = False
         self._grace = grace_seconds
         self._requesting = False
@@ -80,7 +80,7 @@ class StopSignals:
 
     def _watch(self, seconds: float) -> None:
         if select.select([self._reader], [], [], seconds)[0]:
-            self._reader.recv(4096)  # an alarm writes too; a handler that is due runs before the next look
+            self._reader.recv(4096)  # an alarm writes too; a handler that is due runs before the next check
 
     def sleep(self, seconds: float) -> None:
         """Sleep within a request; a stop signal raises Interrupted."""
@@ -92,7 +92,7 @@ class StopSignals:
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """Around a request: once a stop signal has come it may go on for the grace, then Interrupted is raised."""
+        """Wrap a request: after a stop signal it can go on for the grace period, then Interrupted is raised."""
         self._requesting = True
         self._set_alarm()
         try:

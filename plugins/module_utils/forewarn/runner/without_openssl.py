@@ -19,6 +19,6 @@ if sys.modules.keys().isdisjoint(("hashlib", "http.client", "ssl", "_hashlib")):
         import hashlib
         import http.client
 
-        LOADED = (hashlib, http.client)  # for whoever looks why they are imported: to stay in sys.modules
+        LOADED = (hashlib, http.client)  # imported only to stay in sys.modules
     finally:
         del sys.modules["ssl"], sys.modules["_hashlib"]
