@@ -18,14 +18,12 @@ from .hooks.records import OpenRecords
 from .reconciler import Mode, Reconciler
 from .telemetry.recorder import Recorder
 
-# With --once somebody or something waits for the end.
+# With --once a person or a script waits for the end.
 ONCE_PATIENCE_SECONDS = 30.0
 
 
 class Approvals:
-    """Sends what a reconciler wants approved. Each request that ``send`` makes is inside ``request``, so that the stop
-    signal ends it.
-    """
+    """Sends what a reconciler wants approved. ``request`` wraps each request of ``send``: a stop signal can end it."""
 
     def __init__(
         self,
@@ -45,7 +43,7 @@ class Approvals:
         self._failure: tuple[object, ...] | None = None  # the last one, since an approval was taken
 
     def send(self, requests: list[list[Event]], reconciler: Reconciler, document: Document) -> list[Fault]:
-        """Send everything at once, with patience, and return the faults. What follows a passing one is left out."""
+        """Send everything now, patiently, and return the faults. A passing fault ends it."""
         faults: list[Fault] = []
         while (events := self.next(requests, reconciler)) is not None:
             try:
@@ -66,8 +64,8 @@ class Approvals:
     def next(self, requests: list[list[Event]], reconciler: Reconciler) -> list[Event] | None:
         """Take the next request out of ``requests``, write down that it is about to be sent, and return its events.
 
-        None if there is none to be sent now: in a dry run, or as it would have to wait for the request budget. The
-        document that it rests on would be stale by then.
+        None if nothing can be sent now: in a dry run, or while the request budget is used up, since the document that
+        the request rests on would be stale by the time it is sent.
         """
         if reconciler.drill:
             raise ValueError("what is rehearsed is never sent")
@@ -84,7 +82,7 @@ class Approvals:
         return None
 
     def ask(self, events: Sequence[Event], document: Document) -> None:
-        """Send one request. In whichever thread requests are made. Raises Fault."""
+        """Send one request. Runs in the requester's thread. Raises Fault."""
         ids = [event.event_id for event in events]
         self._client.approve(ids, document.incarnation, ONCE_PATIENCE_SECONDS if self._mode.once else 0.0)
 
@@ -107,7 +105,7 @@ class Approvals:
         return []
 
     def pretend(self, requests: Sequence[list[Event]], reconciler: Reconciler) -> list[str]:
-        """Do for drills all but send; return the ids of their events."""
+        """Do all but send, for drills; return the ids of their events."""
         events = [event for request in requests for event in request]
         if not events:
             return []
@@ -151,7 +149,7 @@ class Approvals:
         records = [reconciler.tracker[event].record for event in events]
         ids = [event.event_id for event in events]
         self._log.info(line, event_ids=ids, drill=any(record.drill for record in records) or None, **fields)
-        for record in records:  # each its own id: all of them in each would be the square of the document
+        for record in records:  # each has its own id: all ids in each entry would grow quadratically
             own = [record.event.event_id]
             self._journal.note(line, record.identifier, event_ids=own, events_in_request=len(ids), **fields)
 

@@ -28,7 +28,7 @@ class Stamp(NamedTuple):
 
 
 class Clocks:
-    """The machine's clocks. Tests give their own."""
+    """The machine's clocks. Tests pass their own."""
 
     def __init__(self) -> None:
         self.boot_id = _read_boot_id()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner's exchange with the service: documents, who this VM is, approvals.
+"""The runner's exchange with the service: documents, the VM's identity, approvals.
 
 One request follows another, and the main thread waits for none. An approval is the first request after the document
 that the decision rests on; while it is under way no other document is asked for.
@@ -22,19 +22,19 @@ from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
 from .telemetry.health import HealthReporter
 from .telemetry.log import Log
 
-# A document waits this long for the answer who this VM is, which as a rule takes some milliseconds.
+# A document waits this long for the VM's identity, which usually takes some milliseconds.
 IDENTITY_PATIENCE_SECONDS = 0.05
-# With --once somebody or something waits for the end.
+# With --once a person or a script waits for the end.
 ONCE_IDENTITY_PATIENCE_SECONDS = 10.0
 # An answer that waited for longer before it was taken in is out of date: the VM may have been frozen in between.
 FRESH_SECONDS = 1.0
 
 
 class Exchange:
-    """For the main thread alone. ``controller`` decides what to approve, ``health`` hears of each poll.
+    """For the main thread alone. ``controller`` decides what to approve, ``health`` notes each poll.
 
-    ``ended`` is set whenever nothing more is to be asked until the next poll, and ``hurried`` if that should come as
-    soon as the request budget lets it.
+    ``ended`` is set when nothing more is asked until the next poll, and ``hurried`` if that should come as soon as the
+    request budget allows.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class Exchange:
         self._what = ""  # the request that is under way
         self._sent: list[Event] = []  # the events that it approves
         self._more = False  # further requests would have followed it
-        self._document: Document | None = None  # waits for the answer who this VM is
-        self._document_at = 0.0  # when it, or that below, was answered
+        self._document: Document | None = None  # waits for the VM's identity
+        self._document_at = 0.0  # when it, or ``_decided_without``, was answered
         self._document_until = 0.0
-        self._decided_without: Document | None = None  # that answer
+        self._decided_without: Document | None = None  # the document that was decided before that
 
     @property
     def busy(self) -> bool:
@@ -102,16 +102,16 @@ class Exchange:
             news = True
         if self._document is not None and self._clock() >= self._document_until:
             self._decided_without = self._document
-            self._decide_late()  # the answer who this VM is brings the next poll
+            self._decide_late()  # the next poll follows the answer to the request for the identity
             news = True
         return news
 
     def next_in(self) -> float | None:
-        """Return the seconds until ``take_in`` has something to do though nothing is answered; None if it has not."""
+        """Return the seconds until ``take_in`` has something to do even without an answer, or None."""
         return None if self._document is None else max(0.0, self._document_until - self._clock())
 
     def abandon(self, seconds: float) -> None:
-        """End all requests. An approval that is under way has so many seconds; its result after that is unknown."""
+        """Abandon all requests. An approval under way still has ``seconds``; after that its result is unknown."""
         self._document = None
         if not self.busy:
             return
@@ -139,7 +139,7 @@ class Exchange:
                 self._identity.answered(answer.value)
             else:
                 self._identity.failed(answer.fault)
-            if answer.fault is None and self._document is None:  # what was decided without it is decided anew
+            if answer.fault is None and self._document is None:  # decide again, now with the identity
                 self._document = self._decided_without
             self._decided_without = None
             self._end(hurried=self._decide_late())  # and an approval needs another document

@@ -14,7 +14,7 @@ from .telemetry.recorder import Recorder
 
 PAUSE, REBOOT = "pause", "reboot"
 
-# A pause is noticed before the document shows which event it was. After this long, no event caused it.
+# A pause is noticed before the document shows its event. After this long, no event caused it.
 LONGEST_WAIT_SECONDS = 60.0
 
 
@@ -29,7 +29,7 @@ class Observed:
         self._ended: list[EventRecord] = []  # since something is pending, while this VM's name is not known
 
     def before_wait(self, seconds: float) -> None:
-        """Note that the runner now waits for at most so many seconds."""
+        """Note that the runner now waits for at most ``seconds``."""
         self._pauses.before_wait(seconds)
 
     def after_wait(self) -> None:
@@ -58,7 +58,7 @@ class Observed:
             if record.event.place_of(vm_name) is not None
             and (record.state == STARTED or record.outcome not in (None, CALLED_OFF))
         ]
-        if not causes and PAUSE not in self._pending:  # nobody else reboots a VM whose event was approved
+        if not causes and PAUSE not in self._pending:  # a reboot after an approval is that event's
             causes = [
                 record for record in listed if record.state == APPROVED and record.event.place_of(vm_name) is not None
             ]

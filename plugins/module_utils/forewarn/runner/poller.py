@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asking the service: the document at every tick, the VM's identity until it is known. No fault ends the polling."""
+"""Asks the service: for the document at every tick, for the VM's identity until it is known. No fault ends this."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .journal.writer import Journal
 from .telemetry.log import Log
 from .telemetry.recorder import Recorder
 
-# Polls wait for the question who this VM is, so it may not take long; it is asked again later.
+# Polls wait for a request for the VM's identity, so it must be short; it is repeated later.
 IDENTITY_TIMEOUT_SECONDS = 2.0
 
 
@@ -67,11 +67,11 @@ class Poller:
         return self._client.read()
 
     def ask(self) -> Document:
-        """Return the document as it is now. In whichever thread requests are made. Raises Fault."""
+        """Return the document as it is now. Runs in the requester's thread. Raises Fault."""
         return self._client.read_once()
 
     def answered(self) -> None:
-        """Note that the service said what is listed."""
+        """Note that the service answered."""
         self._retry.succeeded()
         self._faults.succeeded()
 
@@ -99,7 +99,7 @@ def identity_client(client: Client) -> Client:
 class Identity:
     """Who this VM is. A name given by the operator stands; everything else comes from the instance metadata.
 
-    Until these have answered, the VM goes by the name that an earlier runner knew since the machine was booted.
+    Until these answer, the VM has the name that an earlier runner knew since the machine was booted.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Identity:
 
     @property
     def due(self) -> bool:
-        """Whether it is to be asked now: it is not known yet."""
+        """Whether to ask now: it is not known yet."""
         return not self._known and is_due(self._retry, self._clock())
 
     @property
@@ -125,7 +125,7 @@ class Identity:
         return self._known and self.vm.name is None
 
     def ask(self, patience_seconds: float = 0.0) -> Vm:
-        """Return who this VM is. In whichever thread requests are made. Raises Fault."""
+        """Return who this VM is. Runs in the requester's thread. Raises Fault."""
         return self._client.instance(patience_seconds)
 
     def refresh(self, patience_seconds: float = 0.0) -> None:
@@ -140,12 +140,12 @@ class Identity:
             self.answered(vm)
 
     def failed(self, fault: Fault) -> None:
-        """Note that the service did not say."""
+        """Note that the service did not answer."""
         self._retry.failed(fault)
         self._faults.failed(fault)
 
     def answered(self, vm: Vm) -> None:
-        """Note what the service said."""
+        """Take in the service's answer."""
         self._faults.succeeded()
         self._known = True
         self.vm = vm if self._name is None else replace(vm, name=self._name)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A second artifact that decides beside the live one and never acts: it reports what it would do otherwise."""
+"""A second artifact that decides beside the live one and never acts: it reports what it would do differently."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Policies(Protocol):
 
 
 class Disagreement(NamedTuple):
-    """``what`` says in a sentence what the shadow would do otherwise; ``other`` is a hold if it failed."""
+    """``what`` is a sentence about what the shadow would do differently; ``other`` is a hold if it failed."""
 
     event: Event
     live: Decision
@@ -38,8 +38,8 @@ class Disagreement(NamedTuple):
 
 
 class _Effect(NamedTuple):
-    """What happens by a decision. Hooks as JSON text: prepare hooks with what follows from a failure, whether they run
-    side by side, and ``prepare_within_seconds``; recover hooks with ``recover_when``.
+    """What a decision leads to. Hooks are JSON text: prepare hooks with ``on_failure``, ``parallel`` and
+    ``prepare_within_seconds``, recover hooks with ``recover_when``.
     """
 
     output: str
@@ -58,13 +58,13 @@ class Shadow:
 
     @property
     def time_dependent(self) -> bool:
-        """Whether the shadow may decide otherwise without a new document."""
+        """Whether the shadow's decisions may change without a new document."""
         return self._policies.time_dependent
 
     def compare(self, document: Document, facts: Facts, decisions: Sequence[Decision]) -> list[Disagreement]:
-        """Return in what the shadow differs from ``decisions``, which are of the same document and facts.
+        """Return where the shadow differs from ``decisions``, which are about the same document and facts.
 
-        For each event, each pair of answers is reported once. Never raises: a shadow that fails is reported as well.
+        For each event, each pair of answers is reported once. Never raises: a shadow that fails is reported too.
         """
         try:
             return list(self._compared(decisions, self._policies.decide(document, facts)))
@@ -82,7 +82,7 @@ class Shadow:
             effects = _effect(live), _effect(other)
             if effects[0] != effects[1]:
                 found.append((effects, Disagreement(live.event, live, other, _what(live, other, *effects))))
-        # Only now: if one fails, all are reported that way.
+        # Only now: if one comparison fails, all decisions are reported as failed.
         return [disagreement for effects, disagreement in found if self._is_news(disagreement.event, effects)]
 
     def _failed(self, decisions: Sequence[Decision], error: Exception) -> Iterable[Disagreement]:
@@ -135,7 +135,7 @@ def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
             differences.append(f"live with {name} {mine or 'unset'}, shadow with {theirs or 'unset'}")
     if one.prepare != two.prepare:
         mine, theirs = _hooks(one.prepare), _hooks(two.prepare)
-        if mine == theirs:  # what differs is not to be seen in a line: a header, or a timeout
+        if mine == theirs:  # the difference does not show in one line: a header, or a timeout
             differences.append(f"both prepare {mine}, but by different settings")
         else:
             differences.append(f"live prepares {mine}, shadow {theirs}")

@@ -30,7 +30,7 @@ class Ticks:
         return max(0.0, self.next_at - self._clock())
 
     def every(self, interval_seconds: float) -> None:
-        """Tick so often from now on."""
+        """Tick every ``interval_seconds`` from now on."""
         self.next_at = self._clock()
         self.interval = interval_seconds
 
@@ -45,5 +45,5 @@ class Ticks:
             self.next_at += self.interval * (STRETCH - 1)
 
     def hurry(self) -> None:
-        """Make the next tick due as soon as the request budget lets it be."""
+        """Make the next tick due as soon as the request budget allows."""
         self.next_at = min(self.next_at, self._clock() + self._limiter.delay())

@@ -23,9 +23,9 @@ from .poller import is_due
 REPEAT_SECONDS = 60.0
 # Without an answer for longer than this, an event may have started and ended unseen: it is not called cancelled.
 LONGEST_GAP_SECONDS = 10.0
-# An answer without a body means that nothing is scheduled, or that something went wrong on the way. Only after so long,
-# in which each answer was such a one, are listed events believed to be gone: to recover for one that is about to start
-# would do harm. Of the time between two answers that are further apart only ``LONGEST_GAP_SECONDS`` count.
+# An answer without a body can mean that nothing is scheduled, or that something went wrong on the way. Only when all
+# answers for so long were such are listed events believed to be gone: to recover before an event that is about to start
+# would do harm. Of a longer gap between two answers only ``LONGEST_GAP_SECONDS`` count.
 EMPTY_SECONDS = 60.0
 
 
@@ -39,15 +39,15 @@ class Tracked:
     retry: RetryPolicy  # of the approval
     approvable_since: float | None = None
     approved_at: float | None = None
-    pretended: bool = False  # a dry run said once that it would approve
+    pretended: bool = False  # a dry run has reported that it would approve
     alone: bool = False  # a request with this event and others was refused
     refused: bool = False  # the service refused the approval of this event as it is in this document
     unanswered_before: bool = False  # whether an approval had no answer before the latest was sent
     logged: tuple[object, ...] = field(default=())
-    planned: Decision | None = None  # whose hooks the plan holds
+    planned: Decision | None = None  # the decision whose hooks the plan has
 
     def forget_approval(self, retry: RetryPolicy) -> None:
-        """Let the event be approved anew: what was approved is another content."""
+        """Let the event be approved anew: the approval was of other content."""
         self.approvable_since = self.approved_at = None
         self.pretended = self.alone = self.refused = False
         self.retry = retry
@@ -56,8 +56,8 @@ class Tracked:
     def outcome(self, now: float, wall: float, boot_id: str) -> str:
         """Return how the event ended, now that it is no longer listed (SE-20, SE-21).
 
-        It may have started and ended between two polls, in which the VM may have been frozen all the time, if it was
-        approved or its time had come; or if the machine was booted since (``boot_id`` is another).
+        It may have started and ended unseen if it was approved or its NotBefore had passed, if the last answer is long
+        ago (a frozen VM asks nobody), or if the machine has rebooted since (``boot_id`` differs).
         """
         if self.record.started_at is not None:
             return FINISHED
@@ -89,10 +89,10 @@ class Tracker:
         self._open_record = open_record
         self.changed: list[EventRecord] = []  # whose content the latest document has changed
         self.hidden: list[EventRecord] = []  # that it does not show, though it may still be listed
-        self.news: list[EventRecord] = []  # that are hidden since then, or are no longer
+        self.news: list[EventRecord] = []  # that are hidden now and were not, or the other way round
         self._tracked: dict[str, Tracked] = {}
         self._empty_at: float | None = None  # the latest answer, if it had no body
-        self._empty_seconds = 0.0  # for so long the answers have had none
+        self._empty_seconds = 0.0  # how long answers have had none
 
     def __getitem__(self, event: Event) -> Tracked:
         return self._tracked[event.key]
@@ -103,7 +103,7 @@ class Tracker:
         return [tracked.record for tracked in self._tracked.values()]
 
     def restore(self, records: Sequence[EventRecord], last_poll: Stamp | None) -> None:
-        """Resume records that were listed when the runner before ended; ``last_poll`` is when it last had an answer."""
+        """Resume records that were listed when the previous runner ended; ``last_poll`` is when it had an answer."""
         for record in records:
             self._tracked[record.event.key] = self._restored(record, last_poll)
 
@@ -125,12 +125,12 @@ class Tracker:
         return tracked
 
     def record_of(self, key: str) -> EventRecord | None:
-        """Return the record of a listed event by ``Event.key``, None if there is none."""
+        """Return the record of a listed event by ``Event.key``, or None."""
         tracked = self._tracked.get(key)
         return None if tracked is None else tracked.record
 
     def replace(self, record: EventRecord) -> None:
-        """Go on with this record of a listed event. Nothing is done for it until the next document has confirmed it."""
+        """Use this record of a listed event instead. Nothing is done for it until the next document confirms it."""
         before = self._tracked[record.event.key]
         self.restore([record], None)
         self._tracked[record.event.key].last_seen = before.last_seen
@@ -142,8 +142,8 @@ class Tracker:
     def update(self, document: Document, changed: bool, age_seconds: float = 0.0) -> list[tuple[Tracked, str]]:
         """Take in what was listed ``age_seconds`` ago; return the events that have left the list, with their outcome.
 
-        As long as the document has entries that cannot be read, nothing is missing from it for sure; nor is it when the
-        answers have not had a body for long.
+        No event counts as gone while the document has entries that cannot be read, or when answers have had no body for
+        less than ``EMPTY_SECONDS``.
         """
         now = self._clock()
         seen = self._clocks.stamp(age_seconds)
@@ -239,12 +239,12 @@ class Tracker:
             tracked.unanswered_before, tracked.record.unanswered = tracked.record.unanswered, True
 
     def unsent(self, events: Sequence[Event]) -> None:
-        """Note that the latest approvals have not arrived for sure."""
+        """Note that the latest approvals have certainly not arrived."""
         for event in events:
             self[event].record.unanswered = self[event].unanswered_before
 
     def failed(self, events: Sequence[Event], fault: Fault) -> None:
-        """Note that it did not."""
+        """Note that the service did not take the approvals."""
         if isinstance(fault, LastingFault) and not fault.unsure:
             self.unsent(events)
         for event in events:
