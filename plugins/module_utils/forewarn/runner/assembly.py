@@ -40,10 +40,8 @@ from .ticks import Ticks
 
 
 class Equipment(NamedTuple):
-    """What may differ from one runner to another. ``directory`` is that of the state, None to keep nothing;
-    ``elsewhere`` is one in memory, for the heartbeat when the disk is full.
-
-    Without a ``requester`` each request is waited for.
+    """What may differ between runners. ``directory`` is the state directory, None to keep nothing; ``elsewhere`` is one
+    in memory, for the heartbeat when the disk is full. Without a ``requester`` the main thread makes the requests.
     """
 
     clocks: Clocks

@@ -27,7 +27,7 @@ APPROVED, STARTED, RECOVERING, DONE, CANCELLED = "approved", "started", "recover
 HOLD, APPROVE = "hold", "approve"  # the decision
 BEGIN, READY, FAIL = "begin", "ready", "fail"  # the prepare hooks: the first is started, all succeeded, one failed
 SENT = "sent"  # the service took the approval
-RESET = "reset"  # what was prepared counts no longer: its content has changed, or nothing is asked for any more
+RESET = "reset"  # the preparation no longer counts: the content has changed, or no hook is asked for any more
 START = "start"  # the service lists it as Started
 LEAVE = "leave"  # it is no longer listed, and something is to be recovered
 FINISH, CANCEL = "finish", "cancel"  # it is no longer listed, and nothing is left to do
@@ -65,7 +65,7 @@ class EventRecord:
         self.started_at: Stamp | None = None
         self.gone_at: Stamp | None = None
         self.approvals = 0
-        self.reminded = 0  # how many of these are of the content as it is
+        self.reminded = 0  # how many of these are of the current content
         self.approved_at: Stamp | None = None
         self.unanswered = False  # an approval was sent, or was about to be, and no answer has come
         self.content = "" if event.problems else content_of(event)  # "": it could not be read yet
@@ -77,11 +77,11 @@ class EventRecord:
         self.plan = Plan()
         self.notify: list[Mapping[str, Any]] = []
         self.decision: Mapping[str, Any] | None = None
-        self.pretended: Mapping[str, Sequence[Sequence[Any]]] = {}  # what a dry run has said of it
+        self.pretended: Mapping[str, Sequence[Sequence[Any]]] = {}  # what a dry run has reported of it
         self.paused_seconds = 0.0
         self.down_seconds = 0.0
         self.confirmed = False  # seen since the runner started; not kept
-        self.undecided = False  # it is listed so that the policies cannot be asked, or this VM has no name; not kept
+        self.undecided = False  # the policies cannot be asked about it, or this VM has no name; not kept
         self.obstacle = ""  # why its preparation does not go on by itself; not kept
 
     @property
@@ -106,9 +106,9 @@ class EventRecord:
         return self.started_at is not None or self.outcome in (FINISHED, UNSEEN)
 
     def changed_to(self, event: Event) -> bool:
-        """Note the content of the event as it is listed now; return whether it is another than before.
+        """Note the content of the event as it is listed now; return whether it has changed.
 
-        An event in doubt changes nothing: what cannot be read now was perhaps the same.
+        An event in doubt changes nothing: what cannot be read may be the same as before.
         """
         return self._changed(self.content if event.problems else content_of(event))
 
@@ -119,16 +119,16 @@ class EventRecord:
         return changed
 
     def follow(self, shown: EventRecord) -> bool:
-        """Go by the event as another record of it was shown later; return whether its content has changed."""
+        """Take the event from a record of it that was shown later; return whether its content has changed."""
         if shown.content == "":  # it could not be read then
             return False
         self.event = shown.event
         return self._changed(shown.content)
 
     def take_over(self, other: EventRecord) -> None:
-        """Take over what is known of the event from another record of it: one of them could not be read for a while.
+        """Take over what another record knows of the same event: one of the two could not be read for a while.
 
-        What was approved of another content counts for nothing, but for how the event may have ended.
+        An approval of other content counts only for how the event may have ended.
         """
         self.approvals += other.approvals
         self.unanswered = self.unanswered or other.unanswered
@@ -210,18 +210,18 @@ class EventRecord:
 
 
 def first(record: EventRecord) -> tuple[bool, int]:
-    """Return by what records of one event are sorted, that to go on with first: nothing was begun for the others.
+    """Return the sort key of records of one event. The one to go on with is first: nothing was begun for the others.
 
-    Not by their numbers alone, which go by a clock that may be set.
+    Their numbers alone do not decide: they come from a clock that may be set.
     """
     return not record.plan.begun(), record.identifier
 
 
 def content_of(event: Event) -> str:
-    """Return a digest of what a preparation for the event, and an approval of it, rest on.
+    """Return a digest of what a preparation and an approval rest on: type, Resources, source and duration.
 
-    That is type, Resources, source and duration: where one of them changes under one EventId, neither counts any
-    longer. The order of Resources and their case do not matter, nor do NotBefore, Description and EventStatus.
+    If one of these changes under one EventId, neither counts any longer. The order and case of Resources do not matter,
+    nor do NotBefore, Description and EventStatus.
     """
     names = sorted({name.lower() for name in event.resources})
     what = [event.event_type, names, event.event_source, event.duration_in_seconds]
@@ -229,9 +229,7 @@ def content_of(event: Event) -> str:
 
 
 def as_known(before: Event, event: Event) -> Event:
-    """Return the event as it is listed now. One in doubt is as it was, as far as that could be read; but its status is
-    that of now.
-    """
+    """Return the event as listed now. One in doubt keeps what could be read before, but has its current status."""
     if not event.problems:
         return event
     names = ["event_type", "resource_type", "description", "event_source", "duration_in_seconds"]

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The events of one source, as they stand: what is decided for each, how far it is, what is to be sent.
+"""The events of one source: what is decided for each, how far it is, what to send.
 
-There are two: the service's document, and that of the drills. Both take the same way.
+There are two sources, the service's document and that of the drills. Both are treated alike.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .tracker import Tracked, Tracker
 if TYPE_CHECKING:
     from .shadow import Shadow
 
-# Codes of Eligibility beside those of policy.approval: of the runner alone.
+# Codes of Eligibility that only the runner has, beside those of policy.approval.
 PREPARING, NOT_PREPARED, NO_JOURNAL, NEEDS_RUNNER = "preparing", "preparation-failed", "journal-trouble", "needs-runner"
 IN_DOUBT = "in-doubt"  # what was done for it is not known: its record is damaged, or has gone missing
 
@@ -45,11 +45,11 @@ class Policy(Protocol):
 
     @property
     def digest(self) -> str:
-        """Which policies these are."""
+        """The digest of the artifact."""
 
     @property
     def api_version(self) -> str:
-        """What they are compiled for."""
+        """The api-version that they are compiled for."""
 
     @property
     def recovers_started(self) -> bool:
@@ -106,22 +106,22 @@ class Reconciler:
         self._over: dict[str, EventRecord] = {}  # by Event.key: what ended while the journal could not be read
 
     def restore(self, last_poll: Stamp | None) -> None:
-        """Take up the records that the scheduler has resumed."""
+        """Track the records that the scheduler has resumed."""
         found: dict[str, EventRecord] = {}
         for record in sorted(self._scheduler.records, key=first):
             if record.listed and record.drill == self.drill:
                 stays = found.setdefault(record.event.key, record)
-                if stays is not record:  # the runner before ended when it had just found the other again
+                if stays is not record:  # the previous runner ended just after it had found the other
                     shown = min((stays, record), key=lambda each: self._clocks.since(each.last_seen))
                     self._merge(stays, record, shown)
         self.tracker.restore(list(found.values()), last_poll)
 
     def adopt(self, record: EventRecord) -> None:
-        """Take up a record that could not be read at the start. No hook was started since: there was no journal."""
+        """Go on with a record that could not be read at the start. Without the journal no hook was started since."""
         self._decided_by = None
         known = self.tracker.record_of(record.event.key)
         over = self._over.get(record.event.key)
-        if over is not None:  # what is listed under its id now is another event
+        if over is not None:  # another event is listed under its id now
             record.take_over(over)
             waits = over.nameless and over in self._scheduler.records
             record.nameless = record.nameless or waits  # the policies are asked once, about the one that goes on
@@ -140,7 +140,7 @@ class Reconciler:
         self.tracker.replace(stays)
 
     def _merge(self, stays: EventRecord, other: EventRecord, shown: EventRecord) -> None:
-        """Go on with one of two records of the same event, as the latest document that showed it has it."""
+        """Go on with one of two records of the same event. ``shown`` is the one that a document showed last."""
         if shown is other and stays.follow(shown):
             self._scheduler.content_changed(stays)
         stays.take_over(other)
@@ -156,12 +156,11 @@ class Reconciler:
         if changed:
             self.document = document
             self._report_document(document)
-        # An answer without a body, or one that can be read in part, does not show what is listed.
+        # An answer without a body, or one that can be read only in part, does not show all that is listed.
+        whole = document.incarnation is not None and not document.problems
         if self._journal.damaged_unknown and not self.drill:
             listed = [event.key for event in document.events]
-            sure = document.incarnation is not None and not document.problems
-            (self._journal.listed if sure else self._journal.suspect)(listed)
-        whole = document.incarnation is not None and not document.problems
+            (self._journal.listed if whole else self._journal.suspect)(listed)
         if self._journal.unread and whole and self._listed_first is None:
             self._listed_first = frozenset(event.key for event in document.events)
         gone = self.tracker.update(document, changed, age_seconds)
@@ -219,7 +218,7 @@ class Reconciler:
         return found
 
     def ask_late(self, vm: Vm, now: datetime | None = None) -> None:
-        """Ask the policies about events that were over before this VM knew its name: what is recovered after them.
+        """Ask the policies what to recover after events that were over before this VM knew its name.
 
         If it will never know, there is nothing to ask.
         """
@@ -243,7 +242,7 @@ class Reconciler:
             self._scheduler.recover_late(record, () if self._mode.dry_run else verdicts)
 
     def _outdated(self, vm: Vm) -> bool:
-        """Return whether the latest decisions may be others now, for the same document."""
+        """Return whether the decisions about the same document may be different now."""
         return (
             self._facts is None
             or vm != self._facts.vm
@@ -267,7 +266,7 @@ class Reconciler:
                 )
 
     def _plan(self, decision: Decision, vm_name: str | None) -> None:
-        """See to an event's preparation."""
+        """Plan the hooks of an event."""
         tracked = self.tracker[decision.event]
         record = tracked.record
         if not record.affected and decision.event.place_of(vm_name) is not None:
@@ -306,7 +305,7 @@ class Reconciler:
                 self._journal.save(record.as_row())
 
     def _blocked(self, decision: Decision, record: EventRecord) -> Eligibility | None:
-        """Return what keeps this VM from approving, whatever the policies say; None if nothing does."""
+        """Return what keeps this VM from approving, whatever the policies decide, or None."""
         if record.state == states.STARTED and decision.event.event_status != "Started":
             return Eligibility(STARTED, "it had started before, and only another event could start again")
         doubt = self._journal.doubt(record.event.key)
@@ -343,7 +342,7 @@ class Reconciler:
         return Eligibility(PREPARING, f"waits for {text}" + (f": {record.obstacle}" if record.obstacle else ""))
 
     def _early(self, decision: Decision) -> Eligibility | None:
-        """Return what keeps a dry run from approving: a preparation whose time has not come. Else there is nothing."""
+        """Return what keeps a dry run from approving: a preparation whose time has not come, or None."""
         notice = decision.event.notice_seconds(self._now())
         withins = [verdict.prepare_within_seconds for verdict in decision.verdicts if verdict.prepare]
         waits = [notice - within for within in withins if notice is not None and within is not None]
@@ -364,7 +363,7 @@ class Reconciler:
         self._journal.note("event-gone", record.identifier, **fields)
         if self.shadow is not None:
             self.shadow.forget([record.event.key])
-        # Who had no name is asked about it once there is one, if that may make a difference.
+        # Without a name, the policies are asked once there is one, if that may make a difference.
         may_have_started = record.started_at is not None or outcome != states.CALLED_OFF
         record.nameless = (
             record.nameless and may_have_started and self.policies.recovers_started and not self._mode.once
@@ -388,7 +387,7 @@ class Reconciler:
             self._metrics.count("forewarn_documents_total")
 
     def _report_decision(self, decision: Decision, where: Eligibility, tracked: Tracked, now: datetime) -> None:
-        """Log and keep what is decided for an event, if that has changed. Other numbers in the reason are no change."""
+        """Log and keep the decision about an event if it has changed. Other numbers in the reason are no change."""
         event = decision.event
         record = tracked.record
         news = (where.code, decision.output, decision.policy, decision.rule, event.event_status, event.not_before)
@@ -435,7 +434,7 @@ class Reconciler:
 
 
 def _in_doubt(decision: Decision) -> bool:
-    """Return whether the event is listed so that the policies cannot be asked: as if it could not be read."""
+    """Return whether the policies cannot be asked about the event as it is listed."""
     unknown = decision.event.event_status not in EVENT_STATUSES
     return bool(decision.event.problems) or (unknown and any(verdict.in_doubt for verdict in decision.verdicts))
 
