@@ -250,7 +250,7 @@ def test_a_disk_that_damages_one_file_after_the_other_is_not_filled_with_them(
     assert journal.open() == []
     assert journal.trouble == (
         f"{tmp_path}/journal.db is damaged (file is not a database) and cannot be moved aside: {MOST_MOVED_ASIDE} "
-        "damaged files lie beside it already. See to the disk, then remove what is not needed."
+        "damaged files lie beside it already. Check the disk, then remove what is not needed."
     )
     aside[0].unlink()
     clocks.now += RETRY_SECONDS

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the journal has lost of open events: one file each in ``damaged/``, until a person removes it.
 
-As long as a file is there, nothing is approved and no hook is started for the events that it names. Files, not rows:
-they are there also when the whole database is not.
+As long as a file is there, nothing is approved and no hook is started for the events that it names. Files, not rows,
+because they survive the loss of the database.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_BYTES = 16 * 1024 * 1024
 
 
 class Doubt(NamedTuple):
-    """One file. ``keys`` are those of ``Event.key``, None where it is not known which events are meant."""
+    """One file. ``keys`` are ``Event.key`` of the events it is about, None if these are not known."""
 
     file: str
     keys: tuple[str, ...] | None
@@ -34,26 +34,26 @@ class Doubt(NamedTuple):
     wall: float
 
     def in_words(self) -> str:
-        """Say what is in doubt, and what to do about it."""
+        """Return what is in doubt, and what to do about it."""
         about = "of an event" if self.keys is None else f"of event {', '.join(self.keys)}" if self.keys else ""
         lost = f"what the runner has done {about} is not known" if about else "what was prepared before is not known"
         return f"{lost}: {self.reason}. Is this VM still drained? When that is seen to, remove {self.file}"
 
 
 def read(directory: str) -> list[Doubt]:
-    """Return what lies in a state directory. Never raises."""
+    """Return the doubts in a state directory. Never raises."""
     path = Path(directory, DIRECTORY)
     try:
         files = sorted(path.iterdir())
     except FileNotFoundError:
         return []
-    except OSError as error:  # what lies there may mean any event
+    except OSError as error:  # any event may be meant
         return [Doubt(str(path), None, f"{path} cannot be read: {error.strerror}", "", 0.0)]
     return [_read(str(file)) for file in files if file.name.endswith(_SUFFIX)]
 
 
 class Doubts:
-    """Those of the runner that works on ``directory``. Nothing here raises: what cannot be written waits in memory."""
+    """The doubts of the runner that works on ``directory``. None of this raises: what cannot be written waits."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -82,11 +82,11 @@ class Doubts:
 
     @property
     def _unread(self) -> str:
-        """What stands for all of them as long as the directory cannot be read."""
+        """The key of the one doubt that stands for all while the directory cannot be read."""
         return str(Path(self._directory, DIRECTORY))
 
     def add(self, losses: Iterable[Loss], wall: float) -> list[Doubt]:
-        """Keep aside what is left of the records; return what was not known before."""
+        """Keep aside what is left of the records; return the new doubts."""
         news = []
         for loss in losses:
             content = crc32(f"{loss.key}\n{loss.reason}\n{loss.record}".encode("utf-8", "backslashreplace"))
@@ -108,13 +108,13 @@ class Doubts:
         self._look()
 
     def reason(self, key: str) -> str | None:
-        """Return why an event is in doubt, None if it is not."""
+        """Return why an event is in doubt, or None."""
         if self.unknown:
             return next(doubt.in_words() for doubt in self._doubts.values() if doubt.keys is None)
         return self._reasons.get(key)
 
     def refresh(self) -> list[Doubt]:
-        """Write what could not be written; return those whose files somebody has removed."""
+        """Write what could not be written before; return the doubts whose files somebody has removed."""
         if not self._doubts:
             return []
         if self.unread:
@@ -150,7 +150,7 @@ class Doubts:
 
 
 def _is_gone(file: str) -> bool:
-    """Return whether somebody has removed a file: one that cannot be looked at counts as present."""
+    """Return whether a file has been removed. One that cannot be examined counts as present."""
     try:
         os.lstat(file)
     except FileNotFoundError:

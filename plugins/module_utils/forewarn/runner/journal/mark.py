@@ -26,8 +26,8 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Mark(NamedTuple):
-    """After ``commits``; ``number`` open records with a ``digest`` over all of them; ``records`` are those of them that
-    fit into the file, by id: the checksum of the record, and ``Event.key``. A row of the database has none.
+    """After ``commits``: the ``number`` of open records and a ``digest`` over all of them. ``records``, by id, are the
+    checksum and ``Event.key`` of those that fit into the file. A row of the database has none.
     """
 
     commits: int
@@ -45,8 +45,8 @@ class Stock(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Something of an open event is not known. ``key`` is ``Event.key``, None if not even that; ``record`` what is left
-    of its record, as text.
+    """Something kept of an open event is lost. ``key`` is ``Event.key``, None if even that is unknown; ``record``
+    is what is left of the record, as text.
     """
 
     key: str | None
@@ -56,7 +56,7 @@ class Loss(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Which records to go on with, what is lost, and by how many commits the database lags behind (0: by none)."""
+    """Which records to go on with, what is lost, and by how many commits the database lags behind."""
 
     records: tuple[EventRow, ...]
     losses: tuple[Loss, ...]
@@ -64,7 +64,7 @@ class Found(NamedTuple):
 
 
 def digest_of(sums: Iterable[tuple[int, int]]) -> int:
-    """Return a number over the ids and checksums of records, whatever their order."""
+    """Return a number over the ids and checksums of records, in any order."""
     digest = 0
     for identifier, checksum in sums:
         digest ^= crc32(f"{identifier}:{checksum}".encode())
@@ -72,13 +72,13 @@ def digest_of(sums: Iterable[tuple[int, int]]) -> int:
 
 
 class MarkFile:
-    """The file beside the database in ``directory``. Nothing here raises: without the file less is noticed."""
+    """The file beside the database in ``directory``. Nothing here raises: without the file fewer losses are noticed."""
 
     def __init__(self, directory: str) -> None:
         self._path = Path(directory, FILE_NAME)
 
     def read(self) -> Mark | None:
-        """Return the file's mark; None if there is no file or it is damaged."""
+        """Return the file's mark, or None if the file is missing or damaged."""
         try:
             with self._path.open("rb") as file:
                 checksum, _space, text = file.read(SIZE).partition(b" ")
@@ -128,7 +128,7 @@ def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Found:
 
 
 def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Found:
-    """The file is at least as new as the database: what it names is what there has to be."""
+    """The file is at least as new as the database: each record that it names has to be there."""
     records = dict(stock.intact)
     damaged = {row.id: row for row in stock.damaged}
     losses = []
@@ -148,9 +148,7 @@ def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Found:
     if len(beside.records) == beside.number:
         for identifier in others:  # they were over by then
             del records[identifier]
-    elif not losses and beside.number == len(records) and beside.digest == _digest(records, stock):
-        pass
-    else:
+    elif losses or beside.number != len(records) or beside.digest != _digest(records, stock):
         for identifier in others:
             row = records.pop(identifier)[0]
             losses.append(Loss(row.key, identifier, "its record may be an older one", json.dumps(row._asdict())))
@@ -159,7 +157,7 @@ def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Found:
 
 
 def _by_itself(stock: Stock) -> Found:
-    """There is no file, or one that lags behind: the database has to agree with itself."""
+    """There is no file, or it lags behind: the database has to agree with itself."""
     records = tuple(row for row, _sum in stock.intact.values())
     losses = [
         Loss(row.key, row.id, "its record in the journal is damaged", row.text)

@@ -27,14 +27,14 @@ from .schema import (
     record_of,
 )
 
-_AT_ONCE = 200  # entries; a page or two for the reader
+_AT_ONCE = 200  # entries; a page or two on a screen
 _SELECT = "SELECT id, kind, life_id, wall, boot, boot_id, fields, sum FROM entries"
-DAMAGED = "record-damaged"  # as the kind of an entry, and
-DAMAGED_STATE = "damaged"  # as the state of a record: the record is there, and not what was written
+DAMAGED = "record-damaged"  # the kind of an entry, and
+DAMAGED_STATE = "damaged"  # the state of a record, that is there but not what was written
 
 
 class JournalEntry(NamedTuple):
-    """What happened at a moment. ``id`` rises in the order of writing. ``record_id`` is None if no event has it."""
+    """What happened at a moment. ``id`` rises in the order of writing. ``record_id`` is None without an event."""
 
     id: int
     kind: str
@@ -46,8 +46,8 @@ class JournalEntry(NamedTuple):
 class JournalReader:
     """Reads the journal in a state directory: never writes, never creates.
 
-    Each method raises InputError, with what to do, if there is no journal or it cannot be read. A record that is
-    damaged by itself is DAMAGED, with no more of it than that.
+    Each method raises InputError, with what to do, if the journal is missing or cannot be read. A single damaged record
+    is returned as DAMAGED, without its content.
     """
 
     def __init__(self, directory: str) -> None:
@@ -63,9 +63,9 @@ class JournalReader:
         event: str | None = None,
         limit: int | None = None,
     ) -> list[EventRow]:
-        """Return records, oldest first; with ``limit`` the newest so many.
+        """Return records, oldest first; with ``limit`` only so many of the newest.
 
-        ``since_wall`` (seconds since 1970) asks for those that are open or were written since. ``event`` is how an
+        ``since_wall`` (seconds since 1970) selects those that are open or were written since. ``event`` is how an
         event's id begins, in either case.
         """
         conditions = ["1"]
@@ -93,7 +93,7 @@ class JournalReader:
         limit: int | None = None,
         newest_first: bool = False,
     ) -> Iterator[JournalEntry]:
-        """Yield entries in the order of writing, or the newest first; times are seconds since 1970, both included."""
+        """Yield entries in the order of writing, or the newest first; times are seconds since 1970, inclusive."""
         conditions = ["1"]
         values: list[Any] = []
         if record_id is not None:
@@ -102,7 +102,7 @@ class JournalReader:
         if kinds is not None:
             conditions.append(f"kind IN ({', '.join('?' * len(kinds))})")
             values += map(clean, kinds)
-        # Ids rise with time, but for a clock that was set: so times bound ids too. A + says which index not to use.
+        # Ids rise with time unless a clock was set, so times bound ids too. A + excludes an index.
         for sign, edge, moment in ((">=", "min", since_wall), ("<=", "max", until_wall)):
             if moment is not None:
                 query = f"SELECT {edge}(+id) FROM entries WHERE wall {sign} ?"  # noqa: S608 - of the words above
@@ -126,7 +126,7 @@ class JournalReader:
 
     def _rows(self, query: str, values: list[Any]) -> list[tuple[Any, ...]]:
         try:
-            import sqlite3  # here: on a Python without it this is not a defect
+            import sqlite3  # here: a Python without it is not a defect
         except ImportError as error:
             raise InputError(
                 f"this Python has no SQLite ({error}).", "Install the package that has its module sqlite3."
@@ -136,19 +136,19 @@ class JournalReader:
             try:
                 return read(self._path, query, values)
             except sqlite3.OperationalError:
-                with Path(self._path).open("rb"):  # SQLite does not say why it cannot
+                with Path(self._path).open("rb"):  # raises the reason, which SQLite does not give
                     raise
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(
                 f"there is no journal in {self._directory}.",
-                "A runner writes it: name the one's state directory with --state.",
+                "A runner writes it: name that runner's state directory with --state.",
             ) from error
         except PermissionError as error:
             raise InputError(
                 f"{self._path} cannot be read: {error.strerror}.", "Be root, or the user that the runner runs as."
             ) from error
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
-            hint = "It is damaged: the runner moves it aside and begins a new one when it next notices, at a start say."
+            hint = "It is damaged: the runner moves it aside and begins a new one as soon as it notices."
             raise InputError(
                 f"{self._path} cannot be read: {explain(error, self._path)}.", hint if is_damage(error) else ""
             ) from error

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes when the journal has become too large: the oldest first, by the order in which it was written."""
+"""What is removed when the journal has become too large: what was written first."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # sqlite3 is imported where it is used: it takes a fifth of the runner's start
     import sqlite3
 
-# By order, not by the wall clock, which may be months ahead for a while. The n-th (from 0) of closed records, and of
-# entries that belong to no record, from the oldest on.
+# The n-th oldest (from 0) of closed records and of entries without a record. By the order of writing, not by the wall
+# clock, which may be months ahead for a while.
 _OLDEST = (
     "SELECT seq FROM (SELECT * FROM (SELECT seq FROM lives WHERE open = 0 ORDER BY seq LIMIT :offset + 1) UNION ALL"
     " SELECT * FROM (SELECT id AS seq FROM entries WHERE life_id IS NULL ORDER BY id LIMIT :offset + 1))"
     " ORDER BY seq LIMIT 1 OFFSET :offset"
 )
-# A closed record goes with its entries. Those of open records stay, whatever their age.
+# A closed record goes with its entries. Entries of open records stay, whatever their age.
 _REMOVE = (
     "DELETE FROM entries WHERE life_id IN (SELECT id FROM lives WHERE open = 0 AND seq <= ?)",
     "DELETE FROM lives WHERE open = 0 AND seq <= ?",
@@ -33,7 +33,7 @@ def prune(connection: sqlite3.Connection, most_bytes: int) -> bool:
     removed = 0
     used, size = _bytes(connection)
     if used > most_bytes:
-        removed = _shrink(connection, used, int(most_bytes * 0.9))  # or the next entry is too much again
+        removed = _shrink(connection, used, int(most_bytes * 0.9))  # otherwise the next entry would be too much again
     connection.execute("COMMIT")
     if removed or size > most_bytes:
         connection.executescript("PRAGMA incremental_vacuum")  # execute() would step once: one page
@@ -41,7 +41,7 @@ def prune(connection: sqlite3.Connection, most_bytes: int) -> bool:
 
 
 def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:
-    """Remove the oldest until so many bytes are used, or nothing is left to remove; return how many rows."""
+    """Remove the oldest until only ``wanted`` bytes are used, or nothing is left to remove; return how many rows."""
     removed = 0
     batch = 1
     while used > wanted:
@@ -52,7 +52,7 @@ def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:
                 break
             removed += gone
             before, (used, _size) = used, _bytes(connection)
-            # One may have a hundred bytes, or a million: no more than it seems to take.
+            # A row may have a hundred bytes or a million: remove no more than seem to be necessary.
             batch = max(1, min(2 * batch, 256, (used - wanted) * batch // max(1, before - used)))
         elif batch > 1:
             batch = 1

@@ -20,13 +20,13 @@ if TYPE_CHECKING:  # sqlite3 is imported where it is used: it takes a fifth of t
     import sqlite3
 
 FILE_NAME = "journal.db"
-APPLICATION_ID = 0x46574A4C  # what file(1) and we know the file by
-# The statements that lead from each format version to the next; the first make a file out of nothing. Written files are
-# out there: append, never edit. The newest version is the number of these.
+APPLICATION_ID = 0x46574A4C  # by which we and file(1) know the file
+# The statements that lead from each format version to the next; the first make a new file. Files of every version
+# exist: append, never edit. The newest version is the number of these.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
-        # A start asks for the open records and nothing else, whatever lies in the file: hence lives_open. ``saved`` and
-        # ``wall`` are seconds since 1970; ``data`` and ``fields`` are JSON in ASCII.
+        # A start reads only the open records, however large the file is: hence lives_open. ``saved`` and ``wall`` are
+        # seconds since 1970; ``data`` and ``fields`` are JSON in ASCII.
         "CREATE TABLE lives (id INTEGER PRIMARY KEY, key TEXT NOT NULL, state TEXT NOT NULL, open INTEGER NOT NULL,"
         " saved REAL NOT NULL, data TEXT NOT NULL)",
         "CREATE INDEX lives_open ON lives (open, saved)",
@@ -37,8 +37,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX entries_wall ON entries (wall, life_id)",
     ),
     (
-        # ``sum`` is ``checksum`` of the rest of the row, or of an entry but for its id; ``seq`` is the id of the newest
-        # entry when the record was written: the order in which things go when there is too much.
+        # ``sum`` is ``checksum`` of the rest of the row, for an entry without its id; ``seq`` is the id of the newest
+        # entry when the record was written: ``retention`` removes rows in this order.
         "ALTER TABLE lives ADD COLUMN seq INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE lives ADD COLUMN sum INTEGER",
         "ALTER TABLE entries ADD COLUMN sum INTEGER",
@@ -53,19 +53,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 SELECT_LIVES = "SELECT id, key, state, open, data, saved, sum FROM lives"
 OPEN_LIVES = SELECT_LIVES + " WHERE open = 1 ORDER BY id"
 
-# Nobody else writes; a reader that repairs a WAL, or an operator who copies the file, may lock it for a moment.
+# There is no other writer, but a reader that repairs a WAL, or an operator who copies the file, may lock it briefly.
 BUSY_SECONDS = 1.0
-MOST_MOVED_ASIDE = 5  # a disk that damages one file after the other must not be filled with them
+MOST_MOVED_ASIDE = 5  # damaged files must not fill the disk
 _ASIDE = ".corrupt-"
 _COMPANIONS = ("-wal", "-shm", "-journal")
-_WAL_PAGES = 256  # after so many (1 MiB) the WAL goes into the file: little to read at the next start
-_WAL_BYTES = 4 * 1024 * 1024  # what is left of the WAL after it was longer
+_WAL_PAGES = 256  # 1 MiB: then a checkpoint moves the WAL into the file, to keep the next start short
+_WAL_BYTES = 4 * 1024 * 1024  # a longer WAL is truncated to this
 _DEEPEST = 50
 _DAMAGE = (
     "Could not decode to UTF-8",
     "unsupported file format",
-    "user-defined function raised exception",  # for bytes that are no text, while a file is converted
-    "no such column: ",  # the names are in the file as well
+    "user-defined function raised exception",  # for bytes that are not text, while a file is converted
+    "no such column: ",  # the file holds the names too
     *(f"no such table: {table}" for table in ("lives", "entries", "mark")),
     *(f"table {table} has no column" for table in ("lives", "entries", "mark")),
 )
@@ -89,12 +89,12 @@ class EventRow(NamedTuple):
 
 
 class DamageError(Exception):
-    """A row is not what was written: the file is damaged where SQLite does not notice."""
+    """A row is not what was written: the file is damaged in a way that SQLite does not notice."""
 
 
 class DamagedRow(NamedTuple):
-    """A record's row that is not what was written: its id if it is a number, ``Event.key`` if two places agree on it,
-    and all as text.
+    """A record's row that is not what was written. ``id`` is None if it is no number. ``key`` is ``Event.key`` if two
+    places agree on it. ``text`` is the whole row.
     """
 
     id: int | None
@@ -103,7 +103,7 @@ class DamagedRow(NamedTuple):
 
 
 def checksum(*values: object) -> int:
-    """Return the checksum of a row: any changed bit of it makes it another."""
+    """Return the checksum of a row: any changed bit changes it."""
     return crc32("\x1f".join(map(repr, values)).encode("utf-8", "backslashreplace"))
 
 
@@ -114,29 +114,29 @@ def connect(path: str) -> sqlite3.Connection:
     """
     import sqlite3
 
-    # SQLite would make it readable for all, and not say why it cannot be opened.
+    # SQLite would make it readable for everybody, and would not explain why it cannot be opened.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    # Autocommit: every transaction is begun and ended in so many words.
+    # Autocommit: every transaction has its own BEGIN and COMMIT.
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     connection.text_factory = _lenient
     try:
         version = check_format(connection, path)
-        connection.execute("PRAGMA cache_size = -256")  # KiB, instead of 2 MiB in a process of some 15
+        connection.execute("PRAGMA cache_size = -256")  # KiB; the default of 2 MiB is much in a process of some 15 MiB
         if connection.execute("PRAGMA page_count").fetchone() == (0,):
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # else the file would never shrink
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # otherwise the file would never shrink
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("PRAGMA synchronous = FULL")  # a commit is on the disk when it returns
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}").fetchall()
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}").fetchall()
         migrate(connection, version)
-    except BaseException:  # whatever it was, the file may be moved aside next
+    except BaseException:  # the file may be moved aside next
         connection.close()
         raise
     return connection
 
 
 def which_files(path: str) -> list[tuple[int, int] | None]:
-    """Return which files the database and its WAL are, to notice that somebody has removed or replaced them."""
+    """Return device and inode of the database and its WAL, to notice if somebody removes or replaces them."""
     return [_which_file(path), _which_file(path + "-wal")]
 
 
@@ -152,12 +152,12 @@ def move_aside(path: str, wall: float) -> str:
     earlier = sum(not name.endswith(_COMPANIONS) for name in beside)
     if earlier >= MOST_MOVED_ASIDE:
         raise InputError(
-            f"{earlier} damaged files lie beside it already", "See to the disk, then remove what is not needed."
+            f"{earlier} damaged files lie beside it already", "Check the disk, then remove what is not needed."
         )
     target = f"{path}{_ASIDE}{strftime('%Y%m%dT%H%M%SZ', gmtime(wall))}"
     if Path(target).name in beside:
         target += f"-{earlier}"
-    for suffix in ("", *_COMPANIONS):  # in this order: SQLite drops what lies beside an empty file
+    for suffix in ("", *_COMPANIONS):  # in this order: SQLite deletes what lies beside an empty file
         source = Path(path + suffix)
         if source.exists():
             source.rename(target + suffix)
@@ -167,7 +167,7 @@ def move_aside(path: str, wall: float) -> str:
 def check_format(connection: sqlite3.Connection, path: str) -> int:
     """Return the format version, 0 of an empty file.
 
-    Raises InputError for a file that is not a journal, or one of a version that is not known.
+    Raises InputError for a file that is not a journal, or has an unknown version.
     """
     ((application,),) = connection.execute("PRAGMA application_id")
     ((version,),) = connection.execute("PRAGMA user_version")
@@ -185,7 +185,7 @@ def check_format(connection: sqlite3.Connection, path: str) -> int:
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a file of an older format version to the newest, in one transaction."""
+    """Convert a file of an older format version to the newest, in one transaction."""
     if version == len(MIGRATIONS):
         return
     connection.create_function("checksum", -1, checksum, deterministic=True)
@@ -199,9 +199,9 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
 
 
 def read(path: str, query: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
-    """Return the rows of one query, without writing or creating anything, also while the runner writes.
+    """Return the rows of one query, without writing or creating anything, even while the runner writes.
 
-    On a connection of its own, so that nobody who takes the rows slowly keeps the WAL from being emptied.
+    Each query has its own connection, so that a slow reader does not keep the WAL from being emptied.
     Raises sqlite3.Error, OSError, and what ``check_format`` raises.
     """
     import sqlite3
@@ -237,7 +237,7 @@ def record_of(row: tuple[Any, ...]) -> EventRow:
 
 
 def damaged_record(row: tuple[Any, ...]) -> DamagedRow:
-    """Return what can be said of a row of SELECT_LIVES that ``record_of`` has refused."""
+    """Return what is known of a row of SELECT_LIVES that ``record_of`` has refused."""
     identifier, key, _state, _is_open, data, *_rest = row
     named = None
     with suppress(DamageError):
@@ -249,7 +249,7 @@ def damaged_record(row: tuple[Any, ...]) -> DamagedRow:
 
 
 def dump(value: Mapping[str, Any]) -> str:
-    """Write JSON in ASCII; what JSON has no word for as text, since nothing from the wire may break the journal."""
+    """Write JSON in ASCII. What JSON cannot express becomes text, since nothing from the wire may break the journal."""
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
@@ -268,22 +268,22 @@ def load(text: object) -> dict[str, Any]:
 
 
 def clean(text: str) -> str:
-    """Return the text without half characters, which SQLite does not take."""
+    """Return the text without lone surrogates, which SQLite does not take."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def is_damage(error: Exception) -> bool:
-    """Return whether an error means that the file is corrupt, rather than full, locked or read-only."""
+    """Return whether an error means that the file is damaged, rather than locked, read-only or on a full disk."""
     import sqlite3
 
-    # DatabaseError itself: for every other kind of error Python has a class of its own.
+    # DatabaseError itself: every other kind of error has its own subclass.
     if error.__class__ in (sqlite3.DatabaseError, DamageError, UnicodeDecodeError):
         return True
     return str(error).startswith(_DAMAGE)
 
 
 def explain(error: Exception, path: str) -> str:
-    """Say in words why the file cannot be read or written."""
+    """Return why the file cannot be read or written."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     text = str(error)
@@ -293,7 +293,7 @@ def explain(error: Exception, path: str) -> str:
 
 
 def _lenient(raw: bytes) -> str:
-    """Decode a text; invalid bytes become one whose checksum does not fit."""
+    """Decode a text. Invalid bytes become a text whose checksum does not match."""
     return raw.decode("utf-8", "backslashreplace")
 
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner must not forget: the open records, to go on with them after a crash, and what happened, for history.
+"""What the runner must not forget: the open records, to go on after a crash, and what happened, for the history.
 
-A SQLite file in the state directory. Nothing here raises: where the disk is full, read-only or damaged, ``trouble``
-says so, what is to be kept waits in memory, and a later commit tries again.
+A SQLite file in the state directory. Nothing here raises: if the disk is full, read-only or damaged, ``trouble`` says
+so, what is to be kept waits in memory, and a later commit tries again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["EventRow", "Journal"]
 MAX_BYTES = 64 * 1024 * 1024
 RETRY_SECONDS = 10.0  # between attempts to heal
 PRUNE_SECONDS = 3600.0
-# Of what waits in memory while nothing can be written: characters of entries, and records that have ended meanwhile.
+# What may wait in memory while nothing can be written: characters of entries, and records that have ended meanwhile.
 MOST_WAITING_CHARACTERS = 1024 * 1024
 MOST_WAITING_LIVES = 1000
 _UPSERT = (
@@ -62,7 +62,7 @@ _T = TypeVar("_T")
 
 
 class _EventRecord(NamedTuple):
-    """As it goes into the file."""
+    """A row as it goes into the file."""
 
     id: int
     key: str
@@ -71,7 +71,7 @@ class _EventRecord(NamedTuple):
     saved: float
     data: str
     sum: int
-    noted: int  # so many entries were added before
+    noted: int  # how many entries were added before
 
 
 class _Entry(NamedTuple):
@@ -85,12 +85,11 @@ class _Entry(NamedTuple):
 
 
 class Journal:
-    """The journal of the runner that has locked ``directory``; for one thread. Nothing is opened yet.
+    """The journal of the runner that has locked ``directory``; for one thread. ``open`` opens it.
 
-    ``trouble`` is a sentence on why nothing can be kept now, None while all is well. ``moved_aside`` is where a damaged
-    file was moved to. ``late`` are the open records of an earlier run that only a later commit could read.
-    ``lost`` are sentences on what is not known any more, ``cleared`` on what a person has seen to: for the log, which
-    takes them out.
+    ``trouble`` is why nothing can be kept now, None while all is well. ``moved_aside`` is the new path of a damaged
+    file. ``late`` are the open records of an earlier run that only a later commit could read. ``lost`` are sentences
+    about what is no longer known, and ``cleared`` files that a person has removed: whoever logs them clears the lists.
     """
 
     def __init__(self, directory: str, clocks: Clocks, *, max_bytes: int = MAX_BYTES) -> None:
@@ -101,7 +100,7 @@ class Journal:
         self.cleared: list[str] = []
         self._doubts = Doubts(directory)
         self._mark_file = MarkFile(directory)
-        self._before: frozenset[str] = frozenset()  # keys of the records that an earlier run has left, intact
+        self._before: frozenset[str] = frozenset()  # keys of the intact records of an earlier run
         self._path = str(Path(directory, FILE_NAME))
         self._clocks = clocks
         self._max_bytes = max_bytes
@@ -110,11 +109,11 @@ class Journal:
         self._entries: deque[_Entry] = deque()
         self._waiting = 0  # characters in them
         self._unsaved: dict[int, _EventRecord] = {}
-        self._open: dict[int, _EventRecord] = {}  # all of them, written or not: a new file must have them too
+        self._open: dict[int, _EventRecord] = {}  # written or not: a new file must have them too
         self._unread = True
-        self._replaced = False  # before it could be read
-        self._count = 0  # of commits, also those of earlier runs
-        self._marked: frozenset[int] = frozenset()  # the open records when that was last written down for sure
+        self._replaced = False  # the file, before it could be read
+        self._count = 0  # commits, of earlier runs too
+        self._marked: frozenset[int] = frozenset()  # the open records in the latest durable mark
         self._noted = 0  # entries that were ever added
         self._lost = 0
         self._interruption: str | None = None  # why what is kept has a gap, until an entry records it
@@ -124,7 +123,7 @@ class Journal:
         self._written = 0  # characters since the last prune
 
     def open(self) -> list[EventRow]:
-        """Open or create the file; return the open records, oldest first, even where they can only be read."""
+        """Open or create the file; return the open records, oldest first, even if the file can only be read."""
         self._doubts.load()
         if self._try(lambda _connection: True) is None:
             self._read_only()
@@ -133,22 +132,22 @@ class Journal:
 
     @property
     def damaged_keys(self) -> frozenset[str]:
-        """``Event.key`` of the events of which something is known to be lost."""
+        """``Event.key`` of the events about which something is known to be lost."""
         return self._doubts.keys
 
     @property
     def damaged_unknown(self) -> bool:
-        """Whether something was lost and it is not known of which events. See ``listed``."""
+        """Whether something was lost about unknown events. See ``listed``."""
         return self._doubts.unknown
 
     @property
     def damaged(self) -> int:
-        """How many records are kept aside because something was lost, and nobody has dealt with it."""
+        """How many records are kept aside because something was lost and nobody has dealt with it."""
         return len(self._doubts)
 
     @property
     def unread(self) -> bool:
-        """Whether an earlier run may have left open records that are not read yet, or has, and ``late`` has them."""
+        """Whether ``late`` has records, or an earlier run may have left open records that are not read yet."""
         if self.late:
             return True
         if not self._unread or self.trouble is None:
@@ -158,15 +157,15 @@ class Journal:
 
     @property
     def unkept(self) -> frozenset[int]:
-        """The ids of open records that the file does not have as they are, because of ``trouble``."""
+        """The ids of open records whose current state the file does not have, because of ``trouble``."""
         if self.trouble is None:
             return frozenset()
         return frozenset(identifier for identifier, record in self._unsaved.items() if record.open)
 
     def doubt(self, key: str) -> str | None:
-        """Return why nothing may be done for an event, None if nothing speaks against it.
+        """Return why nothing may be done for an event, or None.
 
-        What was kept of it is damaged or has gone missing, and nobody has seen to that yet.
+        What was kept of it is damaged or has gone missing, and nobody has dealt with that yet.
         """
         reason = self._doubts.reason(key)
         if self._doubts.unread:  # it may be named there
@@ -174,13 +173,13 @@ class Journal:
         return None if reason is None or (key in self._before and key not in self._doubts.keys) else reason
 
     def listed(self, keys: Iterable[str]) -> None:
-        """Say what the first document since the loss lists: what comes later is new, and not in doubt."""
+        """Note what the first document since the loss lists: what comes later is new, and not in doubt."""
         self._doubts.settle(frozenset(keys) - self._before)
 
     def suspect(self, keys: Iterable[str]) -> None:
-        """Say what is listed since the loss, by an incomplete document: these events may be concerned.
+        """Note what an incomplete document has listed since the loss: these events may be concerned.
 
-        That is written down, since after a restart their own records look like those of an earlier run.
+        This is written down, since after a restart their own records look like those of an earlier run.
         """
         if self._doubts.unread:  # every event is held until it is known whether anything was lost
             return
@@ -189,13 +188,13 @@ class Journal:
         self._lose(Loss(key, None, reason, "") for key in sorted(new))
 
     def distrust(self, row: EventRow, why: str) -> None:
-        """Set a record aside that cannot be used: nothing is done for its event until a person has dealt with it."""
+        """Set an unusable record aside: nothing is done for its event until a person has dealt with it."""
         self._open.pop(row.id, None)
         self._lose([Loss(row.key, row.id, f"its record in the journal is damaged: {why}", dump(row._asdict()))])
         self.save(row._replace(open=False))
 
     def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
-        """Add an entry, stamped now, to what the next commit writes. Fields that are None are left out."""
+        """Add an entry, with the time of now, to what the next commit writes. Fields that are None are left out."""
         entry = self._entry(record_id, kind, {name: value for name, value in fields.items() if value is not None})
         self._entries.append(entry)
         self._noted += 1
@@ -213,9 +212,9 @@ class Journal:
         self._trim()
 
     def commit(self) -> bool:
-        """Write what has been added since; return whether it is on the disk, all of it.
+        """Write what was added; return whether all of it is on the disk.
 
-        In trouble it is tried again every 10 s, also if nothing was added.
+        While there is ``trouble``, it is tried again every 10 s, even if nothing was added.
         """
         if self.trouble is not None:
             if self._clocks.monotonic() < self._retry_at:
@@ -225,7 +224,7 @@ class Journal:
         return self._try(self._write) is not None
 
     def fields_of(self, kind: str, record_id: int) -> list[dict[str, Any]]:
-        """Return the fields of each committed entry of a kind of one record, none where that cannot be read now."""
+        """Return the fields of each committed entry of a kind of one record: none if these cannot be read now."""
 
         def fields(connection: sqlite3.Connection) -> list[dict[str, Any]]:
             query = "SELECT fields FROM entries WHERE life_id = ? AND kind = ? ORDER BY id"
@@ -234,7 +233,7 @@ class Journal:
         return [] if self.trouble is not None else self._try(fields) or []
 
     def prune(self) -> None:
-        """Remove what is too much, the oldest first; never an open record or an entry of one.
+        """Remove the oldest rows if the file is too large; never an open record or an entry of one.
 
         At most once an hour, or after an eighth of ``max_bytes`` was written.
         """
@@ -257,7 +256,7 @@ class Journal:
     # The file
 
     def _try(self, work: Callable[[sqlite3.Connection], _T]) -> _T | None:
-        """Do something with the file, opened if need be. After a failure ``trouble`` is set, and None returned."""
+        """Do something with the file, opened if need be. A failure sets ``trouble`` and returns None."""
         try:
             import sqlite3
         except ImportError as error:
@@ -283,7 +282,7 @@ class Journal:
         if self._connection is not None:
             if self._files == which_files(self._path):
                 return self._connection
-            # Writing into a file that no longer has a name would keep nothing.
+            # A file without a name would keep nothing.
             self._disconnect()
             self._interrupt(f"{self._path} was removed or replaced while it was in use")
         self._connection = connect(self._path)
@@ -304,7 +303,7 @@ class Journal:
             self._connection = None
 
     def _read_only(self) -> None:
-        """Take the open records out of a file that cannot be written, if it can be read."""
+        """Read the open records from a file that cannot be written, if it can be read."""
         try:
             import sqlite3
         except ImportError:
@@ -326,7 +325,7 @@ class Journal:
         if stock.damaged:
             raise DamageError("; ".join(loss.reason for loss in found.losses) or "a record is not what was written")
         kept = {row.id for row in found.records}
-        for row, _sum in stock.intact.values():  # what is over or in doubt is not to be found again
+        for row, _sum in stock.intact.values():  # what is over or in doubt must not be found again
             if row.id not in kept:
                 self._unsaved[row.id] = self._stored(row._replace(open=False))
 
@@ -344,7 +343,7 @@ class Journal:
             self.note("record-damaged", None, file=doubt.file, event_keys=doubt.keys, reason=doubt.reason)
 
     def _move_aside(self, why: str) -> str | None:
-        """Put a damaged file out of the way; return why that cannot be done."""
+        """Move a damaged file out of the way; return why that failed, or None."""
         self._disconnect()
         self._replaced = True
         try:
@@ -408,8 +407,8 @@ class Journal:
         connection.execute("INSERT OR REPLACE INTO mark VALUES (1, ?, ?, ?, ?)", (*values, checksum(*values)))
         connection.execute("COMMIT")
         self._count = mark.commits
-        if self._doubts.kept:  # the file stays as long as its content is not written down elsewhere
-            # A process that is killed loses nothing that it has written. Only which records there are is worth a wait.
+        if self._doubts.kept:  # otherwise the file has what is not written down elsewhere
+            # A killed process loses nothing that it has written. Only a change of the open records is worth a wait.
             durable = self._marked != frozenset(sums)
             self._marked = frozenset(sums)
             self._mark_file.write(mark, durable)
@@ -423,7 +422,7 @@ class Journal:
 
 
 def _stock(ask: Callable[[str], Iterable[tuple[Any, ...]]]) -> Stock:
-    """Return what lies in the file that ``ask`` takes queries to."""
+    """Return what is in the file that ``ask`` queries."""
     intact: dict[int, tuple[EventRow, int]] = {}
     damaged: list[DamagedRow] = []
     for row in ask(OPEN_LIVES):
