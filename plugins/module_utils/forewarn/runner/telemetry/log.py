@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner's log: one line per happening, as text (``name=value``) or JSON. docs/operations.md lists the lines.
+"""The runner's log: one line for each thing that happens, as text (``name=value``) or JSON. docs/operations.md has all.
 
-This does not use ``logging``: importing it takes longer than the whole start of the runner is allowed to take.
+Not ``logging``: importing it takes longer than the runner's whole start may.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json")
 _SCHEMA = {"schema": "log", "version": 1}
-_MOST_CHARACTERS = 200  # of a text that the service wrote for people, which can have any length
+_MOST_CHARACTERS = 200  # of a text from the service, which may have any length
 _BARE = re.compile(r"[\w.,:/+@%~-]+", re.ASCII)
 
 
@@ -31,8 +31,8 @@ def utc_now() -> datetime:
 class Log:
     """Writes lines to one stream, each flushed. A field that is None is left out.
 
-    A line that cannot be written, for example because the disk is full, is counted in ``lost`` and must not stop the
-    runner. Only a closed pipe raises BrokenPipeError: nobody reads the log any more. After ``detach`` nothing waits.
+    A line that cannot be written, for example to a full disk, is counted in ``lost`` and does not stop the runner. Only
+    a closed pipe raises (BrokenPipeError), since the runner has lost its reader. After ``detach`` no call waits.
     """
 
     def __init__(self, stream: TextIO, form: str = "text", now: Callable[[], datetime] = utc_now) -> None:
@@ -43,7 +43,7 @@ class Log:
         self._encoding = getattr(stream, "encoding", None) or "utf-8"
         self._writer: LogWriter | None = None
         self._descriptor = -1
-        self._half = False  # the last line was cut off, for example by a full disk
+        self._half = False  # the last line has no end, for example on a full disk
 
     @property
     def lost(self) -> int:
@@ -51,22 +51,22 @@ class Log:
         return self._lost + (0 if self._writer is None else self._writer.lost)
 
     def detach(self, limit_bytes: int | None = None) -> None:
-        """Write in a separate thread from now on, so that no reader of the log can hold up the runner.
+        """Leave the writing to a thread from now on, so that no reader of the log can hold up the runner.
 
-        Does nothing if the stream has no file descriptor. Call ``close`` at the end. ``limit_bytes`` is how much can
-        wait to be written; None for the default, which suits a runner that works for months.
+        Does nothing if the stream has no file descriptor. Call ``close`` at the end. ``limit_bytes`` of lines may wait
+        to be written, None for the default of a service.
         """
         try:
             self._stream.flush()
             self._descriptor = self._stream.fileno()
         except (OSError, ValueError):
             return
-        from .log_writer import LogWriter  # here: most commands that write a log need no thread
+        from .log_writer import LogWriter  # here: most logs have no thread
 
         self._writer = LogWriter(self._deliver, self._about_lost, limit_bytes)
 
     def close(self, seconds: float | None) -> None:
-        """Wait at most ``seconds`` until pending lines are written; with None, for as long as there is a reader."""
+        """Let lines that wait be written, for ``seconds`` at most, or with None for as long as there is a reader."""
         if self._writer is not None:
             self._writer.close(seconds)
 
@@ -76,15 +76,15 @@ class Log:
         return self._writer is not None and self._writer.broken
 
     def info(self, name: str, /, **fields: Any) -> None:
-        """Write what happened as it should."""
+        """Write what is normal."""
         self._write("info", name, fields)
 
     def warning(self, name: str, /, **fields: Any) -> None:
-        """Write what passes, or what an operator may want to look at."""
+        """Write what passes, or what an operator may want to know."""
         self._write("warning", name, fields)
 
     def error(self, name: str, /, **fields: Any) -> None:
-        """Write what needs somebody to act."""
+        """Write what an operator has to deal with."""
         self._write("error", name, fields)
 
     def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
@@ -100,7 +100,7 @@ class Log:
             self._lost += 1
 
     def _forms(self, level: str, name: str, fields: Mapping[str, Any]) -> Sequence[bytes]:
-        """Return the forms in which the line can be written; the last one is the line itself."""
+        """Return the forms in which the line may be written; the last is the one for the stream."""
         now = self._now()
         time = now.strftime(f"%Y-%m-%dT%H:%M:%S.{now.microsecond // 1000:03d}Z")
         if self._json:
@@ -118,7 +118,7 @@ class Log:
         self._stream.flush()
 
     def _deliver(self, forms: Sequence[bytes]) -> None:
-        """Write a line, in the writer's thread. Not by the stream, whose lock the end of the process needs."""
+        """Write a line, in the writer's thread. Not to the stream, whose lock the end of the process needs."""
         from .log_writer import HalfError, write_all
 
         try:
@@ -130,24 +130,24 @@ class Log:
 
 
 def text_line(name: str, fields: Mapping[str, Any]) -> str:
-    """Return an occurrence as text: its name, then ``name=value`` for each field that is not None."""
+    """Return a line as text: its name, then ``name=value`` for each field that is not None."""
     return " ".join([name, *(f"{key}={_text(value)}" for key, value in fields.items() if value is not None)])
 
 
 def shortened(text: str | None) -> str | None:
-    """Return the first 200 characters of a text, or None for an empty one, for a field at the end of a line."""
+    """Return a text for a field at the end of a line: its first 200 characters, or None (no field) if it is empty."""
     if not text:
         return None
     return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
 
 
 def to_json(value: object) -> str:
-    """Return JSON with every control character escaped; json itself leaves only DEL as it is."""
+    """Return JSON with every control character escaped: json leaves DEL as it is."""
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
 def _text(value: object) -> str:
-    """Return a value as text so that one line stays one line, whatever the service or a policy put into it."""
+    """Return a value as text that stays on one line, whatever the service or a policy put into it."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return to_json(value)
     text = str(value)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes the log in a separate thread: a reader that stalls, for example with a full pipe, holds up only the log."""
+"""Writes the log in a thread of its own: a stalled reader, such as a full pipe, holds up nothing but the log."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from collections.abc import Callable, Sequence
 LIMIT_BYTES = 1024 * 1024  # of lines that wait
 _OVERHEAD_BYTES = 200  # of each, in memory
 
-# The same line in several forms; the way of delivery determines which one is used.
+# The same line in several forms: where it is delivered decides which one is used.
 Forms = Sequence[bytes]
 
 
 class LogWriter:
-    """Takes lines and delivers them one after another, in their order.
+    """Takes lines and delivers them in their order. ``put`` may be called from any thread.
 
-    ``deliver`` writes one line, for as long as it takes. If it raises OSError, the line is counted in ``lost``, like a
-    line for which the queue has no room. As soon as lines can be written again, it delivers the line that
-    ``about_lost`` makes from the number of lost lines.
+    ``deliver`` writes one line, however long that takes. If it raises OSError, the line is counted in ``lost``, as is a
+    line that finds no room: ``limit_bytes`` of lines may wait, ``LIMIT_BYTES`` if None. As soon as lines can be written
+    again, the line that ``about_lost`` makes of the number of lost ones takes their place.
 
-    ``limit_bytes`` of lines can wait, ``LIMIT_BYTES`` if it is None. ``put`` can be called from any thread.
-
-    A BrokenPipeError from ``deliver`` ends the thread: the next ``put`` raises it, and ``broken`` is True.
+    A BrokenPipeError of ``deliver`` ends the writer: it is ``broken``, and the next ``put`` raises it.
     """
 
     def __init__(
@@ -39,25 +37,25 @@ class LogWriter:
         self._deliver = deliver
         self._about_lost = about_lost
         self._lock = allocate_lock()  # around all that follows
-        self._waiting: deque[Forms | int] = deque()  # a number counts the lines that were lost there
+        self._waiting: deque[Forms | int] = deque()  # a number is how many lines were lost there
         self._size = 0
         self._overflow = 0  # lines that were lost after all waiting ones
         self._failed = 0  # lines that could not be written, and whose loss has not been reported yet
         self._failing = False  # the last line could not be written
         self._broken = False
         self._started = False
-        # Two more locks: the thread waits on the first for news; others wait on the second until all is delivered.
+        # Two more locks: the thread waits for news with one; others wait with the other until all is delivered.
         self._news = allocate_lock()
         self._news.acquire()
         self._idle = allocate_lock()
 
     def put(self, line: Forms) -> None:
-        """Hand over a line without waiting. Raises BrokenPipeError if nobody reads the log any more."""
+        """Hand over a line, without waiting. Raises BrokenPipeError if the reader is gone."""
         size = _size(line)
         with self._lock:
             if self._broken:
                 raise BrokenPipeError
-            # After an overflow, lines are accepted once half of the room is free: one gap, not one after each line.
+            # After an overflow, lines are accepted again when half of the room is free: one gap instead of many.
             limit = LIMIT_BYTES if self._limit is None else self._limit
             room = (limit // 2 if self._overflow else limit) - self._size
             if self._waiting and size > room:
@@ -77,11 +75,11 @@ class LogWriter:
 
     @property
     def broken(self) -> bool:
-        """Whether nobody reads the log any more."""
+        """Whether the reader is gone."""
         return self._broken
 
     def close(self, seconds: float | None) -> None:
-        """Wait at most ``seconds`` until all lines are delivered; with None, for as long as it takes."""
+        """Wait until all lines are delivered, ``seconds`` at most, or with None for as long as it takes."""
         if not self._started:  # nothing was put, or nothing can be delivered
             return
         if self._idle.acquire(timeout=-1 if seconds is None else seconds):

@@ -13,7 +13,7 @@ from ..clocks import Clocks
 
 # systemd drops a datagram of more than 4096 bytes; one line of `systemctl status` shows less.
 MAX_STATUS_CHARACTERS = 400
-# Messages that wait until systemd reads again; older ones are dropped.
+# Messages that wait until systemd reads again; the oldest beyond these are dropped.
 _MOST_PENDING = 4
 
 
@@ -22,14 +22,13 @@ class Notifier:
 
     Removes its variables from ``environ``: they are for this process alone, not for its children.
 
-    Nothing here raises or blocks. A message for which systemd has no room is sent before the next one, at the latest
-    by ``watchdog``, which is called at every tick.
+    Nothing here raises or blocks. What systemd has no room for is sent later, by ``watchdog`` at the next tick.
     """
 
     def __init__(self, environ: MutableMapping[str, str], clocks: Clocks) -> None:
         self._clocks = clocks  # monotonic, as systemd's watchdog
         self._status: str | None = None  # as last taken by systemd
-        self._pending: list[str] = []  # what must not be lost, and has not been taken
+        self._pending: list[str] = []  # must not be lost, and not yet taken
         self._address = _address(environ.pop("NOTIFY_SOCKET", ""))
         period = _watchdog_seconds(environ.pop("WATCHDOG_USEC", ""), environ.pop("WATCHDOG_PID", ""))
         self._interval = period / 2
@@ -41,7 +40,7 @@ class Notifier:
         return self._address is not None
 
     def ready(self, status: str) -> None:
-        """Notify that the start, or a reload, is over."""
+        """Notify that the start or a reload is over."""
         line = _line(status)
         self._surely(f"READY=1\nSTATUS={line}")
         self._status = line
@@ -62,7 +61,7 @@ class Notifier:
         self._surely("STOPPING=1")
 
     def watchdog(self) -> None:
-        """Notify that the loop turns, twice in each WatchdogSec=. Call it at every tick."""
+        """Notify, twice per WatchdogSec=, that the loop turns. Call it every tick."""
         now = self._clocks.monotonic()
         if self._catch_up() and self._interval and now >= self._next_watchdog and self._send("WATCHDOG=1"):
             self._next_watchdog = now + self._interval
@@ -80,11 +79,11 @@ class Notifier:
         return True
 
     def _send(self, message: str) -> bool:
-        """Return whether systemd has accepted the message."""
+        """Send a message; return whether systemd has taken it."""
         if self._address is None:
             return False
         try:
-            # A socket for each: there are few messages, and none can be lost to a systemd that has restarted.
+            # A socket for each: there are few messages, and none is lost when systemd restarts.
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as connection:
                 connection.setblocking(False)
                 connection.connect(self._address)
@@ -95,14 +94,14 @@ class Notifier:
 
 
 def _address(text: str) -> str | None:
-    """Return where systemd listens: at a path or, written with an @, in the abstract namespace of Linux."""
+    """Return where systemd listens: at a path or, written with an @, in Linux's abstract namespace."""
     if not text.startswith(("/", "@")):
-        return None  # there is no systemd, or a VM's manager wants a kind of socket that is not supported here
+        return None  # there is no systemd, or it asks for another kind of socket (vsock)
     return "\0" + text[1:] if text.startswith("@") else text
 
 
 def _watchdog_seconds(usec: str, pid: str) -> float:
-    """Return how long systemd waits for a sign of life; 0 if it does not, or waits for another process."""
+    """Return the watchdog's period; 0 if there is none, or it is for another process."""
     try:
         return 0.0 if pid and int(pid) != os.getpid() else max(0, int(usec)) / 1_000_000
     except (ValueError, OverflowError):
@@ -110,6 +109,6 @@ def _watchdog_seconds(usec: str, pid: str) -> float:
 
 
 def _line(text: str) -> str:
-    """Return the text as one line. Each line of a message is an assignment, so an end of line could forge one."""
+    """Return the text as one line. Each line of a message is an assignment, so a line break could forge one."""
     line = "".join(char if char.isprintable() else " " for char in text)
     return line if len(line) <= MAX_STATUS_CHARACTERS else line[: MAX_STATUS_CHARACTERS - 1] + "…"
