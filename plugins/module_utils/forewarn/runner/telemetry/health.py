@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner reports at every tick: that it is alive, its status, and its counters."""
+"""What the runner reports at every tick beside its work: that it is alive, its state, and what it has counted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from .recorder import Recorder
 from .systemd import Notifier
 
 TEXTFILE_SECONDS = 15.0  # a scrape interval; sooner when something has happened
-
 HEARTBEAT_SECONDS = 5.0  # sooner when something has changed, and at every tick of an event that is under way
 HEALTHY_SECONDS = 15.0  # a request can take this long, on top of three intervals
 
 
 class HealthReporter:
-    """``heartbeat``, ``textfile`` and ``readiness`` are None if they are not wanted."""
+    """``heartbeat``, ``textfile`` and ``readiness`` may be None: not wanted."""
 
     def __init__(
         self,
@@ -64,14 +63,14 @@ class HealthReporter:
         self._journal_trouble: str | None = None
 
     def started(self) -> None:
-        """Report that the runner has started; the first answer of the service can take 2 more minutes (SE-05)."""
+        """Report that the runner works; the first answer of the service may take 2 minutes more (SE-05)."""
         self._notifier.ready("Waiting for the first answer of the service")
         self._notifier.watchdog()
         self._beat(self._scheduler.records)
         self.turning(0.0)
 
     def turning(self, within_seconds: float) -> None:
-        """Report that the main loop has done what was due, and will continue ``within_seconds``."""
+        """Report that the main loop has done what was due, and means to go on ``within_seconds``."""
         if self._readiness is not None:
             if self.last_good_poll is None:
                 within_seconds = max(within_seconds, LONGEST_SILENCE_SECONDS)
@@ -89,7 +88,7 @@ class HealthReporter:
             self._metrics.set("forewarn_last_good_poll_age_seconds", lambda: self._clocks.since(latest))
 
     def documented(self, document: Document) -> None:
-        """Note which parts of the last document could not be read: nothing else reports them."""
+        """Note what could not be read in the last document: it may hide what is scheduled."""
         self._problems = document.problems
 
     def keep(self) -> None:
@@ -104,7 +103,7 @@ class HealthReporter:
         self._journal.prune()
 
     def health(self) -> tuple[bool, str]:
-        """Return whether all is well, and a sentence that says why or why not. From any thread."""
+        """Return whether all is well, and a text for people. From any thread."""
         if self._journal.trouble is not None:
             return False, f"nothing can be kept: {self._journal.trouble}"
         if self.fault is not None:
@@ -124,11 +123,11 @@ class HealthReporter:
         self._metrics.replace("forewarn_artifact_info", info)
 
     def reloading(self) -> None:
-        """Report that a reload of the configuration has begun."""
+        """Report that the configuration is read again."""
         self._notifier.reloading()
 
     def reloaded(self, problem: str | None) -> None:
-        """Report that the reload has ended; ``problem`` is why its result is not used, or None."""
+        """Report that this is done; ``problem`` is why the new configuration is not used, or None."""
         self.facts["reload_problem"] = problem
         self._metrics.set("forewarn_last_reload_successful", 1.0 if problem is None else 0.0)
         self._notifier.ready(self.status(self._scheduler.records))
@@ -193,7 +192,7 @@ class HealthReporter:
             "vm": self._scheduler.vm_name,
             "started": self._started,
         }
-        # A write to the disk each second is worthwhile only while the machine can be reset at any moment.
+        # Only while the machine may be reset at any moment is a write to the disk each second worth it.
         durable = any(record.state in (states.APPROVED, states.STARTED) and not record.drill for record in records)
         now = self._clocks.monotonic()
         if durable or news != self._beaten or now - self._beaten_at >= HEARTBEAT_SECONDS:
@@ -201,7 +200,7 @@ class HealthReporter:
             self._heartbeat.beat({**news, "last_good_poll": self.last_good_poll}, durable)
 
     def _unkept(self, records: Sequence[EventRecord]) -> dict[str, Any]:
-        """Return what ``forewarn status`` cannot read from a journal that cannot be written."""
+        """Return what ``forewarn status`` cannot read in the journal, because it cannot be written."""
         unkept = self._journal.unkept
         events = [record for record in records if record.identifier in unkept]
         if not events:
@@ -215,13 +214,11 @@ class HealthReporter:
         trouble = self._journal.trouble
         if self._journal.moved_aside is not None:
             reason = f"the journal was corrupt; it is now {self._journal.moved_aside}"
-            hint = (
-                "What an earlier run had prepared and not recovered is not known any more: is anything still drained?"
-            )
+            hint = "What an earlier run had prepared and not recovered is no longer known: is anything still drained?"
             self._log.error("journal-trouble", reason=reason, hint=hint)
             self._journal.moved_aside = None
         for text in self._journal.lost:
-            self._log.error("record-damaged", reason=text, hint="Events that this concerns are held until then.")
+            self._log.error("record-damaged", reason=text, hint="The events concerned are held until then.")
         for file in self._journal.cleared:
             self._log.info("damage-cleared", file=file)
         self._journal.lost.clear()

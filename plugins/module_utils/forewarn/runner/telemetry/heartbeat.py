@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner's sign of life: one small file that each tick overwrites, for other commands and the next start to read.
+"""The runner's sign of life: one small file that each tick overwrites, for other commands and the next start.
 
-It is not a record. The only promise is that every beat that is read was written as a whole.
+It is not a record. The only promise is that a beat, once read, is one that was written.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ SIZE = 1024
 LONGEST_SILENCE_SECONDS = 180.0
 
 _SCHEMA = {"schema": "heartbeat", "version": 1}
-_TEXT_LENGTHS = (200, 60, 15)  # to which texts are cut, in turn, until a beat fits
+_TEXT_LENGTHS = (200, 60, 15)  # texts are cut to these, in turn, until a beat fits
 _READ_ATTEMPTS = 3
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
-_sync = getattr(os, "fdatasync", os.fsync)  # not every system has the one that leaves the file's times alone
+_sync = getattr(os, "fdatasync", os.fsync)  # not every system has fdatasync
 
 
 class Beat(NamedTuple):
-    """What a runner reported about itself at one moment; any field can be missing from ``fields``."""
+    """What a runner reported of itself at a moment; any of ``fields`` may be missing."""
 
     stamp: Stamp
     fields: Mapping[str, Any]
 
 
 class Heartbeat:
-    """Writes the beats of this process. ``trouble`` is why the latest could not be written, or None.
+    """Writes the beats of this process. ``trouble`` is why the latest could not be written, None if it was.
 
-    Until the first beat nothing is opened, and an existing file stays readable. If the state directory cannot be
-    written, for example because its disk is full or read-only, the beat goes to ``elsewhere``, a directory in memory
-    or None.
+    Until the first beat nothing is opened, and an old beat stays readable. If the disk of the state directory is full
+    or read-only, the beat goes to ``elsewhere``: a directory in memory, or None.
     """
 
     def __init__(self, directory: str, clocks: Clocks, elsewhere: str | None = None) -> None:
@@ -55,7 +54,7 @@ class Heartbeat:
         self._file: int | None = None
 
     def beat(self, fields: Mapping[str, Any], durable: bool) -> None:
-        """Write that the runner is alive now. ``durable`` waits for the disk. Never raises: see ``trouble``."""
+        """Write that the runner is alive, now. ``durable`` waits for the disk. Never raises: see ``trouble``."""
         content = _content(self._clocks.stamp(), fields)
         try:
             self._write(content, durable)
@@ -76,7 +75,7 @@ class Heartbeat:
         """Close the file and leave it as it is."""
         if self._file is not None:
             file, self._file = self._file, None
-            with suppress(OSError):  # it reports a write that failed; the next beat writes again
+            with suppress(OSError):  # a write that failed; there will be another
                 os.close(file)
 
     def _write(self, content: bytes, durable: bool) -> None:
@@ -91,12 +90,12 @@ class Heartbeat:
 
 
 def read(directory: str, elsewhere: str | None = None) -> Beat | None:
-    """Return the latest beat of a state directory that can be read, or None. Never raises."""
+    """Return the latest beat of a state directory, or None if none can be read. Never raises."""
     beat = _read(Path(directory, FILE_NAME))
     other = None if elsewhere is None else _read(_substitute(directory, elsewhere))
     if beat is None or other is None:
         return beat or other
-    # A boot empties the directory in memory: a beat there is from this boot.
+    # A boot empties the directory in memory, so the beat there is of this boot.
     return beat if beat.stamp.boot_id == other.stamp.boot_id and beat.stamp.boot >= other.stamp.boot else other
 
 
@@ -116,7 +115,7 @@ def _write_substitute(path: Path, content: bytes) -> None:
 
 
 def _read(path: Path) -> Beat | None:
-    for _attempt in range(_READ_ATTEMPTS):  # it may be being written right now
+    for _attempt in range(_READ_ATTEMPTS):  # it may be half-written
         try:
             with path.open("rb") as file:
                 content = file.read(SIZE)
@@ -129,9 +128,9 @@ def _read(path: Path) -> Beat | None:
 
 
 def vm_name(beat: Beat | None, clocks: Clocks) -> str | None:
-    """Return the VM name that a runner has learned since this boot, or None.
+    """Return the name of this VM that a runner has known since the machine was booted, or None.
 
-    After a boot the disk may belong to another VM, and a name that an operator gave may have been wrong.
+    After a boot the disk may be another VM's, and a name that an operator gave may have been wrong.
     """
     if beat is None or beat.stamp.boot_id != clocks.boot_id or beat.fields.get("vm_given"):
         return None
@@ -140,7 +139,7 @@ def vm_name(beat: Beat | None, clocks: Clocks) -> str | None:
 
 
 def silence(beat: Beat | None, clocks: Clocks) -> str | None:
-    """Return why no runner seems to use the state directory that has this latest beat, or None if one does."""
+    """Return why no runner works on the state directory whose latest beat this is, or None if one does."""
     if beat is None:
         return "no runner has ever worked there, or its sign of life cannot be read"
     pid = beat.fields.get("pid")
@@ -161,7 +160,7 @@ def _content(stamp: Stamp, fields: Mapping[str, Any]) -> bytes:
     for length in _TEXT_LENGTHS:
         if len(text) < SIZE:
             break
-        # It is most likely the text of a fault that is long.
+        # Most likely the text of a fault is too long.
         text = _line(stamp, {name: value if name == "vm" else _cut(value, length) for name, value in fields.items()})
     if len(text) >= SIZE:
         text = _line(stamp, {"pid": os.getpid()})
@@ -192,6 +191,6 @@ def _is_process(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # another user's process, or not a process number: the age decides
+    except (OSError, OverflowError):  # another user's process, or not the number of one: the age decides
         return True
     return True

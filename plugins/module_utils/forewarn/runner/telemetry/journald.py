@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The log as entries of systemd's journal with separate fields: ``journalctl FOREWARN_RULE=drain`` finds its lines.
 
-It uses the journal's native protocol, one datagram per entry (https://systemd.io/JOURNAL_NATIVE_PROTOCOL).
+Entries are datagrams of the journal's native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .log import Log, text_line, to_json
 
 FORMATS = ("auto", "journald", *log.FORMATS)
 SOCKET = "/run/systemd/journal/socket"
-# journald normally reads at once. If it does not, neither a line nor the end of --once is worth a longer wait.
+# journald usually reads at once. If it does not, neither a line nor the end of --once is worth a longer wait.
 PATIENCE_SECONDS = 0.25
 _LAST_PATIENCE_SECONDS = 5.0
 
 _PRIORITIES = {"info": 6, "warning": 4, "error": 3}  # syslog's
-# How many bytes of a value are sent: first, and then if the entry does not fit into a datagram.
+# How many bytes of a value are sent: at first, then while the entry is too large for a datagram.
 _BOUNDS = (32_768, 4_096, 512)
-# The size of a datagram that every Linux accepts, and the largest that one with a raised limit accepts.
+# The bytes of a datagram that any Linux takes, and those that one with a raised limit takes.
 _SURE_DATAGRAM, _LARGEST_DATAGRAM = 65_536, 262_144
 _MOST_IDS = 500  # journald drops an entry of more than 1024 fields
 _NOT_IN_NAMES = re.compile("[^A-Z0-9_]")
@@ -38,7 +38,7 @@ _LONGEST_NAME = 64
 def open_log(form: str | None, environ: Mapping[str, str], stream: TextIO) -> Log:
     """Return the log of one of ``FORMATS``.
 
-    None and ``auto`` mean the journal if ``stream`` or standard error already leads there, otherwise text.
+    None and ``auto`` are the journal if ``stream`` or standard error leads there anyway, otherwise text.
     """
     if form in (None, "auto"):
         form = "journald" if _leads_to_journal(environ.get("JOURNAL_STREAM", ""), stream) else "text"
@@ -46,9 +46,9 @@ def open_log(form: str | None, environ: Mapping[str, str], stream: TextIO) -> Lo
 
 
 class JournalLog(Log):
-    """Sends entries to the journal; if the journal does not accept one, writes a text line to ``stream``.
+    """Sends entries to the journal, or a text line to ``stream`` if the journal does not take one.
 
-    A line that takes neither way is counted in ``lost``. Nothing here raises: the runner goes on without its log.
+    A line that neither takes is counted in ``lost``. Nothing here raises: the runner goes on without its log.
     """
 
     def __init__(self, stream: TextIO, address: str = SOCKET) -> None:
@@ -60,15 +60,15 @@ class JournalLog(Log):
     def _write(self, level: str, name: str, fields: Mapping[str, Any]) -> None:
         try:
             super()._write(level, name, fields)
-        except BrokenPipeError:  # the journal was at the other end of the stream as well
+        except BrokenPipeError:  # journald read the stream too
             self._lost += 1
 
     def close(self, seconds: float | None) -> None:
-        """Wait at most ``seconds`` until pending lines are delivered. With None the wait is bounded, too."""
+        """Let lines that wait be taken, for ``seconds`` at most, or with None for 5 s: journald may never read."""
         super().close(_LAST_PATIENCE_SECONDS if seconds is None else seconds)
 
     def _forms(self, level: str, name: str, fields: Mapping[str, Any]) -> Sequence[bytes]:
-        """Return the entry, shortened more and more until it surely fits, and the line for the stream."""
+        """Return the entry, in shorter and shorter forms until one surely fits, and the line for the stream."""
         entries = []
         for bound in _BOUNDS:
             entry = _entry(level, name, fields, bound)
@@ -83,7 +83,7 @@ class JournalLog(Log):
             self._send(forms[:-1], self._patience)
             self._patience = PATIENCE_SECONDS
         except (BlockingIOError, socket.timeout):
-            # journald exists but does not read. The stream may lead to it, too, and a write would block forever.
+            # journald is there but does not read. The stream may lead to it too, and a write to it would never end.
             self._patience = 0.0  # waiting once is enough
             raise
         except OSError:
@@ -95,7 +95,7 @@ class JournalLog(Log):
         except OSError:
             try:
                 super()._deliver(forms)
-            except BrokenPipeError as error:  # it was at the other end of the stream as well, and may come back
+            except BrokenPipeError as error:  # journald read the stream too, and may come back
                 raise OSError(EPIPE, "nobody reads the log") from error
 
     def _send(self, entries: Sequence[bytes], patience: float | None) -> None:
@@ -113,7 +113,7 @@ class JournalLog(Log):
                 self._socket.settimeout(patience)
                 self._socket.send(entry)
                 return
-            except ConnectionError:  # journald was restarted
+            except ConnectionError:  # journald has restarted
                 self._socket.close()
                 self._socket = None
         self._socket = _connect(self._address, patience)
@@ -141,7 +141,7 @@ def _assignments(level: str, name: str, fields: Mapping[str, Any]) -> Iterator[t
     yield "SYSLOG_IDENTIFIER", "forewarn"
     yield "FOREWARN_LINE", name
     for key, value in fields.items():
-        if key == "event_ids" and isinstance(value, (list, tuple)):  # so that each id can be searched for
+        if key == "event_ids" and isinstance(value, (list, tuple)):  # each is found like a single event_id
             for each in value[:_MOST_IDS]:
                 yield "FOREWARN_EVENT_ID", str(each)
         elif value is not None:
@@ -159,13 +159,13 @@ def _assignment(key: str, value: str, bound: int) -> bytes:
     if len(data) > bound:
         data = data[:bound].decode("utf-8", "ignore").encode() + "…".encode()
     name = key[:_LONGEST_NAME].encode()
-    if b"\n" in data:  # this form is safe for any value; the other one is readable on the wire
+    if b"\n" in data:  # any value is safe in this form; the other is readable on the wire
         return name + b"\n" + len(data).to_bytes(8, "little") + data + b"\n"
     return name + b"=" + data + b"\n"
 
 
 def _leads_to_journal(noted: str, stream: TextIO) -> bool:
-    """Return whether systemd connected the stream or standard error to the journal, and it is still connected.
+    """Return whether systemd has connected the stream, or standard error, to the journal.
 
     ``noted`` is JOURNAL_STREAM: device and inode. A child inherits it even if its output goes elsewhere.
     """

@@ -22,15 +22,15 @@ from ..clocks import Clocks
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 COUNTER, GAUGE, HISTOGRAM, SUMMARY = "counter", "gauge", "histogram", "summary"
-# A function is called each time the metrics are rendered, by the thread that renders them.
+# A function is called each time the metrics are rendered, in the thread that renders them.
 Value = Union[float, Callable[[], float]]
 
 
 class Metric(NamedTuple):
     """A metric. ``buckets`` are the upper bounds of a histogram, in seconds, without +Inf.
 
-    ``present`` are the label values of series that stand at 0 from the start: a counter that appears with the value 1
-    has not increased for Prometheus, so the very first failure would raise no alert.
+    ``present`` are the label values of series that are 0 from the start: to Prometheus, a counter that appears with the
+    value 1 has not increased, so the very first failure would raise no alert.
     """
 
     kind: str
@@ -56,7 +56,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         ),
         "forewarn_start_timestamp_seconds": Metric(GAUGE, "When the runner started, in seconds since 1970."),
         "forewarn_last_reload_successful": Metric(
-            GAUGE, "1 if the last reload was taken, or there was none; 0 if the runner kept what it had."
+            GAUGE, "0 if the last reload failed, and the runner kept what it had; otherwise 1."
         ),
         "forewarn_polls_total": Metric(
             COUNTER, "Polls of the Scheduled Events service.", ("result",), present=(("ok",), ("failed",))
@@ -68,7 +68,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "forewarn_last_good_poll_age_seconds": Metric(GAUGE, "How long ago the service last answered a poll."),
         "forewarn_documents_total": Metric(COUNTER, "Documents that differed from the one before.", present=_ALONE),
         "forewarn_document_problems": Metric(
-            GAUGE, "What of the last document could not be read, one by one; 21 stands for more than 20."
+            GAUGE, "Parts of the last document that could not be read; 21 stands for more than 20."
         ),
         "forewarn_events": Metric(GAUGE, "Events that are open, by their state.", ("state", "type", "drill")),
         "forewarn_event_notice_seconds": Metric(
@@ -123,7 +123,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "forewarn_drills_total": Metric(COUNTER, "Drills that have ended.", ("result",)),
         "forewarn_journal_up": Metric(GAUGE, "1 if the journal is being kept, 0 if it cannot be."),
         "forewarn_journal_damaged_records": Metric(
-            GAUGE, "Records of events that are damaged or lost, and that nobody has seen to."
+            GAUGE, "Records of events that are damaged or lost, and that nobody has dealt with."
         ),
         "forewarn_log_lines_lost_total": Metric(COUNTER, "Lines of the log that could not be written.", present=_ALONE),
     }
@@ -131,7 +131,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 
 
 class _Histogram(NamedTuple):
-    """Observations: a count for each bucket and for +Inf, and their sum. Replaced, not changed."""
+    """Observations: the number in each bucket, and beyond them all, and the sum. Replaced, not changed."""
 
     counts: tuple[int, ...]
     total: float
@@ -140,8 +140,8 @@ class _Histogram(NamedTuple):
 class Metrics:
     """The values of ``METRICS``. Any thread may call any method.
 
-    Labels are given by name, all of them; None is the empty text, True and False are ``true`` and ``false``. A name,
-    a label or a kind of use that METRICS does not have is a defect of the caller: ValueError.
+    All labels are given by name; None is the empty text, True and False are ``true`` and ``false``. A name, a label or
+    a use that does not fit METRICS is a defect of the caller: ValueError.
     """
 
     def __init__(self) -> None:
@@ -178,7 +178,7 @@ class Metrics:
             self._series[name][key] = value
 
     def replace(self, name: str, values: Mapping[tuple[object, ...], Value], /) -> None:
-        """Replace all series of a gauge by ``values``, by their label values in the order of METRICS."""
+        """Replace all series of a gauge by ``values``, whose keys are label values in the order of METRICS."""
         metric = METRICS.get(name)
         if metric is None or metric.kind != GAUGE or any(len(key) != len(metric.labels) for key in values):
             raise ValueError(f"{name} is not a gauge with such labels")
@@ -188,7 +188,7 @@ class Metrics:
 
     def render(self) -> str:
         """Return all metrics in Prometheus' text format 0.0.4."""
-        with self._lock:  # only while copying: the runner never waits for a scrape
+        with self._lock:  # only to copy: the runner never waits while a scrape is written
             copies = [(name, dict(series)) for name, series in self._series.items() if series]
         lines: list[str] = []
         for name, series in copies:
@@ -205,26 +205,26 @@ class Metrics:
 
 
 def until(wall: float, clocks: Clocks) -> Callable[[], float]:
-    """Return a function that returns the seconds until a wall-clock time, or 0 once it has passed."""
+    """Return a function that returns the seconds left until a wall-clock time, 0 once it has passed."""
     return lambda: max(0.0, wall - clocks.wall())
 
 
 def write_textfile(path: str, text: str) -> str | None:
-    """Replace the file for node_exporter's textfile collector atomically: it reads the old or the new one.
+    """Replace, atomically, the file that node_exporter's textfile collector reads.
 
-    Return None, or a sentence that says why it could not be written: metrics must not stop the runner.
+    Return None, or why it could not be written: metrics must not stop the runner.
     """
-    # In the same directory, for the rename; hidden and not called *.prom, so that nobody reads it half-written.
+    # Hidden and not called *.prom, so that nobody reads it half-written.
     draft = Path(path).parent / f".{Path(path).name}.new"
     try:
         draft.unlink(missing_ok=True)  # left by a runner that was killed
-        # Created here or not at all: others who can write to the directory could have put a link there.
+        # O_EXCL: others who can write to the directory may have put a link there.
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 os.fchmod(descriptor, 0o644)  # whatever the umask is: node_exporter runs as another user
                 file.write(text.encode("utf-8", "replace"))
-            draft.replace(path)  # Not synced: a lost file is soon written again.
+            draft.replace(path)  # not synced: what a crash loses is soon written again
         except OSError:
             draft.unlink()
             raise

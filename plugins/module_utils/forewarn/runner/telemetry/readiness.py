@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the runner is alive, and whether this VM is ready for work. The probe listener answers from this.
+"""Whether the runner is alive, and whether this VM is ready for work: what the probes answer.
 
-The main thread updates it at each turn of its loop; any thread can read it. docs/operations.md has the table.
+The main thread reports at each turn of its loop, and any thread may ask. docs/operations.md has the table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LATE_SECONDS = 15.0
 
 
 class _Turn(NamedTuple):
-    """The state at a turn of the main loop. It is replaced as a whole, so that no reader sees half of it."""
+    """What a turn of the main loop reported. Replaced as a whole, so no reader sees half of one."""
 
     next_by: float  # monotonic
     disturbed: bool
@@ -28,10 +28,10 @@ class _Turn(NamedTuple):
 
 
 class Readiness:
-    """From ``lead_seconds`` before NotBefore, this VM is not ready, whatever is decided.
+    """From ``lead_seconds`` before NotBefore on this VM is not ready, whatever is decided.
 
-    ``vm_name`` is the last known name of this VM, until ``turning`` gives another. ``drills``: whether a drill counts
-    as an event.
+    ``vm_name`` is the last known name of this VM, until ``turning`` has a newer one. ``drills``: a drill counts as an
+    event.
     """
 
     def __init__(self, clocks: Clocks, lead_seconds: float, vm_name: str | None = None, *, drills: bool = True) -> None:
@@ -44,9 +44,9 @@ class Readiness:
     def turning(
         self, records: Iterable[EventRecord], vm_name: str | None, within_seconds: float, *, unread: bool = False
     ) -> None:
-        """Update the state. The next turn is meant to come ``within_seconds``. For the main thread.
+        """Report a turn. The next one is meant to come ``within_seconds``. For the main thread.
 
-        ``unread``: there may be records that are not known yet, whose hooks may have drained this VM.
+        ``unread``: there may be records that are not known yet, of events that have drained this VM.
         """
         self._vm_name = vm_name or self._vm_name
         counted = [record for record in records if self._drills or not record.drill]
@@ -77,9 +77,9 @@ class Readiness:
 
 
 def _disturbed(record: EventRecord) -> bool:
-    """Return whether an event of this VM keeps it from its work, until all is recovered.
+    """Return whether an event of this VM keeps it from its work.
 
-    That begins with the first prepare hook, or without one with the approval or the start.
+    That lasts from the first prepare hook, or without one from the approval or the start, until all is recovered.
     """
     return (
         record.state in (states.APPROVED, states.STARTED, states.RECOVERING)
@@ -89,6 +89,6 @@ def _disturbed(record: EventRecord) -> bool:
 
 
 def _touched(record: EventRecord) -> bool:
-    """Return whether something was done for an event. That counts even if the event no longer names this VM."""
-    # The service may follow an approval, whatever happened to the event.
+    """Return whether something was done for an event, which counts even if the event no longer names this VM."""
+    # The service may act on an approval, whatever happened to the event.
     return record.plan.begun() or record.approvals > 0
