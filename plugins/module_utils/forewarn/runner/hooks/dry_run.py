@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The hooks that a dry run reports it would run."""
+"""Reports the hooks that a dry run would run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import commands
 
 
 class _Asked(NamedTuple):
-    """What one rule asks to run for one content of the event. ``recover`` is due once ``prepare`` was."""
+    """What one rule asks to run for one content of the event. ``recover`` is due after ``prepare``."""
 
     policy: str
     rule: str | None
@@ -25,10 +25,10 @@ class _Asked(NamedTuple):
 
 
 class Pretence:
-    """Reports once for each content of an event which hooks would run, when they would. Nothing here runs anything.
+    """Reports, once for each content of an event, the hooks that would run, at that time. Nothing here runs anything.
 
-    ``Record.pretended`` has under ``told`` what was reported, and under ``unseen`` what would be recovered if the event
-    may have started unseen.
+    ``EventRecord.pretended`` has under ``told`` what was reported, and under ``unseen`` what would be recovered if the
+    event may have started unseen.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -70,7 +70,7 @@ class Pretence:
 
 
 def _noted(record: EventRecord, what: str) -> list[_Asked]:
-    """Return what was reported of an event, by an earlier runner too."""
+    """Return what was reported of an event, also by an earlier runner."""
     return [
         _Asked(policy, rule, revision, tuple(prepare), tuple(recover))
         for policy, rule, revision, prepare, recover in record.pretended.get(what, ())

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs hooks as child processes, each watched by a thread of its own, and returns their outcomes.
 
-Whatever a hook does, its outcome comes: it may print a gigabyte, read nothing, ignore SIGTERM, or leave processes
-behind that do. The main thread never waits for it.
+Every hook has an outcome, even if it prints a gigabyte, reads nothing, ignores SIGTERM, or leaves processes behind that
+do. The main thread never waits for a hook.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 SUCCEEDED, FAILED, TIMED_OUT, ENDED, NOT_STARTED = "succeeded", "failed", "timed-out", "ended", "not-started"
 
 _LONGEST_QUOTE = 200  # characters of the last line of output
-_LOOK_SECONDS = 0.05  # between two looks at what cannot be polled
-# How long to wait for a process that was killed: one that hangs in the kernel, on a lost file server say, goes on.
+_LOOK_SECONDS = 0.05  # between two checks of what cannot be polled
+# For a killed process: one that hangs in the kernel, for example on a lost file server, does not end.
 _KILL_SECONDS = 5.0
 _LEFTOVER_GRACE_SECONDS = 2.0
-# After SIGTERM and after SIGKILL, when the runner stops: that takes less than 2 s, whatever is under way.
+# After SIGTERM and after SIGKILL when the runner stops, which takes less than 2 s.
 CLOSE_SECONDS = (1.0, 0.25)
 
 
 class Outcome(NamedTuple):
     """The outcome of a hook. ``exit_code`` is None unless it exited by itself; ``reason`` is empty after a success.
 
-    ``output`` is what it printed, as text; of much of it the first and the last part.
+    ``output`` is what it printed, as text; if that is long, its first and last part.
     """
 
     result: str
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
 
 
 class Started(NamedTuple):
-    """A process, so that it is known again after a restart; its start is in clock ticks since boot, if known."""
+    """A process, to be identified after a restart; its start is in clock ticks since boot, if known."""
 
     pid: int
     pid_started: int | None
@@ -90,7 +90,7 @@ class Executor:
         return len(self._hooks)
 
     def start(self, token: Hashable, command: Command) -> Started | None:
-        """Start a hook. None if that failed: its outcome, like every other, comes by ``finished``."""
+        """Start a hook. Return None if that failed: ``finished`` returns its outcome, like every other."""
         import threading  # here: most runners never run a hook
 
         hook = _Hook(command, self._grace, self._clock, lambda outcome: self._report(token, outcome))
@@ -108,7 +108,7 @@ class Executor:
         return hook.started
 
     def end(self, token: Hashable, reason: str) -> None:
-        """Have a hook ended, if it still runs. Its outcome comes later."""
+        """End a hook, if it still runs. Its outcome comes later."""
         hook = self._hooks.get(token)
         if hook is not None:
             hook.end(reason)
@@ -123,7 +123,7 @@ class Executor:
         return ended
 
     def close(self) -> None:
-        """End all hooks, and wait for that, for ``CLOSE_SECONDS`` at most: after the first, what is left is killed."""
+        """End all hooks and wait, for ``CLOSE_SECONDS`` at most: after the first of these, what is left is killed."""
         now = time.monotonic()
         for hook in self._hooks.values():
             hook.end("the runner stops")
@@ -165,7 +165,7 @@ def end_leftovers(
             }
             if not left or time.monotonic() >= deadline:
                 break
-            time.sleep(_LOOK_SECONDS)  # they are not children of ours: nothing reports their end
+            time.sleep(_LOOK_SECONDS)  # they are not our children, so nothing reports their end
     return found
 
 
@@ -175,12 +175,12 @@ def _is_leader(pid: int, pid_started: int) -> bool:
 
 
 def _is_orphaned(pid: int, pid_started: int) -> bool:
-    """Return whether a hook has ended, by SIGPIPE say, and what it had started in its group has not."""
+    """Return whether a hook has ended, for example by SIGPIPE, but processes that it started in its group have not."""
     return identity(pid) is None and group_is_of_hook(pid, pid_started)
 
 
 class _Hook:
-    """One hook. ``run`` is its thread, which starts, watches and reaps the process; all else is the main thread's."""
+    """One hook. ``run`` is its thread, which starts, watches and reaps the process. All else is for the main thread."""
 
     def __init__(
         self, command: Command, grace: float, clock: Callable[[], float], report: Callable[[Outcome], None]
@@ -195,11 +195,11 @@ class _Hook:
         self._pipe: tuple[int, int] | None = None  # wakes the thread
 
     def open(self) -> None:
-        """Get what the thread needs. Raises OSError."""
+        """Open what the thread needs. Raises OSError."""
         self._pipe = os.pipe()
 
     def close(self) -> None:
-        """Give it back, after the outcome was reported."""
+        """Close it, after the outcome was reported."""
         for descriptor in self._pipe or ():
             os.close(descriptor)
 
@@ -215,13 +215,13 @@ class _Hook:
             signal_group(self.started.pid, signal.SIGKILL)
 
     def run(self, begun: threading.Event) -> None:
-        """Run the hook to its end and report that."""
+        """Run the hook to its end and report its outcome."""
         self._began = self._clock()
         try:
             process = spawn(self._command)
             found = identity(process.pid)
             self.started = Started(process.pid, None if found is None else found.start)
-        except Exception as error:  # whatever it is, the outcome has to come: a plan waits for it
+        except Exception as error:  # of any kind: a plan waits for the outcome
             self._report(_not_started(self._command, error))
             return
         finally:
@@ -234,7 +234,7 @@ class _Hook:
             raise
         finally:
             self._report(outcome)
-            process.wait()  # if it hangs in the kernel: it is reaped whenever it ends
+            process.wait()  # one that hangs in the kernel is reaped when it ends
 
     def _watch(self, process: subprocess.Popen[bytes]) -> Outcome:
         began = self._began

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Child processes: starting one, its pipes, its process group, and knowing it again."""
+"""Child processes: how one is started and identified, its pipes, and its process group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 8 * 1024  # of the output's beginning, and as many of its end
 _PIECE_BYTES = 64 * 1024
-_LAST_PIECES = 64  # read after a hook has ended: what it left behind may print for ever
+_LAST_PIECES = 64  # read after a hook has ended: processes that it left behind may print for ever
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes within a UTF-8 character
 
 _OOM_SCORE = "/proc/{}/oom_score_adj"
@@ -46,7 +46,7 @@ class Identity(NamedTuple):
 def spawn(command: Command) -> subprocess.Popen[bytes]:
     """Start a process: leader of a session and group of its own, in ``/``, with no signal blocked.
 
-    Its standard output and error are one pipe. The calling thread takes no signals any more. Raises OSError or
+    Its standard output and error are one pipe. Afterwards the calling thread blocks all signals. Raises OSError or
     ValueError.
     """
     import subprocess  # here: most runners never run a hook
@@ -54,7 +54,7 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
     # As UTF-8, whatever the locale.
     argv = [_as_bytes(word) for word in command.argv]
     environment = {_as_bytes(name): _as_bytes(value) for name, value in command.environment.items()}
-    # A process inherits what its parent's thread does not listen to, and Popen does not undo that.
+    # A process inherits the blocked signals of its parent's thread, and Popen does not undo that.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         # pylint: disable-next=ansible-bad-function # a service of its own, no module that has run_command
@@ -75,7 +75,7 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
 
 
 def _expose_to_oom_killer(pid: int) -> None:
-    """Take from a child what OOMScoreAdjust= of the unit gives to the runner alone: hooks are to be ended first."""
+    """Undo OOMScoreAdjust= of the unit, which is for the runner alone, in a child: hooks are to be killed first."""
     try:
         if int(Path(_OOM_SCORE.format("self")).read_bytes()) < 0:
             Path(_OOM_SCORE.format(pid)).write_bytes(b"0")
@@ -84,7 +84,7 @@ def _expose_to_oom_killer(pid: int) -> None:
 
 
 def why_not_started(program: str, error: Exception) -> str:
-    """Say in a sentence why a process could not be started."""
+    """Return a sentence about why a process could not be started."""
     text = str(error)
     if isinstance(error, OSError):
         text = _WHY_NOT.get(error.errno or 0) or error.strerror or text
@@ -92,7 +92,7 @@ def why_not_started(program: str, error: Exception) -> str:
 
 
 def identity(pid: int) -> Identity | None:
-    """Return what the kernel reports of a process; None if there is no such process, or no /proc."""
+    """Return what the kernel reports of a process, or None without such a process or without /proc."""
     try:
         # The name, in brackets, may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -102,7 +102,7 @@ def identity(pid: int) -> Identity | None:
 
 
 def signal_group(process_group: int, number: int) -> bool:
-    """Send a signal to each process of a group; 0 only looks. Return whether there is any."""
+    """Send a signal to each process of a group; 0 only checks. Return whether there is any."""
     try:
         os.killpg(process_group, number)
     except ProcessLookupError:
@@ -113,7 +113,7 @@ def signal_group(process_group: int, number: int) -> bool:
 
 
 def group_exists(process_group: int) -> bool:
-    """Return whether a process of a group is left that runs: one that has ended stays in it until it is waited for."""
+    """Return whether a process of a group still runs: one that has ended stays in it until its parent waits for it."""
     if not signal_group(process_group, 0):
         return False
     try:
@@ -127,7 +127,7 @@ def group_exists(process_group: int) -> bool:
 
 
 def group_is_of_hook(process_group: int, started: int) -> bool:
-    """Return whether a group without its leader has processes that a hook has started: they have its environment."""
+    """Return whether a group without its leader has processes that a hook started: they have its environment."""
     if not signal_group(process_group, 0):
         return False
     try:
@@ -151,7 +151,7 @@ def _processes() -> list[int]:
 
 
 def exit_descriptor(pid: int) -> int | None:
-    """Return what can be polled for the end of a child; None where the system cannot do that (before Linux 5.3)."""
+    """Return a descriptor to poll for the end of a child, or None if the system has none (before Linux 5.3)."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -159,7 +159,7 @@ def exit_descriptor(pid: int) -> int | None:
 
 
 class Output:
-    """The first and the last of what is added, in little memory however much it is."""
+    """The first and the last part of what is added, in little memory."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -177,7 +177,7 @@ class Output:
             self._left_out += surplus
 
     def text(self) -> str:
-        """Return it as text, with a line where something was left out. What is not UTF-8 is replaced."""
+        """Return it as text, with a line where bytes were left out. What is not UTF-8 is replaced."""
         if not self._left_out:
             return (self._head + self._tail).decode("utf-8", "replace")
         # No half characters at the cuts.
@@ -209,7 +209,7 @@ class Streams:
         self._stdout = -1 if process.stdout is None else process.stdout.fileno()
 
     def serve(self, seconds: float) -> None:
-        """Do what can be done now, after waiting for it for at most so long."""
+        """Read and write what is possible, after a wait of at most ``seconds``."""
         for descriptor, _events in self._poller.poll(int(max(0.0, seconds) * 1000) + 1):
             if descriptor == self._stdin:
                 self._feed()
@@ -219,7 +219,7 @@ class Streams:
                 self._poller.unregister(descriptor)
 
     def finish(self) -> None:
-        """Take in what is there still; wait for nothing."""
+        """Read what is left, without waiting."""
         for _piece in range(_LAST_PIECES):
             if self._stdout not in self._open or not self._take():
                 break
@@ -234,7 +234,7 @@ class Streams:
             self._left = self._left[os.write(self._stdin, self._left) :]
         except BlockingIOError:
             return
-        except OSError:  # it does not read, which is its own affair
+        except OSError:  # it does not read, and need not
             self._left = memoryview(b"")
         if not self._left:
             self._close(self._stdin)

@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The child process that a hook of kind http is: one POST, tried again while its time lasts, and one line about it.
+"""The child process of an http hook: one POST, tried again until its time is up, and one line about it.
 
 It reads its settings as the first line of standard input (``hooks.command`` writes them) and sends what follows.
-Exit code 0: the server answered 2xx. Nothing of an answer but its status is ever shown: it may repeat the secret.
+Exit code 0: the server answered 2xx. Of an answer only the status is ever shown: the rest may repeat the secret.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from urllib.parse import SplitResult, quote, urlsplit
 from ... import __version__
 from ...errors import InputError
 
-_ATTEMPT_SECONDS = 10.0  # so that one attempt that hangs leaves time for another
-_LEAST_SECONDS = 0.2  # with less than this left, trying again makes no sense
+_ATTEMPT_SECONDS = 10.0  # an attempt that hangs leaves time for another
+_LEAST_SECONDS = 0.2  # with less than this left there is no other attempt
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 8.0
 _MOST_INTERIM = 100  # answers of 1xx that come before one
 _MAX_SECRET_BYTES = 64 * 1024
-_SECRET = re.compile(rb"[\x21-\x7e]+")  # anything else could end the header it is put into
+_SECRET = re.compile(rb"[\x21-\x7e]+")  # anything else could end the header
 
 
 class _AttemptError(Exception):
-    """An attempt that failed, and why. ``lasting``: another would fail as well."""
+    """An attempt that failed, and why. ``lasting``: another would fail too."""
 
     def __init__(self, message: str, lasting: bool = False, after_seconds: float = 0.0) -> None:
         super().__init__(message)
@@ -53,8 +53,8 @@ def main(source: BinaryIO | None = None, target: TextIO | None = None) -> int:
 
 
 def deliver(settings: Mapping[str, Any], body: bytes) -> tuple[int, str, _AttemptError | None]:
-    """Return how often the request was tried, what was answered, and the last failure if none was taken."""
-    # Some of the time is for starting up, and for reporting how it went.
+    """Return the number of attempts, the answer, and the last failure if no attempt succeeded."""
+    # Some of the time is for starting up and for the report.
     whole = float(settings["timeout_seconds"])
     deadline = time.monotonic() + whole - min(1.0, 0.2 * whole)
     pause = _FIRST_PAUSE_SECONDS
@@ -102,10 +102,10 @@ class _Request:
         try:
             connection.request("POST", self._target(), self._body, self._headers)
             response = connection.getresponse()
-            for _count in range(_MOST_INTERIM):  # http.client knows 100 alone: RFC 9110, 15.2
+            for _count in range(_MOST_INTERIM):  # http.client knows only 100: RFC 9110, 15.2
                 if not 100 <= response.status < 200 or response.status == 101:
                     break
-                response.headers = None  # type: ignore[assignment]  # so that it begins anew, with what comes next
+                response.headers = None  # type: ignore[assignment]  # so that begin() reads the next answer
                 response.begin()
         except ssl.SSLCertVerificationError as error:
             message = f"the certificate of {self._host} was not accepted: {error.verify_message}"
@@ -185,12 +185,12 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
 
 
 def _secret(path: str) -> str:
-    """Return what a file holds, less white space around it. Raises _AttemptError, which never says what that is."""
+    """Return a file's content without white space around it. Raises _AttemptError, whose text never has any of it."""
     from ..state.trust import check_file  # here: most requests have no secret
 
     try:
         check_file(path, "the secret")
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not keep us waiting
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not block
         with os.fdopen(descriptor, "rb") as file:
             mode = os.fstat(descriptor).st_mode
             if not stat.S_ISREG(mode):
