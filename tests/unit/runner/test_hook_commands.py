@@ -190,9 +190,9 @@ def test_a_program_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     ("argv", "says"),
     [
         (["no-such-program-anywhere"], "there is no program no-such-program-anywhere in /usr/local/sbin:"),
-        (["bin/drain"], "neither a name nor a whole path"),
-        (["./drain"], "neither a name nor a whole path"),
-        ([""], "neither a name nor a whole path"),
+        (["bin/drain"], "neither a name nor an absolute path"),
+        (["./drain"], "neither a name nor an absolute path"),
+        ([""], "neither a name nor an absolute path"),
         (["/bin/true", "a\0b"], "NUL"),
         (["/bin/true", "\ud800"], "half a character"),
     ],
@@ -288,7 +288,7 @@ def test_a_credential_that_the_runner_has_not_got() -> None:
 
 def test_which_python_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
-    assert "which Python" in refusal({"http": "https://example.com/"})
+    assert "the path of this Python is unknown" in refusal({"http": "https://example.com/"})
 
 
 # What is said about it

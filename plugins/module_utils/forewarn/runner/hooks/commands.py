@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a hook of a policy is as a child process: its arguments, its environment, and what it reads. No shell anywhere.
+"""The child process of a hook: its arguments, its environment, and what it reads. There is no shell.
 
 All three kinds are child processes: ``unit`` is a systemctl that waits, ``http`` a Python of its own (``webhook``), so
-that TLS costs the runner no memory. docs/policies.md lists what a hook may rely on.
+that TLS costs the runner no memory. docs/policies.md lists what a hook can rely on.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from ..state.trust import check_program as _check_program
 
 RUN, UNIT, HTTP = "run", "unit", "http"
 
-# The whole search path, whatever the runner was started with.
+# The whole search path; that of the runner does not count.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BASE_ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
-# Linux takes no string of more than 128 KiB into an environment; a longer one would keep the hook from being started.
+# Linux starts no process with a string of more than 128 KiB in its environment.
 _LONGEST_VALUE_BYTES = 16 * 1024
 _REPLACED = re.compile("[\0\ud800-\udfff]")
 _BARE = r"[\w./:=@%+,-]+"
 
-# The directory or zip file that the package was imported from. Now: the current directory may be another later.
+# The directory or zip file that the package was imported from. At import: the current directory may change later.
 _ROOT = str(Path(__file__).absolute().parents[3])
 _BOOTSTRAP = (
     "import sys; sys.path.append(sys.argv[1]); from forewarn.runner.hooks.webhook import main; raise SystemExit(main())"
@@ -46,7 +46,7 @@ class HookError(InputError):
 
 
 class Command(NamedTuple):
-    """A process to start. ``environment`` is all of it; ``stdin`` is what it may read."""
+    """A process to start, with its whole ``environment``. ``stdin`` is what it may read."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
@@ -99,7 +99,7 @@ def timeout(hook: Mapping[str, Any]) -> float:
 
 
 def describe(hook: Mapping[str, Any]) -> str:
-    """Return the hook in one line for people. Of a URL neither user, password nor values of the query are shown."""
+    """Return the hook in one line for people. Of a URL, user, password and values of the query are not shown."""
     if "run" in hook:
         words = (word if re.fullmatch(_BARE, word) else json.dumps(word, ensure_ascii=False) for word in hook["run"])
         return f"run {' '.join(words)}"
@@ -116,9 +116,9 @@ def command(
     seconds: float | None = None,
     check_program: Callable[[str], None] = _check_program,
 ) -> Command:
-    """Return the process that a hook is, which learns that it has ``seconds``: its timeout, or less before NotBefore.
+    """Return the process of a hook, which learns that it has ``seconds``: its timeout, or less before NotBefore.
 
-    ``check_program`` refuses programs that others may change: see ``trust``. Raises HookError if it cannot be run.
+    ``check_program`` refuses programs that others can change: see ``trust``. Raises HookError if it cannot be run.
     """
     seconds = timeout_seconds if seconds is None else seconds
     content = _as_json(occasion, seconds)
@@ -132,7 +132,7 @@ def command(
     else:
         wanted = list(hook["run"])
     if any(_REPLACED.search(word) for word in wanted):
-        raise HookError("an argument has a NUL character or half a character in it, which no program can be given")
+        raise HookError("an argument has a NUL character or half a character in it, which no program can receive")
     program = _find(wanted[0])
     try:
         check_program(program)
@@ -143,9 +143,9 @@ def command(
 
 
 def missing(hooks: Iterable[Mapping[str, Any]], check_program: Callable[[str], None] = _check_program) -> list[str]:
-    """Look at the programs of hooks before they are needed; return a sentence for each that is not there.
+    """Check the programs of hooks before they are needed; return a sentence for each missing one.
 
-    Raises HookError for one that others may change: it is not to be trusted later either.
+    Raises HookError for one that others can change.
     """
     sentences = []
     for program in sorted({hook["run"][0] for hook in hooks if kind(hook) == RUN}):
@@ -166,7 +166,7 @@ def _find(program: str) -> str:
     if Path(program).is_absolute():
         return program
     if "/" in program or not program:
-        raise HookError(f"the program {program!r} is neither a name nor a whole path")
+        raise HookError(f"the program {program!r} is neither a name nor an absolute path")
     for directory in PATH.split(":"):
         path = f"{directory}/{program}"
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - likewise
@@ -175,7 +175,7 @@ def _find(program: str) -> str:
 
 
 def _environment(occasion: Occasion, timeout_seconds: float) -> dict[str, str]:
-    """Return what a hook learns. No variable is ever missing, but empty: many scripts begin with ``set -u``."""
+    """Return the environment of a hook. A variable may be empty, but never missing: many scripts ``set -u``."""
     event = occasion.event
     values = {
         "EVENT_ID": event.event_id,
@@ -196,7 +196,7 @@ def _environment(occasion: Occasion, timeout_seconds: float) -> dict[str, str]:
         "REASON": occasion.reason,
         "OUTCOME": occasion.outcome,
         "OCCASION": occasion.occasion,
-        # A shell counts in whole numbers.
+        # A shell calculates with integers.
         "SECONDS_LEFT": None if occasion.deadline_seconds is None else max(0, int(occasion.deadline_seconds)),
         "OTHER_EVENTS": occasion.others,
         "TIMEOUT_SECONDS": int(timeout_seconds),
@@ -217,27 +217,23 @@ def _home() -> str:
 
 
 def _as_json(occasion: Occasion, timeout_seconds: float) -> bytes:
-    """Return what a hook reads: the same as its environment, nothing cut or replaced but half characters."""
+    """Return what a hook reads: the content of its environment, uncut, only lone surrogates replaced."""
     decision = {"output": occasion.output, "policy": occasion.policy, "rule": occasion.rule, "reason": occasion.reason}
-    return (
-        _utf8(
-            {
-                "forewarn": {"schema": "hook", "version": 1},
-                "phase": occasion.phase,
-                "occasion": occasion.occasion,
-                "attempt": occasion.attempt,
-                "drill": occasion.drill,
-                "event": occasion.event.as_dict(),
-                "vm_name": occasion.vm_name,
-                "decision": decision,
-                "outcome": occasion.outcome,
-                "seconds_left": occasion.deadline_seconds,
-                "other_events": occasion.others,
-                "timeout_seconds": timeout_seconds,
-            }
-        )
-        + b"\n"
-    )
+    content = {
+        "forewarn": {"schema": "hook", "version": 1},
+        "phase": occasion.phase,
+        "occasion": occasion.occasion,
+        "attempt": occasion.attempt,
+        "drill": occasion.drill,
+        "event": occasion.event.as_dict(),
+        "vm_name": occasion.vm_name,
+        "decision": decision,
+        "outcome": occasion.outcome,
+        "seconds_left": occasion.deadline_seconds,
+        "other_events": occasion.others,
+        "timeout_seconds": timeout_seconds,
+    }
+    return _utf8(content) + b"\n"
 
 
 def _utf8(value: object) -> bytes:
@@ -245,12 +241,12 @@ def _utf8(value: object) -> bytes:
 
 
 def _python() -> tuple[str, ...]:
-    """Return the arguments of a Python that sends a request. Its address and secret are not among them: ps shows these.
+    """Return the arguments of a Python that sends a request. Its URL and secret are not among them: ps shows arguments.
 
-    -I and -S: neither the environment nor site-packages have a say in it.
+    -I and -S exclude the environment and site-packages.
     """
     if not sys.executable:
-        raise HookError("it is not known which Python runs this, and an http hook needs one of its own")
+        raise HookError("the path of this Python is unknown, and an http hook needs a Python of its own")
     return (sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP, _ROOT)
 
 
@@ -265,7 +261,7 @@ def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: f
         name = bearer["credential"]
         if settings.credentials_directory is None:
             raise HookError(
-                f"there is no credential {name}: the runner has got none; "
+                f"there is no credential {name}: the runner has none; "
                 f"add LoadCredential={name}:/path/of/the/file to its systemd unit"
             )
         secret = f"{settings.credentials_directory}/{name}"
@@ -283,5 +279,5 @@ def _shown_url(url: str) -> str:
     address, question, query = url.partition("#")[0].partition("?")
     address = re.sub(r"//[^/]*@", "//", address, count=1)
     parts = (part.partition("=") for part in query.split("&"))
-    names = [f"{name}=…" if equals else "…" for name, equals, _value in parts]  # what has no '=' may be all value
+    names = [f"{name}=…" if equals else "…" for name, equals, _value in parts]  # without '=' all of it may be a value
     return address + question + ("&".join(names) if question else "")

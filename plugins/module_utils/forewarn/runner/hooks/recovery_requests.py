@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What people ask for where a recovery fails: to run it again, or to count it as done. ``forewarn recover`` writes it.
+"""What people ask for when a recovery fails: to run it again, or to count it as done. ``forewarn recover`` writes it.
 
-STATE/recoveries/ID.json is such a request. Its file is removed only when the journal says on the disk that the request
-was carried out, so a request outlives a runner that is killed, and waits for one that is not running.
+STATE/recoveries/ID.json is such a request. Its file is removed only when the journal has on the disk that the request
+was carried out. So a request survives a runner that is killed, and waits while none runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # the command needs none of these
 
 DIRECTORY = "recoveries"
 AGAIN, DEALT_WITH = "again", "dealt-with"  # actions
-# Kinds of entries in the journal, and lines of the log, that answer a request; each has its id as ``request``.
+# The kinds of entries in the journal and of lines in the log that answer a request; ``request`` is its id.
 ANSWERS = {AGAIN: "recovery-again", DEALT_WITH: "recovery-dealt-with"}
 REFUSED = "recovery-refused"
 
@@ -55,7 +55,7 @@ class Request(NamedTuple):
 
 
 def check(request: Request) -> Request:
-    """Return the request if the runner may carry it out. Raises InputError with what is wrong about it."""
+    """Return the request if it is valid. Raises InputError with what is wrong."""
     if request.action not in ANSWERS:
         raise InputError(f"action {request.action[:80]!r} is not one of {', '.join(ANSWERS)}.")
     if (request.note is None) != (request.action == AGAIN):
@@ -73,7 +73,7 @@ def check(request: Request) -> Request:
 def hand_over(directory: str, request: Request) -> str:
     """Ask the runner of a state directory, now or when it is started; return the request's id.
 
-    The request is on the disk then. Raises InputError if it is wrong, or if this user may not ask.
+    The request is on the disk then. Raises InputError if it is invalid, or if this user may not ask.
     """
     check(request)
     name = f"recover-{os.urandom(6).hex()}"
@@ -85,7 +85,7 @@ def hand_over(directory: str, request: Request) -> str:
 
 
 def waits(directory: str, request_id: str) -> bool:
-    """Return whether a request has yet to be carried out; True if that is unknown."""
+    """Return whether a request is still to be carried out; True if that is unknown."""
     names = Inbox(directory, DIRECTORY, "request").names()
     return names is None or request_id + _SUFFIX in names
 
@@ -97,10 +97,10 @@ def unfinished(plan: Plan) -> list[Run]:
 
 
 class Recoveries:
-    """The requests to one runner. For the main thread; nothing here raises. ``directory`` is that of the state.
+    """The requests to one runner. For the main thread; nothing here raises. ``directory`` is the state directory.
 
-    What is asked for concerns hooks that do not run. One that runs is let finish: a recovery that is asked for again
-    may have succeeded by then, and what was dealt with is not tried again, whatever comes of it.
+    Requests concern hooks that do not run. One that runs may finish: a recovery that is asked for again may have
+    succeeded by then, and what a person has dealt with is not tried again, whatever its result.
     """
 
     def __init__(self, directory: str, records: OpenRecords, recorder: Recorder) -> None:
@@ -109,7 +109,7 @@ class Recoveries:
         self._recorder = recorder
         self._journal, self._log, _metrics = recorder
         self._asked: dict[str, Request] = {}  # by id, in the order in which they were asked for
-        self._done: set[str] = set()  # what is to be removed as soon as the journal is on the disk
+        self._done: set[str] = set()  # to be removed as soon as the journal is on the disk
 
     def look(self) -> None:
         """Take in the present requests."""
@@ -124,11 +124,11 @@ class Recoveries:
         self._asked = dict(sorted(self._asked.items(), key=lambda item: (item[1].asked.wall, item[0])))
 
     def settle(self) -> None:
-        """Carry out what can be carried out now. Call it before the scheduler starts what is due."""
+        """Carry out what is possible now. Call it before the scheduler starts what is due."""
         for request_id, request in list(self._asked.items()):
             record = next((record for record in self._records if record.identifier == request.record_id), None)
             if record is None and self._journal.trouble is not None:
-                continue  # it may be one that could not be read yet
+                continue  # its record may not have been read yet
             if record is None or record.state != states.RECOVERING:
                 if self._is_answered(request_id, request):
                     self._end(request_id)
@@ -147,7 +147,7 @@ class Recoveries:
             if not re.fullmatch(_ID, request_id):
                 raise InputError(f"{name} is not the name of a request's file.")
             request = _request(self._inbox.read(name))
-        except OSError:  # the next look may read it
+        except OSError:  # the next attempt may read it
             return
         except InputError as error:
             self._inbox.refuse(name)
@@ -206,7 +206,7 @@ class Recoveries:
 
 
 def asker(environ: Mapping[str, str]) -> str:
-    """Return the name of the user of this process, and with sudo the name of who ran it."""
+    """Return the name of the user of this process, and the name of the user who ran sudo."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
