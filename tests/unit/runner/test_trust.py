@@ -196,7 +196,7 @@ def test_a_program_is_a_trusted_absolute_executable_file(policy: Path, monkeypat
     policy.chmod(0o644)
     assert complaint(policy, check_program) == f"hook program {policy} may not be executed. Run: chmod +x {policy}"
     monkeypatch.chdir(policy.parent)
-    assert "is not an absolute path. Write where it is" in complaint("policy.json", check_program)
+    assert "is not an absolute path. Write the whole path" in complaint("policy.json", check_program)
     assert "is not an absolute path" in complaint("", check_program)
 
 

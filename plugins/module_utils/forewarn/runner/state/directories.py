@@ -1,9 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The directory in which the runner keeps what must outlive it: where it is, that nobody else writes to it, and that
-only one runner uses it at a time.
-"""
+"""The state directory: where it is, that nobody else can write to it, and that only one runner uses it at a time."""
 
 from __future__ import annotations
 
@@ -22,10 +20,10 @@ _ELSEWHERE = "name another with --state."
 
 
 def default(environ: Mapping[str, str], uid: int) -> str:
-    """Return the state directory where none is named; ``uid`` is the runner's user.
+    """Return the state directory if none is named; ``uid`` is the runner's user.
 
     What systemd made for the unit comes first (StateDirectory=, its first if it has several), then
-    /var/lib/forewarn for root, then the user's own after the XDG base directories. Raises InputError if there is none.
+    /var/lib/forewarn for root, then the user's own by the XDG base directories. Raises InputError without any of these.
     """
     given = environ.get("STATE_DIRECTORY", "").partition(":")[0]
     if given:
@@ -42,7 +40,7 @@ def default(environ: Mapping[str, str], uid: int) -> str:
 
 
 def in_memory(environ: Mapping[str, str], uid: int) -> str | None:
-    """Return a directory in memory, usable also when the disk is full; None if there is none.
+    """Return a directory in memory, usable even when the disk is full, or None.
 
     What systemd made for the unit comes first (RuntimeDirectory=), then /run/forewarn for root, then the user's own.
     """
@@ -56,7 +54,7 @@ def in_memory(environ: Mapping[str, str], uid: int) -> str | None:
 
 
 class StateDirectory:
-    """``prepare`` it, then ``lock`` it for as long as the runner records."""
+    """First ``prepare`` it, then ``lock`` it for as long as the runner records."""
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
@@ -70,7 +68,7 @@ class StateDirectory:
             missing.append(path)
             path = path.parent
         if missing:
-            # Before anything is made where somebody could swap it.
+            # Before anything is made where others could replace it.
             trust.check_directory(str(path), f"directory above the {_WHAT}", shared=True)
         for path in reversed(missing):
             self._make(path)
@@ -79,7 +77,7 @@ class StateDirectory:
     def _make(self, path: Path) -> None:
         try:
             path.mkdir(0o700)
-        except FileExistsError:  # another runner was quicker
+        except FileExistsError:  # another runner was faster
             pass
         except OSError as error:
             raise InputError(
@@ -87,10 +85,10 @@ class StateDirectory:
             ) from error
 
     def lock(self) -> None:
-        """Take the directory for this process; the kernel gives it up when the process ends, however it ends.
+        """Lock the directory for this process; the kernel releases it when the process ends, however it ends.
 
-        Raises InputError, naming the process, if another has it. On a full disk or one that can only be read the lock
-        is had all the same: what cannot be written is the journal's to say.
+        Raises InputError, naming the process, if another has it. A full or read-only disk does not prevent the lock: it
+        is the journal that reports what cannot be written.
         """
         descriptor = self._open()
         try:
@@ -114,33 +112,33 @@ class StateDirectory:
         self._write_pid(f"{os.getpid()}\n")
 
     def release(self) -> None:
-        """Let another runner have it."""
+        """Release the lock."""
         if self._locked is not None:
             self._write_pid("")
             os.close(self._locked)
             self._locked = None
 
     def _open(self) -> int:
-        """Open what is to be locked: a file in it, which others cannot open; the directory itself if it must be."""
+        """Open what is to be locked: a file in it, which others cannot open, or else the directory itself."""
         file = str(Path(self.path, LOCK))
         tries = (
             (file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW),
-            (file, os.O_RDONLY | os.O_NOFOLLOW),  # a file system that is read-only now
-            (self.path, os.O_RDONLY | os.O_DIRECTORY),  # or always was, or is full
+            (file, os.O_RDONLY | os.O_NOFOLLOW),  # the file system is read-only now,
+            (self.path, os.O_RDONLY | os.O_DIRECTORY),  # or was so from the start, or is full
         )
         problem = ""
         for path, flags in tries:
             try:
-                # Nobody who cannot read it can lock it, and so keep the runner from starting.
+                # Who cannot read it cannot lock it, and so cannot keep the runner from starting.
                 return os.open(path, flags | os.O_CLOEXEC, 0o600)
             except OSError as error:  # noqa: PERF203 - three at most
                 problem = problem or f"{path}: {error.strerror}"
                 if isinstance(error, PermissionError):
-                    break  # it is somebody else's: the directory must not stand in for its lock
+                    break  # it is another user's: the directory must not be locked instead
         raise InputError(f"{_WHAT} {self.path} cannot be used: {problem}.", f"Run as its owner, or {_ELSEWHERE}")
 
     def _write_pid(self, text: str) -> None:
-        """Note who has the lock, for the message of the next one. Without it, on a full disk say, the lock holds."""
+        """Note who has the lock, for the message to the next one. On a full disk the lock holds without it."""
         if self._locked is None:
             return
         with suppress(OSError):
@@ -149,7 +147,7 @@ class StateDirectory:
 
 
 def _holder(descriptor: int) -> str:
-    """Return the process that the lock's file names, as the end of a sentence; "" if none of that id runs."""
+    """Return the process that the lock's file names, as the end of a sentence; "" if it does not run."""
     try:
         pid = int(os.pread(descriptor, 32, 0))
         os.kill(pid, 0)

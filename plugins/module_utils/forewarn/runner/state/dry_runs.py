@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The state directory of a dry run, which is never a live runner's.
 
-A dry run has prepared nothing, so a live runner would find nothing to recover in what it has kept; and where a live
-runner has prepared, a dry run would recover nothing. So neither starts on the other's directory.
+After a dry run there is nothing for a live runner to recover, and what a live runner has prepared, a dry run would not
+recover. So neither starts on the other's directory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...errors import InputError
 from ..journal.schema import FILE_NAME as JOURNAL
 from ..telemetry.heartbeat import FILE_NAME as HEARTBEAT
 
-SUBDIRECTORY = "dry-run"  # of the live runner's state directory: where a dry run works unless another is named
+SUBDIRECTORY = "dry-run"  # of the live runner's state directory: the default for a dry run
 MARK = "mode"
 _CONTENT = b"dry-run\n"
 
@@ -27,12 +27,12 @@ def directory_beside(live: str) -> str:
 
 
 def is_marked(directory: str) -> bool:
-    """Return whether a state directory is that of a dry run."""
+    """Return whether a state directory belongs to a dry run."""
     return os.path.lexists(_mark(directory))
 
 
 def claim(directory: str, dry_run: bool) -> None:
-    """Make sure that a locked state directory is one of this mode, and mark that of a dry run.
+    """Make sure that a locked state directory is one of this mode, and mark it for a dry run.
 
     Raises InputError if a runner of the other mode has worked there, or if it cannot be marked.
     """
@@ -44,19 +44,16 @@ def claim(directory: str, dry_run: bool) -> None:
         )
     if not dry_run or marked:
         return
-    used = (JOURNAL, HEARTBEAT)
-    if any(os.path.lexists(Path(directory, name)) for name in used):
+    if any(os.path.lexists(Path(directory, name)) for name in (JOURNAL, HEARTBEAT)):
         raise InputError(
             f"state directory {directory} is that of a live runner: a dry run would recover nothing that it prepared.",
             f"Name another with --state, or leave it out: then a dry run has one of its own, {SUBDIRECTORY}.",
         )
     try:
-        file = os.open(_mark(directory), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        try:
-            os.write(file, _CONTENT)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with os.fdopen(os.open(_mark(directory), flags, 0o600), "wb", buffering=0) as file:
+            file.write(_CONTENT)
             os.fsync(file)
-        finally:
-            os.close(file)
     except OSError as error:
         raise InputError(
             f"state directory {directory} cannot be marked as that of a dry run: {error.strerror}.",

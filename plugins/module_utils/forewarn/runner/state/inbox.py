@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files that a command hands to the runner, in a directory of their own below the state directory.
 
-The directory is the runner's, with mode 0700: only root and the runner's user can ask. Files are written whole, on the
-disk before the command says so, and never through a link.
+The directory is the runner's, with mode 0700: only root and the runner's user can ask. Files are written atomically and
+durably, and never through a link.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from . import trust
 
 _REFUSED = ".refused"
 _MOST_BYTES = 64 * 1024
-_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # these say nothing about a file
+_PASSING = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)  # not the file's fault
 _SAFELY = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Inbox:
-    """The directory ``name`` below the state directory ``state``. ``what`` says what a file in it is: "drill", say."""
+    """The directory ``name`` below the state directory ``state``. ``what`` names a file in it, such as "drill"."""
 
     def __init__(self, state: str, name: str, what: str) -> None:
         self.path = Path(state, name)
@@ -34,13 +34,13 @@ class Inbox:
         self._stuck: set[str] = set()  # names of files that are done with, but could not be removed
 
     def names(self) -> list[str] | None:
-        """Return the names of the present files; None if the directory cannot be read. Never raises.
+        """Return the names of the files, or None if the directory cannot be read. Never raises.
 
-        Left out are hidden files, as those that are being written, and what is done with.
+        Hidden files are left out, as they are being written, and so are files that are done with.
         """
         try:
             listing = [file.name for file in self.path.iterdir()]
-        except FileNotFoundError:  # nobody has asked for anything yet
+        except FileNotFoundError:  # there has been no request yet
             return []
         except OSError:
             return None
@@ -54,7 +54,7 @@ class Inbox:
             with suppress(FileExistsError):
                 os.mkdir(self._name, 0o700, dir_fd=opened[0])
             opened.append(os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | _SAFELY, dir_fd=opened[0]))
-            if os.fstat(opened[1]).st_uid == os.geteuid():  # just made, or left so by somebody who was interrupted
+            if os.fstat(opened[1]).st_uid == os.geteuid():  # just made, now or by a command that was interrupted
                 _give(opened[1], opened[0])
         except OSError as error:
             raise self._refused(error, self.path) from error
@@ -83,14 +83,11 @@ class Inbox:
         return content
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a whole file, durably. What root writes is given to the runner's user, whose directory this is.
-
-        Raises InputError.
-        """
+        """Write a file, atomically and durably. Root gives it to the runner's user. Raises InputError."""
         directory: int | None = None
         temporary = f".{name}.{os.urandom(4).hex()}"
         try:
-            # All below is relative to it, so that nobody can put a link in place of the directory meanwhile.
+            # All below is relative to it, so that nobody can replace the directory by a link meanwhile.
             directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _SAFELY)
             try:
                 file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY, 0o600, dir_fd=directory)
@@ -114,14 +111,14 @@ class Inbox:
                 os.close(directory)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there. Never raises: what cannot be removed is not seen any more."""
+        """Remove a file, if it is there. Never raises: a file that cannot be removed is ignored from now on."""
         try:
             self._file(name).unlink(missing_ok=True)
         except OSError:
             self._stuck.add(name)
 
     def refuse(self, name: str) -> None:
-        """Move a file aside, to be looked at. Never raises: what cannot be moved is not seen any more."""
+        """Move a file aside, for people. Never raises: a file that cannot be moved is ignored from now on."""
         try:
             self._file(name).replace(self._file(name + _REFUSED))
         except OSError:

@@ -1,11 +1,11 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One runner for a VM, whatever its state directory and its user: two would both run the hooks.
+"""One runner for a VM, whatever its state directory and user: two would both run the hooks.
 
-The lock is a socket in Linux's abstract namespace, named after the service that is asked. It needs no directory, so a
-sandbox does not get in its way, and it goes with the process, however that ends. It holds within a network namespace:
-a container with a network of its own is a machine of its own. Elsewhere than on Linux there is none.
+The lock is a socket in Linux's abstract namespace, named after the service. It needs no directory, so a sandbox does
+not get in its way, and it ends with the process, however that ends. It holds within a network namespace: a container
+with a network of its own counts as a machine of its own. On other systems there is no lock.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from ...errors import InputError
 from ...imds.endpoint import Endpoint
 
 _LINK_LOCAL = ("169.254.", "fe80:")
-_BACKLOG = 128  # of clients that ask whose lock it is
-_NAMES = 3  # so many other users may have taken one on purpose, before it is reported
-_PATIENCE_SECONDS = 1.0  # a runner that has just been started has a name before it can be asked who it is
+_BACKLOG = 128  # clients that ask whose lock it is
+_NAMES = 3  # another user may hold one on purpose, so there are others
+_PATIENCE_SECONDS = 1.0  # a runner that has just been started has bound its name, but may not listen yet
 
 
 class MachineLock:
-    """``lock`` it for as long as the runner records. ``vm_name`` counts where one service is asked for several VMs.
+    """Held for as long as the runner records. ``vm_name`` counts where one service answers for several VMs.
 
-    ``others`` are sentences on processes of other users that hold it too. They cannot keep root's runner from starting.
+    ``others`` are sentences about processes of other users that hold it too, and cannot keep this runner from starting.
     """
 
     def __init__(self, endpoint: Endpoint, vm_name: str | None) -> None:
         self.others: list[str] = []
         self._url = endpoint.url
-        # A link-local service answers for the VM that asks, whatever somebody calls it.
+        # A link-local service answers for the VM that asks, whatever its name.
         self._vm = "" if endpoint.host.startswith(_LINK_LOCAL) else (vm_name or "").strip().lower()
         self._socket: socket.socket | None = None
 
@@ -47,9 +47,9 @@ class MachineLock:
         if not sys.platform.startswith("linux"):
             return
         try:
-            for number in range(_NAMES):  # also those after the one that is free: a runner may have found it taken
+            for number in range(_NAMES):  # all, even after a free one: another runner may have found that one taken
                 self._take(self._name(number))
-        except BaseException:  # also KeyboardInterrupt: another runner must not find it taken
+        except BaseException:  # KeyboardInterrupt too: another runner must not find it taken
             self.release()
             raise
         if self._socket is not None:
@@ -65,7 +65,7 @@ class MachineLock:
                     return
             if holder is not None or self._socket is not None or time.monotonic() >= deadline:
                 break
-            time.sleep(0.02)  # it may just be giving it up, or not listen yet
+            time.sleep(0.02)  # its holder may be ending, or not listen yet
         if holder is None and self._socket is not None:
             return
         if holder is not None and holder[1] in (0, os.getuid()):
@@ -86,7 +86,7 @@ class MachineLock:
         return b"\0forewarn-run:%08x:%d:" % (crc32(text), number) + text.replace(b"\n", b":")[:60]
 
     def release(self) -> None:
-        """Let another runner have it."""
+        """Release the lock."""
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)  # ends the thread
@@ -95,7 +95,7 @@ class MachineLock:
 
 
 def _bind(name: bytes) -> socket.socket | None:
-    """Return a socket that has the name, None if another has it. Raises InputError."""
+    """Return a socket bound to the name, or None if another process has it. Raises InputError."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.bind(name)
@@ -104,19 +104,19 @@ def _bind(name: bytes) -> socket.socket | None:
         made.close()
         if error.errno == errno.EADDRINUSE:
             return None
-        raise InputError(f"this runner cannot see whether there is another: {error.strerror}.") from error
+        raise InputError(f"this runner cannot find out whether there is another: {error.strerror}.") from error
     return made
 
 
 def _turn_away(listening: socket.socket) -> None:
-    """Close what others have opened to see whose lock it is, or the next one could not see it."""
-    with suppress(OSError):  # until it is given back
+    """Close the connections of others who ask whose lock it is, to keep room for the next."""
+    with suppress(OSError):  # until the lock is released
         while True:
             listening.accept()[0].close()
 
 
 def _holder(name: bytes) -> tuple[int, int] | None:
-    """Return process and user of the listener on the name, None if there is none."""
+    """Return process and user of the listener on the name, or None."""
     asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         asking.setblocking(False)

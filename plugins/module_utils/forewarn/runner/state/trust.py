@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner trusts: files that nobody but root and its own user can change, and a service on this very machine.
+"""What the runner trusts: files that only root and its own user can change, and a service on this very machine.
 
-A policy decides when a machine goes down, and a hook runs with the runner's rights. docs/SECURITY.md says what follows.
+A policy decides when a machine goes down, and a hook runs with the runner's rights: see docs/SECURITY.md.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 def check_file(path: str, what: str) -> None:
     """Raise InputError unless ``path`` is a file that only root and the runner's user can change or replace.
 
-    That is asked of the file, of every directory above it, and of each symbolic link on the way and what is above
-    that. Others may write to a directory if it is sticky, as /tmp is: there they can add, but not replace. An access
-    list of Linux shows in the group's bits, so it counts. ``what`` says what the file is for: "artifact", say.
+    This applies to the file, to every directory above it, and to each symbolic link on the way and what is above that.
+    Others may write to a sticky directory such as /tmp: there they can add, but not replace. Linux's access control
+    lists show in the group's bits, so they count. ``what`` names what the file is for, such as "artifact".
     """
     status = _trusted(path, what)
     if not stat.S_ISREG(status.st_mode):
@@ -37,12 +37,12 @@ def check_file(path: str, what: str) -> None:
 
 
 def check_program(path: str) -> None:
-    """Raise InputError unless ``path`` is absolute and a program as ``check_file`` wants it, which we may execute."""
+    """Raise InputError unless ``path`` is absolute, passes ``check_file``, and is a program that we may execute."""
     what = "hook program"
     if not Path(path).is_absolute():
         raise InputError(
             f"{_subject(what, path)} is not an absolute path.",
-            "Write where it is, such as /usr/local/bin/drain: PATH is not searched.",
+            "Write the whole path, such as /usr/local/bin/drain: PATH is not searched.",
         )
     check_file(path, what)
     if not os.access(path, os.X_OK, effective_ids=True):
@@ -52,7 +52,7 @@ def check_program(path: str) -> None:
 def check_directory(path: str, what: str, *, shared: bool = False) -> None:
     """Raise InputError unless ``path`` is a directory in which only root and the runner's user can change anything.
 
-    With ``shared`` it may be sticky and writable by others: good enough to make a directory of our own in it.
+    With ``shared`` it may be sticky and writable by others: that is enough to make a directory of our own in it.
     """
     status = _trusted(path, what, shared=shared)
     if not stat.S_ISDIR(status.st_mode):
@@ -62,19 +62,19 @@ def check_directory(path: str, what: str, *, shared: bool = False) -> None:
 def check_endpoint(url: str, allow: bool) -> None:
     """Raise InputError unless the service at ``url`` is on this machine or link-local (SE-01), or ``allow`` is true.
 
-    Only addresses as numbers and the name localhost pass: what another name means, somebody else decides.
+    Only numeric addresses and the name localhost pass: somebody else decides what another name means.
     """
     host = parse_endpoint(url).host
     if allow or host.lower() == "localhost" or _is_near(host):
         return
     raise InputError(
         f"endpoint {url}: {host} is neither link-local nor loopback, and who answers there makes this VM drain.",
-        "Leave --endpoint out to ask http://169.254.169.254, or add --allow-endpoint if that host is to be believed.",
+        "Leave --endpoint out to ask http://169.254.169.254, or add --allow-endpoint if you trust that host.",
     )
 
 
 def _is_near(host: str) -> bool:
-    # inet_pton knows one spelling of an address; others take 0177.1 as well, and not all of them for the same.
+    # inet_pton takes one spelling of an address; others also take 0177.1, and do not agree on what it means.
     try:
         packed = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
     except OSError:
@@ -85,7 +85,7 @@ def _is_near(host: str) -> bool:
 
 
 def _trusted(path: str, what: str, *, shared: bool = False) -> os.stat_result:
-    """Return the status of what is at the end of ``path``. Raises InputError if others can change it."""
+    """Return the status of what ``path`` leads to. Raises InputError if others can change it."""
     try:
         for end, status in _checked(path, what):  # noqa: B007 - the last one counts
             pass
@@ -94,15 +94,15 @@ def _trusted(path: str, what: str, *, shared: bool = False) -> os.stat_result:
     except ValueError as error:  # a NUL in it, or half a character
         raise InputError(f"{_subject(what, path)!r}: no path can look like this ({error}).") from error
     if not shared:
-        # On the way to it /tmp was fine, but not as the thing itself.
+        # A directory such as /tmp is fine on the way, but not at the end.
         _refuse_writable(path, what, end, status)
     return status
 
 
 def _checked(path: str, what: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield what ``path`` leads through, from / down to its end, each checked.
+    """Yield and check each step that ``path`` leads through, from / down to its end.
 
-    Each is looked at only when what is above it was found good, so nobody can change it in between.
+    Each is checked after what is above it, so nobody can change it in between.
     """
     for step, status in _steps(path):
         if status.st_uid not in (0, os.geteuid()):
@@ -120,7 +120,7 @@ def _checked(path: str, what: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _steps(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield every directory and symbolic link that ``path`` leads through, and last what it leads to, with status."""
+    """Yield every directory and symbolic link that ``path`` leads through, and last its end, with their status."""
     here, links = "", 0
     status = os.lstat("/")
     yield "/", status
@@ -129,7 +129,7 @@ def _steps(path: str) -> Iterator[tuple[str, os.stat_result]]:
         name = left.pop()
         if name in ("", "."):
             continue
-        if name == "..":  # what is above a directory without links in its path
+        if name == "..":  # the directory above: there are no links in this path
             here = here.rpartition("/")[0]
             continue
         step = f"{here}/{name}"
