@@ -163,20 +163,6 @@ def test_only_so_many_at_once(state: Path, clocks: ManualClocks, drills: Drills)
     assert [(one.result, one.reason) for one in ended] == [(REFUSED, f"{MOST_RUNNING} drills are under way already")]
 
 
-def test_a_drill_is_told_from_an_event() -> None:
-    assert drill.is_drill(Event("drill-1"))
-    assert drill.is_drill(Event("DRILL-1"))
-    assert drill.is_drill(Event("C7061BAC", extra={"Drill": True}))
-    assert not drill.is_drill(Event("C7061BAC-AFDC-4513-B24B-AA5F13A16123"))
-
-
-def test_every_drill_is_one(state: Path, clocks: ManualClocks, drills: Drills) -> None:
-    hand_over(state, clocks)
-    event = only_event(drills.poll("web_0"))
-    assert drill.is_drill(event)
-    assert drill.is_drill(Event(event.event_id))
-
-
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
 def test_a_wall_clock_that_is_set_changes_nothing(
     state: Path, clocks: ManualClocks, drills: Drills, step: float

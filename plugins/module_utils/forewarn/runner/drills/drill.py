@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drills: synthetic events that the running service takes for a rehearsal. docs/drills.md is the operator's guide.
+"""Drills: synthetic events that the running service rehearses. docs/drills.md is the operator's guide.
 
-STATE/drills/ID.json is both the request of ``forewarn drill`` and where the runner keeps how far the drill is, so a
-restart goes on with it. Nothing here knows the service: an event of a drill can be decided, not approved.
+STATE/drills/ID.json is both the request of ``forewarn drill`` and the runner's record of the drill, so that a restart
+goes on with it. Nothing here knows the service: an event of a drill can be decided, not approved.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from ...errors import InputError
 from ...events import LATEST_API_VERSION, RESOURCE_TYPES, Document, Event, has_field
 from ..clocks import Clocks, Stamp
 from ..telemetry import heartbeat
-from .store import ID_PREFIX, NOTHING, DrillStore, Record, Request, check, new_id
+from .store import NOTHING, DrillStore, Record, Request, check, new_id
 
 FINISHED, CANCELLED, OVERTAKEN, REFUSED = "finished", "cancelled", "overtaken", "refused"  # results
 
-# A request that nobody took in time expires: no VM may begin to drain when its runner is repaired tomorrow.
+# A request that no runner takes in time expires: no VM may begin to drain when its runner is repaired tomorrow.
 LONGEST_WAIT_SECONDS = 300.0
-# At once; each has an event in every document that is decided.
-MOST_RUNNING = 16
-_MARK = "Drill"
+MOST_RUNNING = 16  # each has an event in every document that is decided
 
 
 class Ended(NamedTuple):
@@ -38,15 +36,10 @@ class Ended(NamedTuple):
     reason: str
 
 
-def is_drill(event: Event) -> bool:
-    """Return whether an event is a drill's: it must never be sent to the service."""
-    return event.key.startswith(ID_PREFIX) or _MARK in event.extra
-
-
 def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
     """Ask the runner that works on a state directory for a drill; return the id of its event.
 
-    Raises InputError if the request is wrong, if no runner works there, or if this user may not ask it.
+    Raises InputError if the request is invalid, if no runner works there, or if this user may not ask it.
     """
     check(request)
     find_runner(directory, clocks)
@@ -58,7 +51,7 @@ def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
 
 
 def cancel(directory: str, event_id: str, clocks: Clocks) -> None:
-    """Ask the runner to end a drill. Raises InputError if there is none of this id, or as ``hand_over``."""
+    """Ask the runner to end a drill. Raises InputError if there is no drill of this id, or as ``hand_over``."""
     find_runner(directory, clocks)
     DrillStore(directory).cancel(event_id)
 
@@ -74,7 +67,7 @@ def find_runner(directory: str, clocks: Clocks) -> None:
 
 
 class _Drill:
-    """One that the runner has taken. ``started`` is the moment it starts or has started, None before that is known."""
+    """A drill that the runner has taken."""
 
     def __init__(self, record: Record, scheduled: Stamp, resources: tuple[str, ...]) -> None:
         self.record = record._replace(scheduled=scheduled, resources=resources)
@@ -97,14 +90,14 @@ class _Drill:
             description=description if has_field(api_version, "Description") else None,
             event_source=request.source if has_field(api_version, "EventSource") else None,
             duration_in_seconds=seconds if has_field(api_version, "DurationInSeconds") else None,
-            extra={_MARK: True},
+            extra={"Drill": True},
         )
 
 
 class Drills:
     """The drills of one runner, in the order in which it took them. Nothing here raises.
 
-    Their document has the fields of ``api_version``, and incarnations of its own. ``directory`` is that of the state.
+    Their document has the fields of ``api_version``, and its own incarnations. ``directory`` is the state directory.
     """
 
     def __init__(self, directory: str, clocks: Clocks, api_version: str = LATEST_API_VERSION) -> None:
@@ -144,7 +137,7 @@ class Drills:
                 self._start(event_id.lower(), drill, self._clocks.stamp())
 
     def overtaken(self, reason: str) -> None:
-        """End all drills, and those that were to begin: something real comes first."""
+        """End all drills, even those that have not begun: a real event comes first."""
         self._take(None)
         for event_id in [*self._running, *self._pending]:
             self._end(event_id, OVERTAKEN, reason)
@@ -155,7 +148,7 @@ class Drills:
         return ended
 
     def _take(self, vm_name: str | None) -> None:
-        """Take in what is in the store now."""
+        """Take in what the store has now."""
         names = self._store.names()
         if names is None:  # it cannot be read now: what runs goes on
             return
@@ -206,7 +199,7 @@ class Drills:
         if drill.record.started is None and scheduled is not None:
             if self._clocks.since(scheduled) < request.notice_seconds:
                 return
-            # When it was due, and not now: the runner may have been away.
+            # The moment when it was due, not now: the runner may not have run.
             later = request.notice_seconds
             self._start(event_id, drill, scheduled._replace(wall=scheduled.wall + later, boot=scheduled.boot + later))
         started = drill.record.started
@@ -215,7 +208,7 @@ class Drills:
 
     def _start(self, event_id: str, drill: _Drill, moment: Stamp) -> None:
         drill.record = drill.record._replace(started=moment)
-        with suppress(InputError):  # after a restart it would be Scheduled again: a rehearsal may go on like that
+        with suppress(InputError):  # unwritten, a restart would list it as Scheduled again, which a rehearsal allows
             self._store.write(event_id, drill.record)
 
     def _end(self, event_id: str, result: str, reason: str) -> None:
