@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of STATE/drills. ID.json is a drill: what was asked for, and how far it is. ID.cancel asks to end it.
+"""The files of STATE/drills. ID.json is a drill: what was asked for, and its progress. ID.cancel asks to end it.
 
-``inbox`` says how the files are kept safe.
+``inbox`` keeps the files safe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ID_PREFIX = "drill-"
 # As far ahead as the service announces (predicted hardware failure), and far longer than any event lasts.
 LONGEST_SECONDS = 7 * 86400.0
 
-# Compiled when they are first needed: that takes longer than the rest of this import.
+# Compiled when first needed: that takes longer than the rest of this import.
 _ID = ID_PREFIX + "[0-9a-z]{1,32}"
 _TYPE = "[A-Z][A-Za-z0-9]{0,63}"
 _RECORD, _CANCEL = ".json", ".cancel"
@@ -37,7 +37,7 @@ _SCHEMA = {"schema": "drill", "version": 1}
 
 
 class Request(NamedTuple):
-    """A drill as it was asked for. ``resources`` None: this VM alone. ``description`` None: one of the runner's."""
+    """A drill as it was asked for. ``resources`` None: this VM alone. ``description`` None: the runner's default."""
 
     event_type: str
     notice_seconds: float
@@ -58,7 +58,7 @@ class Record(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What lies in the directory: ids of drills, ids to cancel, and names of files that are neither."""
+    """What the directory has: ids of drills, ids to cancel, and names of files that are neither."""
 
     drills: frozenset[str] = frozenset()
     cancelled: frozenset[str] = frozenset()
@@ -76,7 +76,7 @@ class DrillStore:
         self.path = self._inbox.path
 
     def names(self) -> Names | None:
-        """Return what is there, None if that cannot be read. Never raises."""
+        """Return what is there, or None if it cannot be read. Never raises."""
         listing = self._inbox.names()
         if listing is None:
             return None
@@ -108,7 +108,7 @@ class DrillStore:
         self._inbox.write(event_id + _RECORD, json.dumps(data).encode("ascii"))
 
     def cancel(self, event_id: str) -> None:
-        """Ask the runner to end a drill. Raises InputError if there is none of this id."""
+        """Ask the runner to end a drill. Raises InputError if there is no drill of this id."""
         names = self.names()
         if names is None or event_id not in names.drills:
             there = ", ".join(sorted(names.drills)) if names else ""
@@ -117,27 +117,27 @@ class DrillStore:
         self._inbox.write(event_id + _CANCEL, b"")
 
     def remove(self, event_id: str) -> None:
-        """Remove what there is of a drill. Never raises: what cannot be removed is not seen any more."""
+        """Remove the files of a drill. Never raises: a file that cannot be removed is ignored from now on."""
         for suffix in (_RECORD, _CANCEL):
             self._inbox.remove(event_id + suffix)
 
     def refuse(self, name: str) -> None:
-        """Move a file aside, to be looked at. Never raises: what cannot be moved is not seen any more."""
+        """Move a file aside, for people. Never raises: a file that cannot be moved is ignored from now on."""
         self._inbox.refuse(name)
 
 
 def new_id() -> str:
-    """Return an id that no other drill has: short enough to be typed, and nothing that the service could send."""
+    """Return an id that no other drill has: short enough to type, and unlike any id of the service."""
     return ID_PREFIX + os.urandom(6).hex()
 
 
 def check(request: Request) -> Request:
-    """Return the request if the runner may take it. Raises InputError with what is wrong about it."""
+    """Return the request if it is valid. Raises InputError with what is wrong."""
     if not re.fullmatch(_TYPE, request.event_type):
         raise InputError(f"type {request.event_type[:80]!r} is not a word such as Reboot.")
     for what, seconds in (("notice", request.notice_seconds), ("duration", request.duration_seconds)):
         if not 0 <= seconds <= LONGEST_SECONDS:
-            raise InputError(f"the {what} of {seconds:g} s is not from 0 to {LONGEST_SECONDS:g} s (7 days).")
+            raise InputError(f"the {what} of {seconds:g} s is not between 0 and {LONGEST_SECONDS:g} s (7 days).")
     if request.source not in EVENT_SOURCES:
         raise InputError(f"source {request.source[:80]!r} is not one of {', '.join(EVENT_SOURCES)}.")
     if request.resources is not None:
