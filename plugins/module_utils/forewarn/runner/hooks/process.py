@@ -10,6 +10,7 @@ import errno
 import os
 import select
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,11 +77,9 @@ def spawn(command: Command) -> subprocess.Popen[bytes]:
 
 def _expose_to_oom_killer(pid: int) -> None:
     """Undo OOMScoreAdjust= of the unit, which is for the runner alone, in a child: hooks are to be killed first."""
-    try:
+    with suppress(OSError, ValueError):  # it has ended, or another system has no such file
         if int(Path(_OOM_SCORE.format("self")).read_bytes()) < 0:
             Path(_OOM_SCORE.format(pid)).write_bytes(b"0")
-    except (OSError, ValueError):  # it has ended; or another system, which has no such thing
-        pass
 
 
 def why_not_started(program: str, error: Exception) -> str:
@@ -116,38 +115,29 @@ def group_exists(process_group: int) -> bool:
     """Return whether a process of a group still runs: one that has ended stays in it until its parent waits for it."""
     if not signal_group(process_group, 0):
         return False
-    try:
-        numbers = _processes()
-    except OSError:
-        return True
-    found = [identity(number) for number in numbers]
-    if all(each is None for each in found):  # it is another kind of /proc
-        return True
-    return any(each is not None and each.group == process_group and each.state not in "ZX" for each in found)
+    members = _members(process_group)
+    return members is None or bool(members)
 
 
 def group_is_of_hook(process_group: int, started: int) -> bool:
     """Return whether a group without its leader has processes that a hook started: they have its environment."""
     if not signal_group(process_group, 0):
         return False
-    try:
-        numbers = _processes()
-    except OSError:
-        return False
-    for number in numbers:
-        found = identity(number)
-        if found is None or found.group != process_group or found.start < started or found.state in "ZX":
-            continue
-        try:
-            if b"FOREWARN_ATTEMPT=" in Path(f"/proc/{number}/environ").read_bytes():
+    for number, found in _members(process_group) or ():
+        with suppress(OSError):
+            if found.start >= started and b"FOREWARN_ATTEMPT=" in Path(f"/proc/{number}/environ").read_bytes():
                 return True
-        except OSError:
-            pass
     return False
 
 
-def _processes() -> list[int]:
-    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+def _members(process_group: int) -> list[tuple[int, Identity]] | None:
+    """Return the running processes of a group, or None if there is no /proc, or another kind of it."""
+    try:
+        numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    except OSError:
+        return None
+    known = [(number, found) for number in numbers if (found := identity(number)) is not None]
+    return [each for each in known if each[1].group == process_group and each[1].state not in "ZX"] if known else None
 
 
 def exit_descriptor(pid: int) -> int | None:
