@@ -28,7 +28,7 @@ def directory_beside(live: str) -> str:
 
 def is_marked(directory: str) -> bool:
     """Return whether a state directory belongs to a dry run."""
-    return os.path.lexists(_mark(directory))
+    return os.path.lexists(Path(directory, MARK))
 
 
 def claim(directory: str, dry_run: bool) -> None:
@@ -51,7 +51,7 @@ def claim(directory: str, dry_run: bool) -> None:
         )
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with os.fdopen(os.open(_mark(directory), flags, 0o600), "wb", buffering=0) as file:
+        with os.fdopen(os.open(Path(directory, MARK), flags, 0o600), "wb", buffering=0) as file:
             file.write(_CONTENT)
             os.fsync(file)
     except OSError as error:
@@ -59,7 +59,3 @@ def claim(directory: str, dry_run: bool) -> None:
             f"state directory {directory} cannot be marked as that of a dry run: {error.strerror}.",
             "Name another with --state.",
         ) from error
-
-
-def _mark(directory: str) -> Path:
-    return Path(directory, MARK)

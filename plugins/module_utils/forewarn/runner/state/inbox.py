@@ -66,7 +66,7 @@ class Inbox:
         """Return what a file holds. Raises InputError if it is not safe from others, or too long; OSError if it cannot
         be read now.
         """
-        path = self._file(name)
+        path = self.path / name
         trust.check_file(str(path), self._what)
         try:
             file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _SAFELY)
@@ -105,7 +105,7 @@ class Inbox:
                 raise
             os.fsync(directory)
         except OSError as error:
-            raise self._refused(error, self._file(name)) from error
+            raise self._refused(error, self.path / name) from error
         finally:
             if directory is not None:
                 os.close(directory)
@@ -113,14 +113,14 @@ class Inbox:
     def remove(self, name: str) -> None:
         """Remove a file, if it is there. Never raises: a file that cannot be removed is ignored from now on."""
         try:
-            self._file(name).unlink(missing_ok=True)
+            (self.path / name).unlink(missing_ok=True)
         except OSError:
             self._stuck.add(name)
 
     def refuse(self, name: str) -> None:
         """Move a file aside, for people. Never raises: a file that cannot be moved is ignored from now on."""
         try:
-            self._file(name).replace(self._file(name + _REFUSED))
+            (self.path / name).replace(self.path / (name + _REFUSED))
         except OSError:
             self._stuck.add(name)
 
@@ -128,9 +128,6 @@ class Inbox:
         mine = isinstance(error, PermissionError)
         hint = f"Only root and the runner's user may write to {self._state}: run this as one of them." if mine else ""
         return InputError(f"{path}: {error.strerror}.", hint)
-
-    def _file(self, name: str) -> Path:
-        return self.path / name
 
 
 def _give(file: int, directory: int) -> None:

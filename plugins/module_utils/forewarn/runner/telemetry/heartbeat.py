@@ -107,11 +107,9 @@ def _substitute(directory: str, elsewhere: str) -> Path:
 def _write_substitute(path: Path, content: bytes) -> None:
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            os.write(file, content)
-        finally:
-            os.close(file)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o600), "wb", buffering=0) as file:
+            file.write(content)
 
 
 def _read(path: Path) -> Beat | None:
