@@ -31,7 +31,10 @@ class Clocks:
     """The machine's clocks. Tests pass their own."""
 
     def __init__(self) -> None:
-        self.boot_id = _read_boot_id()
+        try:
+            self.boot_id = Path(_BOOT_ID).read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            self.boot_id = ""
         self._boottime = getattr(time, "CLOCK_BOOTTIME", None)  # Linux
 
     def monotonic(self) -> float:
@@ -55,10 +58,3 @@ class Clocks:
         if stamp.boot_id and stamp.boot_id == self.boot_id:
             return max(0.0, self.boottime() - stamp.boot)
         return max(0.0, self.wall() - stamp.wall)
-
-
-def _read_boot_id() -> str:
-    try:
-        return Path(_BOOT_ID).read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""

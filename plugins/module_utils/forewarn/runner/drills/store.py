@@ -80,8 +80,6 @@ class DrillStore:
         listing = self._inbox.names()
         if listing is None:
             return None
-        if not listing:
-            return NOTHING
         found: dict[str, list[str]] = {_RECORD: [], _CANCEL: []}
         strange = []
         for name in listing:

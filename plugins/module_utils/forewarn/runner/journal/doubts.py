@@ -57,6 +57,7 @@ class Doubts:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
+        self._unread = str(Path(directory, DIRECTORY))  # the file of the one doubt while the directory cannot be read
         self._doubts: dict[str, Doubt] = {}
         self._unwritten: set[str] = set()
         self._reasons: dict[str, str] = {}
@@ -79,11 +80,6 @@ class Doubts:
     def unread(self) -> bool:
         """Whether the directory could not be read yet, so that any event may be meant."""
         return self._unread in self._doubts
-
-    @property
-    def _unread(self) -> str:
-        """The key of the one doubt that stands for all while the directory cannot be read."""
-        return str(Path(self._directory, DIRECTORY))
 
     def add(self, losses: Iterable[Loss], wall: float) -> list[Doubt]:
         """Keep aside what is left of the records; return the new doubts."""

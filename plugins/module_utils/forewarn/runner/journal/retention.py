@@ -25,7 +25,7 @@ _REMOVE = (
 )
 
 
-def prune(connection: sqlite3.Connection, most_bytes: int) -> bool:
+def prune(connection: sqlite3.Connection, most_bytes: int) -> None:
     """Remove the oldest of what is over, if the file has more than ``most_bytes``; never an open record or an entry of
     one. Raises sqlite3.Error.
     """
@@ -37,7 +37,6 @@ def prune(connection: sqlite3.Connection, most_bytes: int) -> bool:
     connection.execute("COMMIT")
     if removed or size > most_bytes:
         connection.executescript("PRAGMA incremental_vacuum")  # execute() would step once: one page
-    return True
 
 
 def _shrink(connection: sqlite3.Connection, used: int, wanted: int) -> int:

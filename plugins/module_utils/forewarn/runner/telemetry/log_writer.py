@@ -33,6 +33,7 @@ class LogWriter:
         self, deliver: Callable[[Forms], None], about_lost: Callable[[int], Forms], limit_bytes: int | None = None
     ) -> None:
         self.lost = 0
+        self.broken = False  # the reader is gone
         self._limit = limit_bytes
         self._deliver = deliver
         self._about_lost = about_lost
@@ -42,7 +43,7 @@ class LogWriter:
         self._overflow = 0  # lines that were lost after all waiting ones
         self._failed = 0  # lines that could not be written, and whose loss has not been reported yet
         self._failing = False  # the last line could not be written
-        self._broken = False
+
         self._started = False
         # Two more locks: the thread waits for news with one; others wait with the other until all is delivered.
         self._news = allocate_lock()
@@ -53,7 +54,7 @@ class LogWriter:
         """Hand over a line, without waiting. Raises BrokenPipeError if the reader is gone."""
         size = _size(line)
         with self._lock:
-            if self._broken:
+            if self.broken:
                 raise BrokenPipeError
             # After an overflow, lines are accepted again when half of the room is free: one gap instead of many.
             limit = LIMIT_BYTES if self._limit is None else self._limit
@@ -73,11 +74,6 @@ class LogWriter:
             if not self._started:
                 self._start()
 
-    @property
-    def broken(self) -> bool:
-        """Whether the reader is gone."""
-        return self._broken
-
     def close(self, seconds: float | None) -> None:
         """Wait until all lines are delivered, ``seconds`` at most, or with None for as long as it takes."""
         if not self._started:  # nothing was put, or nothing can be delivered
@@ -95,7 +91,7 @@ class LogWriter:
     def _work(self) -> None:
         # Signals are for the main thread: its system calls have to be interrupted.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        while not self._broken:
+        while not self.broken:
             line = self._next()
             if line is None:
                 self._news.acquire()
@@ -134,7 +130,7 @@ class LogWriter:
             self._failing = failed > 0
             self._failed += failed
             self.lost += lost
-            self._broken = broken
+            self.broken = broken
             if broken and self._idle.locked():
                 self._idle.release()
 
