@@ -353,13 +353,8 @@ class Reconciler:
         record = tracked.record
         seconds = round(self._clocks.monotonic() - tracked.first_seen, 3)
         fields = {"outcome": outcome, "listed_seconds": seconds}
-        self._log.info(
-            "event-gone",
-            event_id=record.event.event_id,
-            type=record.event.event_type,
-            **fields,
-            drill=self.drill or None,
-        )
+        event = record.event
+        self._log.info("event-gone", event_id=event.event_id, type=event.event_type, **fields, drill=self.drill or None)
         self._journal.note("event-gone", record.identifier, **fields)
         if self.shadow is not None:
             self.shadow.forget([record.event.key])

@@ -174,13 +174,11 @@ class Tracker:
             if changed and known.refused:
                 known.refused = False
                 known.retry.succeeded()
-        self.hidden = []
         for key, tracked in self._tracked.items():
-            if key not in listed:
-                self.hidden.append(tracked.record)
             if tracked.record.missing != (key not in listed):
                 tracked.record.missing = key not in listed
                 self.news.append(tracked.record)
+        self.hidden = [tracked.record for tracked in self._tracked.values() if tracked.record.missing]
         wall = self._clocks.wall()
         return [(tracked, tracked.outcome(now, wall, self._clocks.boot_id)) for tracked in gone]
 

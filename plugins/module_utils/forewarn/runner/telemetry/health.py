@@ -166,13 +166,7 @@ class HealthReporter:
     def _line(self, record: EventRecord) -> str:
         text = f"{record.event.event_type or 'an event'} {record.state}"
         moment = record.event.not_before
-        if moment is not None and record.state in (
-            states.SEEN,
-            states.HELD,
-            states.PREPARING,
-            states.PREPARED,
-            states.FAILED,
-        ):
+        if moment is not None and record.listed and record.state not in (states.APPROVED, states.STARTED):
             text += f", not before {moment:%H:%M:%S} UTC"
         return text
 
