@@ -39,6 +39,7 @@ class FakePolicies:
 
     time_dependent = False
     recovers_started = False
+    digest = api_version = ""
 
     def __init__(self, *decisions: Decision) -> None:
         self.decisions: Sequence[Decision] = decisions

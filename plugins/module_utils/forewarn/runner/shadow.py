@@ -7,25 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..events import Document, Event
 from ..policy.decision import ABSTAIN, APPROVE, HOLD, RECOVER_WHEN, Decision, Facts
 from .hooks import commands
 
+if TYPE_CHECKING:
+    from .reconciler import Policy
+
 _VERBS = {APPROVE: "approves", HOLD: "holds"}
 _SHOWN_HOOKS = 3
-
-
-class Policies(Protocol):
-    """What is needed of ``policy.engine.PolicySet``."""
-
-    @property
-    def time_dependent(self) -> bool:
-        """Whether decisions may change without a new document."""
-
-    def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
-        """Return a decision for each event of the document, in its order."""
 
 
 class Disagreement(NamedTuple):
@@ -52,7 +44,7 @@ class _Effect(NamedTuple):
 class Shadow:
     """Compares the decisions of ``policies`` with those that count."""
 
-    def __init__(self, policies: Policies) -> None:
+    def __init__(self, policies: Policy) -> None:
         self._policies = policies
         self._reported: dict[str, set[object]] = {}  # Event.key -> pairs of effects
 
@@ -125,7 +117,6 @@ def _text(hook: Mapping[str, Any]) -> str:
 
 
 def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
-    """Return the difference as a sentence for people."""
     if one.output != two.output:
         return f"live {_answer(live)}, shadow {_answer(other)}"
     differences = []
