@@ -127,9 +127,8 @@ class Approvals:
         for record in records:
             if record.approvals == 1 and not reconciler.drill:
                 self._metrics.observe("forewarn_event_to_approval_seconds", self._clocks.since(record.first_seen))
-            self._records.step(
-                record, states.SENT, "this VM would approve it" if reconciler.drill else "this VM approved it"
-            )
+            why = "this VM would approve it" if reconciler.drill else "this VM approved it"
+            self._records.step(record, states.SENT, why)
             self._journal.save(record.as_row())
         self._journal.commit()
 

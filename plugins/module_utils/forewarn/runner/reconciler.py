@@ -56,7 +56,7 @@ class Policy(Protocol):
         """Whether a rule recovers after events that were not prepared."""
 
     def decide(self, document: Document, facts: Facts) -> Sequence[Decision]:
-        """Return a decision for each event of the document."""
+        """Return a decision for each event of the document, in its order."""
 
     def every_hook(self) -> Iterable[Mapping[str, Any]]:
         """Return every hook that any rule has."""
@@ -266,7 +266,6 @@ class Reconciler:
                 )
 
     def _plan(self, decision: Decision, vm_name: str | None) -> None:
-        """Plan the hooks of an event."""
         tracked = self.tracker[decision.event]
         record = tracked.record
         if not record.affected and decision.event.place_of(vm_name) is not None:
@@ -422,8 +421,7 @@ class Reconciler:
         record.decision = {**details, **answer}
         self._journal.save(record.as_row())
         if decided_anew:
-            labels = {"policy": decision.policy or "", "rule": decision.rule or "", "output": decision.output}
-            self._metrics.count("forewarn_decisions_total", drill="true" if self.drill else "false", **labels)
+            self._metrics.count("forewarn_decisions_total", drill=self.drill, **answer)
             if event.event_status != "Started":
                 self._scheduler.notify(record, DECIDED)
 

@@ -148,7 +148,6 @@ class Drills:
         return ended
 
     def _take(self, vm_name: str | None) -> None:
-        """Take in what the store has now."""
         names = self._store.names()
         if names is None:  # it cannot be read now: what runs goes on
             return

@@ -162,7 +162,6 @@ def missing(hooks: Iterable[Mapping[str, Any]], check_program: Callable[[str], N
 
 
 def _find(program: str) -> str:
-    """Return the path of a program."""
     if Path(program).is_absolute():
         return program
     if "/" in program or not program:

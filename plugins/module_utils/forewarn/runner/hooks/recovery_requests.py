@@ -178,12 +178,8 @@ class Recoveries:
                 return
             skipped = (run for run in record.plan.of_phase(RECOVER) if run.status == SKIPPED)
             runs = [run for run in skipped if run.reason.startswith(BY_A_PERSON)]
-        fields = {
-            "request": request_id,
-            "by": request.by,
-            "note": request.note,
-            "hooks": [commands.describe(run.hook) for run in runs],
-        }
+        hooks = [commands.describe(run.hook) for run in runs]
+        fields = {"request": request_id, "by": request.by, "note": request.note, "hooks": hooks}
         self._recorder.write(ANSWERS[request.action], record, fields)
         self._end(request_id)
 

@@ -106,13 +106,8 @@ def _checked(path: str, what: str) -> Iterator[tuple[str, os.stat_result]]:
     """
     for step, status in _steps(path):
         if status.st_uid not in (0, os.geteuid()):
-            _refuse(
-                path,
-                what,
-                step,
-                f"belongs to {_user(status.st_uid)}",
-                "chown -h root" if stat.S_ISLNK(status.st_mode) else "chown root",
-            )
+            command = "chown -h root" if stat.S_ISLNK(status.st_mode) else "chown root"
+            _refuse(path, what, step, f"belongs to {_user(status.st_uid)}", command)
         sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
         if not sticky:
             _refuse_writable(path, what, step, status)
