@@ -14,7 +14,6 @@ import os
 import shutil
 import tempfile
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -399,7 +398,7 @@ class RunnerMachine(RuleBasedStateMachine):
         request = Request("Reboot", notice, 30.0, "Platform", resources, self.described(description))
         clocks = self.instance.clocks
         store = DrillStore(self.directory)
-        Path(store.path).mkdir(mode=0o700, exist_ok=True)
+        store.inbox.path.mkdir(mode=0o700, exist_ok=True)
         store.write(f"{ID_PREFIX}{next(self.numbers):012x}", Record(request, clocks.stamp()))
 
     # The promises

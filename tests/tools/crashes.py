@@ -158,7 +158,7 @@ class Scene:
             if world.now >= drill.at and not requested:
                 world.note("rehearse", event=drill.event_id)
                 store = DrillStore(str(self.state))
-                Path(store.path).mkdir(mode=0o700, exist_ok=True)
+                store.inbox.path.mkdir(mode=0o700, exist_ok=True)
                 _hand_over(store, drill.event_id, Record(drill.request, instance.clocks.stamp()))
         wanted = max((reload for reload in self.script.reloads if world.now >= reload[0]), default=(0.0, 0))[1]
         if world.generation != wanted:

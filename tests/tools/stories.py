@@ -110,7 +110,7 @@ class Story:
     def drill(self, name: str, notice: float = NOTICE_SECONDS, duration: float = 30.0) -> store.DrillStore:
         """Ask for a drill; return the store that it lies in."""
         drills = store.DrillStore(str(self.directory))
-        drills.make()
+        drills.inbox.make()
         request = store.Request("Reboot", notice, duration, "Platform", VMS[:1])
         drills.write(name, store.Record(request, self.instance.clocks.stamp()))
         return drills

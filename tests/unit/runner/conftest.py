@@ -53,7 +53,7 @@ def state(tmp_path: Path, clocks: ManualClocks) -> Iterator[Path]:
 
 @pytest.fixture
 def drills(state: Path, clocks: ManualClocks) -> Drills:
-    DrillStore(str(state)).make()
+    DrillStore(str(state)).inbox.make()
     found = Drills(str(state), clocks)
     assert found.poll("web_0") is None
     return found

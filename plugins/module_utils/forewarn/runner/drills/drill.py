@@ -45,7 +45,7 @@ def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
     find_runner(directory, clocks)
     event_id = new_id()
     store = DrillStore(directory)
-    store.make()
+    store.inbox.make()
     store.write(event_id, Record(request, clocks.stamp()))
     return event_id
 
@@ -165,7 +165,7 @@ class Drills:
             else:
                 self._store.remove(event_id)
         for name in names.strange:
-            self._store.refuse(name)
+            self._store.inbox.refuse(name)
             self._ended.append(Ended(name, REFUSED, f"{name} is not the name of a drill's file"))
 
     def _begin(self, event_id: str, vm_name: str | None) -> None:
@@ -187,7 +187,7 @@ class Drills:
                 self._store.write(event_id, drill.record)
         except (InputError, ValueError, OverflowError, OSError) as error:  # OSError: datetime's, beside the files'
             self._pending.discard(event_id)
-            self._store.refuse(f"{event_id}.json")
+            self._store.inbox.refuse(f"{event_id}.json")
             self._ended.append(Ended(event_id, REFUSED, str(error)))
             return
         self._pending.discard(event_id)

@@ -72,12 +72,11 @@ class DrillStore:
     """The directory of drills below a state directory."""
 
     def __init__(self, directory: str) -> None:
-        self._inbox = Inbox(directory, DIRECTORY, "drill")
-        self.path = self._inbox.path
+        self.inbox = Inbox(directory, DIRECTORY, "drill")
 
     def names(self) -> Names | None:
         """Return what is there, or None if it cannot be read. Never raises."""
-        listing = self._inbox.names()
+        listing = self.inbox.names()
         if listing is None:
             return None
         found: dict[str, list[str]] = {_RECORD: [], _CANCEL: []}
@@ -92,18 +91,14 @@ class DrillStore:
                 strange.append(name)
         return Names(frozenset(found[_RECORD]), frozenset(found[_CANCEL]), tuple(strange))
 
-    def make(self) -> None:
-        """Make the directory if it is missing; root makes it for the runner's user. Raises InputError."""
-        self._inbox.make()
-
     def read(self, event_id: str) -> Record:
         """Return a drill. Raises InputError if its file holds no drill, or is not safe from others."""
-        return _record(self._inbox.read(event_id + _RECORD))
+        return _record(self.inbox.read(event_id + _RECORD))
 
     def write(self, event_id: str, record: Record) -> None:
         """Keep a drill, durably. Raises InputError."""
         data = {"forewarn": _SCHEMA, **record._asdict(), "request": record.request._asdict()}
-        self._inbox.write(event_id + _RECORD, json.dumps(data).encode("ascii"))
+        self.inbox.write(event_id + _RECORD, json.dumps(data).encode("ascii"))
 
     def cancel(self, event_id: str) -> None:
         """Ask the runner to end a drill. Raises InputError if there is no drill of this id."""
@@ -112,16 +107,12 @@ class DrillStore:
             there = ", ".join(sorted(names.drills)) if names else ""
             known = f"There are: {there}." if there else "None is under way."
             raise InputError(f"there is no drill {event_id}.", known)
-        self._inbox.write(event_id + _CANCEL, b"")
+        self.inbox.write(event_id + _CANCEL, b"")
 
     def remove(self, event_id: str) -> None:
         """Remove the files of a drill. Never raises: a file that cannot be removed is ignored from now on."""
         for suffix in (_RECORD, _CANCEL):
-            self._inbox.remove(event_id + suffix)
-
-    def refuse(self, name: str) -> None:
-        """Move a file aside, for people. Never raises: a file that cannot be moved is ignored from now on."""
-        self._inbox.refuse(name)
+            self.inbox.remove(event_id + suffix)
 
 
 def new_id() -> str:

@@ -89,7 +89,7 @@ class Journal:
 
     ``trouble`` is why nothing can be kept now, None while all is well. ``moved_aside`` is the new path of a damaged
     file. ``late`` are the open records of an earlier run that only a later commit could read. ``lost`` are sentences
-    about what is no longer known, and ``cleared`` files that a person has removed: whoever logs them clears the lists.
+    about what is no longer known, and ``cleared`` files that a person has removed: who logs them clears both lists.
     """
 
     def __init__(self, directory: str, clocks: Clocks, *, max_bytes: int = MAX_BYTES) -> None:
