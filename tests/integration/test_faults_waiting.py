@@ -187,7 +187,7 @@ def test_a_stop_leaves_an_approval_that_has_no_answer_behind(vm: Vm) -> None:
     wait_until(lambda: vm.service.requests("POST"))
     assert vm.seconds_to_end(runner.process) < 4
     runner.end()
-    assert "not known" in runner.wait_for("interrupted")["reason"]
+    assert "is unknown" in runner.wait_for("interrupted")["reason"]
     failed = runner.wait_for("approval-failed")
     assert (failed["event_ids"], failed["kind"]) == (["F"], "timeout")
 

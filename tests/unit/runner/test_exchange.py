@@ -220,7 +220,7 @@ def test_an_approval_whose_answer_nobody_waited_for_may_have_had_an_effect(story
     story.instance.runner._stopped()
     assert story.world.now - before <= 0.5
     (interrupted,) = story.instance.log.named("interrupted")
-    assert "not known" in interrupted["reason"]
+    assert "is unknown" in interrupted["reason"]
     (failed,) = story.instance.log.named("approval-failed")
     assert (failed["event_ids"], failed["kind"]) == ([event], "timeout")
     (tracked,) = story.instance.runner.controller.reconciler.tracker._tracked.values()

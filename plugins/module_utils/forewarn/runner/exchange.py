@@ -120,7 +120,7 @@ class Exchange:
         elif self._requester.wait(seconds):
             self._take_in()
         else:
-            reason = "an approval was under way; whether it took effect is not known"
+            reason = "an approval was under way; whether it took effect is unknown"
             self._log.warning("interrupted", reason=reason)
             fault = PassingFault("the runner was stopped before the service had answered", kind=TIMEOUT)
             self._approvals.answered(self._sent, self._controller.reconciler, fault)

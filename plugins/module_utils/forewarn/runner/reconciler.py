@@ -306,7 +306,7 @@ class Reconciler:
     def _blocked(self, decision: Decision, record: EventRecord) -> Eligibility | None:
         """Return what keeps this VM from approving, whatever the policies decide, or None."""
         if record.state == states.STARTED and decision.event.event_status != "Started":
-            return Eligibility(STARTED, "it had started before, and only another event could start again")
+            return Eligibility(STARTED, "it has started before, and an event starts only once")
         doubt = self._journal.doubt(record.event.key)
         if doubt is not None:
             return Eligibility(IN_DOUBT, doubt)
@@ -315,7 +315,7 @@ class Reconciler:
         if not (decision.prepare or record.plan.runs):
             return None
         if self._mode.once:
-            return Eligibility(NEEDS_RUNNER, "its hooks need the service: there is no time for them with --once")
+            return Eligibility(NEEDS_RUNNER, "its hooks need a running service: --once has no time for them")
         if self._journal.trouble is not None:
             return Eligibility(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
         if self._journal.late:

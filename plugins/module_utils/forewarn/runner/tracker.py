@@ -23,9 +23,9 @@ from .poller import is_due
 REPEAT_SECONDS = 60.0
 # Without an answer for longer than this, an event may have started and ended unseen: it is not called cancelled.
 LONGEST_GAP_SECONDS = 10.0
-# An answer without a body can mean that nothing is scheduled, or that something went wrong on the way. Only when all
-# answers for so long were such are listed events believed to be gone: to recover before an event that is about to start
-# would do harm. Of a longer gap between two answers only ``LONGEST_GAP_SECONDS`` count.
+# An answer without a body can mean that nothing is scheduled, or that something went wrong on the way. Listed events
+# count as gone only when all answers for this long had no body: to recover before an event that is about to start would
+# do harm. Of a longer gap between two answers only ``LONGEST_GAP_SECONDS`` count.
 EMPTY_SECONDS = 60.0
 
 

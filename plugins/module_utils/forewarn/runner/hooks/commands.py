@@ -26,7 +26,7 @@ from ..state.trust import check_program as _check_program
 
 RUN, UNIT, HTTP = "run", "unit", "http"
 
-# The whole search path; that of the runner does not count.
+# The whole search path: a hook does not get the runner's.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BASE_ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8"}
 # Linux starts no process with a string of more than 128 KiB in its environment.

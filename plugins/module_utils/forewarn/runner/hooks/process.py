@@ -131,7 +131,7 @@ def group_is_of_hook(process_group: int, started: int) -> bool:
 
 
 def _members(process_group: int) -> list[tuple[int, Identity]] | None:
-    """Return the running processes of a group, or None if there is no /proc, or another kind of it."""
+    """Return the running processes of a group, or None without a /proc that we can read."""
     try:
         numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     except OSError:

@@ -35,9 +35,9 @@ class Doubt(NamedTuple):
 
     def in_words(self) -> str:
         """Return what is in doubt, and what to do about it."""
-        about = "of an event" if self.keys is None else f"of event {', '.join(self.keys)}" if self.keys else ""
+        about = "for an event" if self.keys is None else f"for event {', '.join(self.keys)}" if self.keys else ""
         lost = f"what the runner has done {about} is not known" if about else "what was prepared before is not known"
-        return f"{lost}: {self.reason}. Is this VM still drained? When that is seen to, remove {self.file}"
+        return f"{lost}: {self.reason}. Is this VM still drained? When that is dealt with, remove {self.file}"
 
 
 def read(directory: str) -> list[Doubt]:

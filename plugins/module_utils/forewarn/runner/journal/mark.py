@@ -167,7 +167,7 @@ def _by_itself(stock: Stock) -> Found:
     if mark is not None and mark.number == UNCOUNTED:
         return Found(records, tuple(losses), 0)
     if mark is None:
-        losses.append(Loss(None, None, "the journal does not say how many events it has to have: it is damaged", ""))
+        losses.append(Loss(None, None, "the journal does not show how many events are open: it is damaged", ""))
     elif mark.number != len(records) + len(losses) or (not losses and mark.digest != _digest(stock.intact, stock)):
         losses.append(Loss(None, None, f"the journal has {len(records)} of {mark.number} events that are open", ""))
     return Found(records, tuple(losses), 0)

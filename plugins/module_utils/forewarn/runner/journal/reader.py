@@ -63,7 +63,7 @@ class JournalReader:
         event: str | None = None,
         limit: int | None = None,
     ) -> list[EventRow]:
-        """Return records, oldest first; with ``limit`` only so many of the newest.
+        """Return records, oldest first; with ``limit`` only the newest ``limit``.
 
         ``since_wall`` (seconds since 1970) selects those that are open or were written since. ``event`` is how an
         event's id begins, in either case.

@@ -194,7 +194,7 @@ class Journal:
         self.save(row._replace(open=False))
 
     def note(self, kind: str, record_id: int | None = None, /, **fields: Any) -> None:
-        """Add an entry, with the time of now, to what the next commit writes. Fields that are None are left out."""
+        """Add an entry with the current time to what the next commit writes. Fields that are None are left out."""
         entry = self._entry(record_id, kind, {name: value for name, value in fields.items() if value is not None})
         self._entries.append(entry)
         self._noted += 1

@@ -68,7 +68,7 @@ def check_endpoint(url: str, allow: bool) -> None:
     if allow or host.lower() == "localhost" or _is_near(host):
         return
     raise InputError(
-        f"endpoint {url}: {host} is neither link-local nor loopback, and who answers there makes this VM drain.",
+        f"endpoint {url}: {host} is neither link-local nor loopback, and a service there could drain this VM.",
         "Leave --endpoint out to ask http://169.254.169.254, or add --allow-endpoint if you trust that host.",
     )
 
