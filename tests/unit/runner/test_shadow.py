@@ -161,11 +161,11 @@ def test_another_approver_or_group_is_told(values: dict[str, str], difference: s
         ),
         (
             {"prepare": ({**DRAIN, "timeout_seconds": 90},), "recover": (UNDRAIN,)},
-            "both prepare run /bin/drain --wait, but by different settings",
+            "both prepare run /bin/drain --wait, but with different settings",
         ),
         (
             {"prepare": (DRAIN,), "recover": ({**UNDRAIN, "timeout_seconds": 90},)},
-            "both recover by run /bin/undrain, but by different settings",
+            "both recover by run /bin/undrain, but with different settings",
         ),
         (
             {"prepare": (DRAIN,), "recover": (UNDRAIN, STOP)},
@@ -215,10 +215,10 @@ def test_each_pair_of_answers_is_told_once_for_each_event() -> None:
     # Ids come in either case (SE-11).
     assert difference(approve._replace(event=Event("a", "Freeze")), hold) == 0
     assert difference(approve._replace(event=B), hold) == 1
-    shadow.forget([A.key])
+    shadow.forget(A.key)
     assert difference(approve, hold) == 1
     assert difference(approve._replace(event=B), hold) == 0
-    shadow.forget(["unheard-of"])
+    shadow.forget("unheard-of")
 
 
 def test_of_several_events_those_that_differ_are_told() -> None:

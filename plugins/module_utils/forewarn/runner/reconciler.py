@@ -356,7 +356,7 @@ class Reconciler:
         self._log.info("event-gone", event_id=event.event_id, type=event.event_type, **fields, drill=self.drill or None)
         self._journal.note("event-gone", record.identifier, **fields)
         if self.shadow is not None:
-            self.shadow.forget([record.event.key])
+            self.shadow.forget(record.event.key)
         # Without a name, the policies are asked once there is one, if that may make a difference.
         may_have_started = record.started_at is not None or outcome != states.CALLED_OFF
         record.nameless = (

@@ -63,10 +63,9 @@ class Shadow:
         except Exception as error:  # no defect of the shadow may disturb the live decision
             return list(self._failed(decisions, error))
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """Drop what was reported of events that are no longer listed; ``keys`` are ``Event.key``."""
-        for key in keys:
-            self._reported.pop(key, None)
+    def forget(self, key: str) -> None:
+        """Drop what was reported of an event that is no longer listed; ``key`` is ``Event.key``."""
+        self._reported.pop(key, None)
 
     def _compared(self, decisions: Sequence[Decision], others: Sequence[Decision]) -> Iterable[Disagreement]:
         found = []
@@ -127,13 +126,13 @@ def _what(live: Decision, other: Decision, one: _Effect, two: _Effect) -> str:
     if one.prepare != two.prepare:
         mine, theirs = _hooks(one.prepare), _hooks(two.prepare)
         if mine == theirs:  # the difference does not show in one line: a header, or a timeout
-            differences.append(f"both prepare {mine}, but by different settings")
+            differences.append(f"both prepare {mine}, but with different settings")
         else:
             differences.append(f"live prepares {mine}, shadow {theirs}")
     if one.recover != two.recover:
         mine, theirs = _recovers(one.recover), _recovers(two.recover)
         if mine == theirs:
-            differences.append(f"both recover by {mine}, but by different settings")
+            differences.append(f"both recover by {mine}, but with different settings")
         else:
             differences.append(f"live recovers by {mine}, shadow by {theirs}")
     rules = f"live by {_rule(live)}, shadow by {_rule(other)}"

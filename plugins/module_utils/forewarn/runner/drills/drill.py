@@ -207,7 +207,7 @@ class Drills:
 
     def _start(self, event_id: str, drill: _Drill, moment: Stamp) -> None:
         drill.record = drill.record._replace(started=moment)
-        with suppress(InputError):  # unwritten, a restart would list it as Scheduled again, which a rehearsal allows
+        with suppress(InputError):  # after a restart it is Scheduled again, which a rehearsal allows
             self._store.write(event_id, drill.record)
 
     def _end(self, event_id: str, result: str, reason: str) -> None:

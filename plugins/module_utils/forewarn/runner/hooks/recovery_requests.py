@@ -202,7 +202,7 @@ class Recoveries:
 
 
 def asker(environ: Mapping[str, str]) -> str:
-    """Return the name of the user of this process, and the name of the user who ran sudo."""
+    """Return the name of this process's user, and with sudo the name of the user who ran it."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
