@@ -37,7 +37,7 @@ class Requester(Protocol):
         """Whether there is an answer to take."""
 
     def begin(self, what: str, request: Callable[[], object]) -> None:
-        """Begin a request, unless ``busy``. ``request`` makes it, and returns its answer or raises Fault."""
+        """Begin a request; never while ``busy``. ``request`` makes it, and returns its answer or raises Fault."""
 
     def take(self) -> Answer:
         """Return the answer, once it is there. Raises what ``request`` raised, unless that was a Fault."""

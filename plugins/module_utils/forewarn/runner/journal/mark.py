@@ -64,7 +64,7 @@ class Found(NamedTuple):
 
 
 def digest_of(sums: Iterable[tuple[int, int]]) -> int:
-    """Return a number over the ids and checksums of records, in any order."""
+    """Return a number over the ids and checksums of records, whatever their order."""
     digest = 0
     for identifier, checksum in sums:
         digest ^= crc32(f"{identifier}:{checksum}".encode())

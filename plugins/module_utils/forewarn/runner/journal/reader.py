@@ -29,8 +29,8 @@ from .schema import (
 
 _AT_ONCE = 200  # entries; a page or two on a screen
 _SELECT = "SELECT id, kind, life_id, wall, boot, boot_id, fields, sum FROM entries"
-DAMAGED = "record-damaged"  # the kind of an entry, and
-DAMAGED_STATE = "damaged"  # the state of a record, that is there but not what was written
+DAMAGED = "record-damaged"  # the kind of an entry that is not what was written,
+DAMAGED_STATE = "damaged"  # and the state of such a record
 
 
 class JournalEntry(NamedTuple):

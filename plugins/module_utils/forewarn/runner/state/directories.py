@@ -129,7 +129,7 @@ class StateDirectory:
         problem = ""
         for path, flags in tries:
             try:
-                # Who cannot read it cannot lock it, and so cannot keep the runner from starting.
+                # A user who cannot read it cannot lock it, and so cannot keep the runner from starting.
                 return os.open(path, flags | os.O_CLOEXEC, 0o600)
             except OSError as error:  # noqa: PERF203 - three at most
                 problem = problem or f"{path}: {error.strerror}"
