@@ -52,16 +52,10 @@ class Observed:
             self._ended.clear()
             return
         self._ended += ended
-        causes = [
-            record
-            for record in (*listed, *self._ended)
-            if record.event.place_of(vm_name) is not None
-            and (record.state == STARTED or record.outcome not in (None, CALLED_OFF))
-        ]
+        ours = [record for record in (*listed, *self._ended) if record.event.place_of(vm_name) is not None]
+        causes = [record for record in ours if record.state == STARTED or record.outcome not in (None, CALLED_OFF)]
         if not causes and PAUSE not in self._pending:  # a reboot after an approval is that event's
-            causes = [
-                record for record in listed if record.state == APPROVED and record.event.place_of(vm_name) is not None
-            ]
+            causes = [record for record in ours if record.state == APPROVED]
         if vm_name is not None:
             self._ended.clear()
         for kind, (seconds, noticed_at) in list(self._pending.items()):
