@@ -91,7 +91,7 @@ class ThreadRequester:
         self._begun = False
         self._request: Callable[[], object] = lambda: None
         self._answer: tuple[Answer | None, BaseException | None] | None = None
-        # One thread acquires each lock and the other releases it: when there is a request, and when there is an answer.
+        # Two locks, each acquired by one thread and released by the other: there is a request, there is an answer.
         self._asked = allocate_lock()
         self._done = allocate_lock()
         self._asked.acquire()

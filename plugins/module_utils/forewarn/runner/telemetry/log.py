@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner's log: one line for each thing that happens, as text (``name=value``) or JSON. docs/operations.md has all.
+"""The runner's log: one line for each thing that happens, as text (``name=value``) or JSON.
 
-Not ``logging``: importing it takes longer than the runner's whole start may.
+docs/operations.md lists the lines. Not ``logging``: importing it takes longer than the runner's whole start may.
 """
 
 from __future__ import annotations
