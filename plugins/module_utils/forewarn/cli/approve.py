@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from ..errors import InputError
 from ..events import EVENT_STATUSES, Document, Event
-from .console import Console, one_line
+from .console import Console, one_line, write_json
 from .progress import waiting
-from .service import add_service_arguments, client_of, warn
+from .service import add_service_arguments, client_of
 
 APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-listed", "not-sent"
 
@@ -35,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         with waiting(client, problems):
             document = client.read(args.patience)
         for text in document.problems:
-            warn(problems, text)
+            problems.warning(text)
         listed = {event.key: event for event in document.events}
         results = {key: _eligibility(listed.get(key)) for key in wanted}
         missing = [wanted[key] for key, result in results.items() if result == NOT_LISTED]
@@ -49,7 +48,14 @@ def run(args: argparse.Namespace) -> int:
                 client.approve([event.event_id for event in to_send], document.incarnation, args.patience)
     spelled = {key: listed[key].event_id if key in listed else wanted[key] for key in wanted}
     if args.json:
-        _write_json(client.endpoint.url, document, [(spelled[key], result) for key, result in results.items()])
+        content = {
+            "endpoint": client.endpoint.url,
+            "api_version": document.api_version,
+            "incarnation": document.incarnation,
+            "events": [{"event_id": spelled[key], "result": result} for key, result in results.items()],
+            "problems": list(document.problems),
+        }
+        write_json("approve", content)
     elif not missing:
         console = Console(sys.stdout)
         for key, result in results.items():
@@ -71,7 +77,7 @@ def _warn_of_doubt(problems: Console, event: Event) -> None:
     if event.event_status is not None and event.event_status not in EVENT_STATUSES:
         doubts.append(f"EventStatus {event.event_status!r} is not known")
     for text in doubts:
-        warn(problems, f"event {event.event_id}: {text}; approving it all the same")
+        problems.warning(f"event {event.event_id}: {text}; approving it all the same")
 
 
 def _report(console: Console, event: Event, result: str) -> None:
@@ -80,19 +86,6 @@ def _report(console: Console, event: Event, result: str) -> None:
         console.line(one_line(f"already started, nothing sent: {event.event_id} ({what})"))
     else:
         console.line(console.style("approved:", "green") + " " + one_line(f"{event.event_id} ({what})"))
-
-
-def _write_json(endpoint: str, document: Document, results: list[tuple[str, str]]) -> None:
-    content = {
-        "forewarn": {"schema": "approve", "version": 1},
-        "endpoint": endpoint,
-        "api_version": document.api_version,
-        "incarnation": document.incarnation,
-        "events": [{"event_id": event_id, "result": result} for event_id, result in results],
-        "problems": list(document.problems),
-    }
-    json.dump(content, sys.stdout, indent=2)
-    sys.stdout.write("\n")
 
 
 def _known(document: Document) -> str:

@@ -1,14 +1,19 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Output for people: colour on a terminal, plain text in a pipe; aligned tables; nothing a log can be forged with."""
+"""Output of commands: JSON for programs; for people aligned tables, with colour on a terminal, plain text in a pipe.
+
+No text from the service or from a file can pass for a line of ours.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 # Texts from the service or from files are shown, never obeyed. These characters are escaped: terminal controls,
@@ -50,6 +55,14 @@ class Console:
         if hint:
             self.line(self.style("  hint:", "cyan") + " " + clean(hint))
 
+    def warning(self, text: str) -> None:
+        """Write a warning of one line."""
+        self.line(self.style("warning:", "bold", "yellow") + " " + one_line(text))
+
+    def note(self, text: str) -> None:
+        """Write a note of one line."""
+        self.line(self.style("note:", "yellow") + " " + one_line(text))
+
     def table(
         self,
         header: Sequence[str],
@@ -75,6 +88,12 @@ class Console:
             padding = " " * (width - len(cell))
             parts.append((self.style(cell, styles[cell]) if cell in styles else cell) + padding)
         self.line("  ".join(parts).rstrip())
+
+
+def write_json(schema: str, content: Mapping[str, Any]) -> None:
+    """Write one JSON object to standard output, the name and version of its schema first."""
+    json.dump({"forewarn": {"schema": schema, "version": 1}, **content}, sys.stdout, indent=2)
+    sys.stdout.write("\n")
 
 
 def clean(text: str) -> str:

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import Any
 
 from ..errors import InputError
 from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE
@@ -17,7 +15,7 @@ from ..runner.clocks import Clocks
 from ..runner.drills import drill
 from ..runner.drills.store import Request, check
 from ..runner.event_record import LISTED, RECOVERING
-from .console import Console, one_line
+from .console import Console, one_line, write_json
 from .state import State, add_state_argument, command_text, duration_text, list_of, object_of, open_state, text_of
 
 # The shortest notice that the service gives, in seconds. For a Terminate, 5 to 15 minutes can be configured.
@@ -79,10 +77,11 @@ def run(args: argparse.Namespace) -> int:
     _refuse_if_overtaken(state)
     event_id = drill.hand_over(state.directory, request, clocks)
     for text in _doubts(request, state):
-        _warn(text)
+        Console(sys.stderr).warning(text)
     watch = [command_text("status", args), command_text(f"history --event {event_id}", args)]
     if args.json:
-        _write({"id": event_id, "state": state.directory, "request": request._asdict(), "watch": watch})
+        content = {"id": event_id, "state": state.directory, "request": request._asdict(), "watch": watch}
+        write_json("drill", content)
         return 0
     console = Console(sys.stdout)
     where = "this VM" if request.resources is None else ", ".join(request.resources)
@@ -105,7 +104,7 @@ def _cancel(args: argparse.Namespace, clocks: Clocks) -> int:
     state = open_state(args.state, args.dry_run)
     drill.cancel(state.directory, event_id, clocks)
     if args.json:
-        _write({"cancelled": event_id, "state": state.directory})
+        write_json("drill", {"cancelled": event_id, "state": state.directory})
     else:
         Console(sys.stdout).line(one_line(f"cancelled: {event_id}; any preparation that has begun is recovered"))
     return 0
@@ -149,16 +148,6 @@ def _doubts(request: Request, state: State) -> list[str]:
     if fields.get("dry_run") is True:
         doubts.append("the runner works with --dry-run: no hook will run; the log names those that would")
     return doubts
-
-
-def _warn(text: str) -> None:
-    problems = Console(sys.stderr)
-    problems.line(problems.style("warning:", "bold", "yellow") + " " + one_line(text))
-
-
-def _write(content: dict[str, Any]) -> None:
-    json.dump({"forewarn": {"schema": "drill", "version": 1}, **content}, sys.stdout, indent=2)
-    sys.stdout.write("\n")
 
 
 def _seconds(text: str) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import json
 import socket
 import sys
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit
 from ..emulator.client import EmulatorClient
 from ..emulator.spec import parse_duration
 from ..errors import InputError
-from .console import Console, one_line
+from .console import Console, one_line, write_json
 
 DEFAULT_ADDRESS = "127.0.0.1:8254"
 _METADATA_SERVICE = ipaddress.ip_address("169.254.169.254")  # SE-01: in Azure a request there is a real one
@@ -73,18 +72,12 @@ def count(text: str) -> int:
 def report(args: argparse.Namespace, done: str, event: Mapping[str, Any], more: str = "") -> None:
     """Report what was done to an event of the control API: a line for people, or the event itself as JSON."""
     if args.json:
-        write_json("event", {"event": event})
+        write_json("emulate-event", {"event": event})
         return
     console = Console(sys.stdout)
     name = f"{event['name']}, " if event["name"] else ""
     text = f" {event['event_id']} ({name}{event['type']} of {', '.join(event['resources'])}){more}"
     console.line(console.style(f"{done}:", "green") + one_line(text))
-
-
-def write_json(what: str, content: Mapping[str, Any]) -> None:
-    """Write one JSON object to standard output, its schema first."""
-    json.dump({"forewarn": {"schema": f"emulate-{what}", "version": 1}, **content}, sys.stdout, indent=2)
-    sys.stdout.write("\n")
 
 
 def _check_host(host: str, allow_remote: bool) -> None:

@@ -10,8 +10,8 @@ import sys
 
 from ..emulator.faults import KINDS, REQUESTS
 from ..errors import InputError
-from .console import Console
-from .emulate_common import add_control_arguments, client_of, count, seconds, write_json
+from .console import Console, write_json
+from .emulate_common import add_control_arguments, client_of, count, seconds
 from .emulate_status import show_faults
 
 _OPTIONS = ("times", "for", "latency", "retry_after", "vm", "request", "processed")
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             )
         state = client.state()
     if args.json:
-        write_json("state", state)
+        write_json("emulate-state", state)
     else:
         show_faults(Console(sys.stdout), state)
     return 0

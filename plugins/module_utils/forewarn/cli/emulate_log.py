@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InputError
-from .console import Console
-from .emulate_common import add_control_arguments, client_of, count, write_json
+from .console import Console, write_json
+from .emulate_common import add_control_arguments, client_of, count
 from .state import iso
 
 _HEADER = ("NUMBER", "RECEIVED", "VM", "METHOD", "PATH", "API VERSION", "STATUS", "INCARNATION", "TOOK", "NOTES")
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
             client.clear_requests()
         requests = client.requests(args.since or 0)
     if args.json:
-        write_json("log", {"requests": requests})
+        write_json("emulate-log", {"requests": requests})
         return 0
     console = Console(sys.stdout)
     if not requests:

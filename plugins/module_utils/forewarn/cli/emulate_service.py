@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from .console import Console
-from .emulate_common import add_control_arguments, client_of, write_json
+from .console import Console, write_json
+from .emulate_common import add_control_arguments, client_of
 
 _DONE = {
     "switch-off": "The service is off. The next request switches it on again.",
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         {"switch-off": client.switch_off, "reset": client.reset}[args.command]()
         state = client.state()
     if args.json:
-        write_json("state", state)
+        write_json("emulate-state", state)
     else:
         Console(sys.stdout).line(_DONE[args.command])
     return 0

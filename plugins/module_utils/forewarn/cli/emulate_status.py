@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .console import Console, one_line
-from .emulate_common import add_control_arguments, client_of, write_json
+from .console import Console, one_line, write_json
+from .emulate_common import add_control_arguments, client_of
 from .state import exact_text, iso, resources_text
 
 _VM_HEADER = ("VM", "GROUP", "FAULT DOMAIN", "INCARNATION", "LISTED", "AFFECTED BY")
@@ -53,7 +53,7 @@ def show_faults(console: Console, state: Mapping[str, Any]) -> None:
 
 def _show_state(args: argparse.Namespace, state: Mapping[str, Any]) -> None:
     if args.json:
-        write_json("state", state)
+        write_json("emulate-state", state)
         return
     console = Console(sys.stdout)
     console.line(time_text(state))
@@ -107,7 +107,7 @@ def _show_events(console: Console, events: Sequence[Mapping[str, Any]]) -> None:
 def _show_event(args: argparse.Namespace, event: Mapping[str, Any]) -> None:
     """Write an event, and below it its history, oldest first."""
     if args.json:
-        write_json("event", {"event": event})
+        write_json("emulate-event", {"event": event})
         return
     console = Console(sys.stdout)
     _show_events(console, [event])

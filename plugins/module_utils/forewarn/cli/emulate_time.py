@@ -9,8 +9,8 @@ import argparse
 import sys
 
 from ..errors import InputError
-from .console import Console
-from .emulate_common import add_control_arguments, client_of, seconds, write_json
+from .console import Console, write_json
+from .emulate_common import add_control_arguments, client_of, seconds
 from .emulate_status import time_text
 
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
             client.advance(args.advance)
         state = client.state()
     if args.json:
-        write_json("state", state)
+        write_json("emulate-state", state)
     else:
         Console(sys.stdout).line(time_text(state))
     return 0

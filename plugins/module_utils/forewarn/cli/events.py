@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -15,9 +14,9 @@ from typing import Any
 from ..errors import ServiceError
 from ..events import Document, Event, format_time
 from ..imds.client import Client
-from .console import Console, one_line
+from .console import Console, one_line, write_json
 from .progress import slow_start, waiting
-from .service import add_service_arguments, client_of, refuse_empty_name, warn
+from .service import add_service_arguments, client_of, refuse_empty_name
 from .state import Page, announced_text, duration_text, fitted, resources_text, wrap
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
@@ -50,15 +49,18 @@ def run(args: argparse.Namespace) -> int:
             vm_name = _own_name(client, problems)
     now = datetime.now(timezone.utc)
     if args.json:
-        json.dump(_as_json(document, client.endpoint.url, vm_name, now), sys.stdout, indent=2)
-        sys.stdout.write("\n")
+        write_json("events", _as_json(document, client.endpoint.url, vm_name, now))
+    elif document.events:
+        _show_table(Console(sys.stdout), document.events, vm_name, now)
+    elif document.problems:
+        Console(sys.stdout).line("No event of the document could be read.")
     else:
-        _show(Console(sys.stdout), document, vm_name, now)
+        Console(sys.stdout).line("No events are scheduled.")
     for text in document.problems:
-        warn(problems, text)
+        problems.warning(text)
     for event in document.events:
         for text in event.problems:
-            warn(problems, f"event {event.event_id}: {text}")
+            problems.warning(f"event {event.event_id}: {text}")
     return 0
 
 
@@ -67,10 +69,10 @@ def _own_name(client: Client, problems: Console) -> str | None:
         name = client.instance().name
     except ServiceError as error:
         why = ServiceError(f"it is not known which events affect this VM: {error.message}", "Name it with --vm-name.")
-        warn(problems, str(why))
+        problems.warning(str(why))
         return None
     if name is None:
-        warn(problems, "the instance metadata has no name for this VM. Name it with --vm-name.")
+        problems.warning("the instance metadata has no name for this VM. Name it with --vm-name.")
     return name
 
 
@@ -88,7 +90,6 @@ def _as_json(document: Document, endpoint: str, vm_name: str | None, now: dateti
             }
         )
     return {
-        "forewarn": {"schema": "events", "version": 1},
         "endpoint": endpoint,
         "api_version": document.api_version,
         "read_at": format_time(now),
@@ -97,15 +98,6 @@ def _as_json(document: Document, endpoint: str, vm_name: str | None, now: dateti
         "events": events,
         "problems": list(document.problems),
     }
-
-
-def _show(console: Console, document: Document, vm_name: str | None, now: datetime) -> None:
-    if document.events:
-        _show_table(console, document.events, vm_name, now)
-    elif document.problems:
-        console.line("No event of the document could be read.")
-    else:
-        console.line("No events are scheduled.")
 
 
 def _show_table(console: Console, events: Sequence[Event], vm_name: str | None, now: datetime) -> None:

@@ -19,7 +19,7 @@ from ..runner.clocks import Clocks, Stamp
 from ..runner.journal.reader import JournalReader
 from ..runner.state import dry_runs
 from . import history_compare
-from .console import Console
+from .console import Console, write_json
 from .state import (
     Page,
     add_state_argument,
@@ -138,7 +138,7 @@ def _compare(args: argparse.Namespace, directory: str, since: float | None) -> i
         raise InputError("--compare shows two runners, --documents only one.", "Use one of them.")
     rows = history_compare.run(directory, args.compare, since, args.event, args.limit)
     if args.json:
-        history_compare.write_json(rows)
+        write_json("history-compare", {"events": rows})
     else:
         history_compare.show(Page(Console(sys.stdout)), rows)
     return 1 if any(row["verdict"] == history_compare.DIFFERENT for row in rows) else 0

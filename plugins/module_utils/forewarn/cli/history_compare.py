@@ -10,9 +10,7 @@ runner's approval may have been quicker than the other's poll.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -59,12 +57,6 @@ def run(directory: str, other: str, since: float | None, event: str | None, limi
         rows.append(_compared([None if pair is None else (*pair, _did(*pair)) for pair in theirs], sides))
     rows.sort(key=lambda row: row.pop("seen"))
     return rows if limit is None else rows[-limit:]
-
-
-def write_json(rows: list[dict[str, Any]]) -> None:
-    """Write the report for programs."""
-    json.dump({"forewarn": {"schema": "history-compare", "version": 1}, "events": rows}, sys.stdout, indent=2)
-    sys.stdout.write("\n")
 
 
 def show(page: Page, rows: list[dict[str, Any]]) -> None:

@@ -9,8 +9,8 @@ import argparse
 import sys
 
 from ..compiler.policyfile import compile_policies
-from .console import Console
-from .policy_common import add_policy_arguments, plural, show_findings, write_json
+from .console import Console, write_json
+from .policy_common import add_policy_arguments, plural, show_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -106,9 +105,3 @@ def plural(count: int, word: str) -> str:
     if word.endswith("s"):
         return f"{count:,} {word}es"
     return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
-
-
-def write_json(schema: str, content: dict[str, Any], version: int = 1) -> None:
-    """Write one JSON object to standard output, its schema first."""
-    json.dump({"forewarn": {"schema": schema, "version": version}, **content}, sys.stdout, indent=2)
-    sys.stdout.write("\n")

@@ -23,8 +23,8 @@ from ..compiler.policyfile import load_policies
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import Artifact
 from ..policy.params import from_options
-from .console import Console
-from .policy_common import add_api_version, add_html, write_html, write_json
+from .console import Console, write_json
+from .policy_common import add_api_version, add_html, write_html
 from .policy_verify import analysed
 
 _WORDS = {

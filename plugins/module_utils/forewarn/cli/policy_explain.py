@@ -23,8 +23,8 @@ from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.params import from_options
 from ..policy.timevalues import SECOND
 from ..runner.hooks.commands import describe
-from .console import Console
-from .policy_common import add_api_version, add_facts, given_vm, write_json
+from .console import Console, write_json
+from .policy_common import add_api_version, add_facts, given_vm
 
 _STYLES = {"true": "green", "false": "dim", "error": "red", "not reached": "dim", "approve": "green", "hold": "yellow"}
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     console = Console(sys.stdout)
     for problem in document.problems:
-        console.line(console.style("warning:", "bold", "yellow") + " " + console.style(problem))
+        console.warning(problem)
     for number, (decision, traces) in enumerate(chosen):
         if number:
             console.line()

@@ -237,7 +237,7 @@ class _Problems:
     def warn(self, text: str) -> None:
         """Write a warning."""
         self._clear()
-        self._console.line(self._console.style("warning:", "bold", "yellow") + " " + self._console.style(text))
+        self._console.warning(text)
 
     def progress(self, replay: Replay, source: Source) -> Iterator[Replayed]:
         """Yield the events of a source, and show the progress."""

@@ -17,8 +17,8 @@ from xml.etree import ElementTree
 from ..compiler.paths import find_policies, find_tests, is_test, tested_by
 from ..compiler.policytest import Coverage, Mismatch, Result, Run, run_tests, untested
 from ..errors import InputError
-from .console import Console, one_line
-from .policy_common import plural, show_findings, write_json
+from .console import Console, one_line, write_json
+from .policy_common import plural, show_findings
 
 if TYPE_CHECKING:  # a plain run of tests does not import the analysis
     from ..analysis.coverage.coverage import Gap, Gaps

@@ -23,8 +23,8 @@ from ..compiler.policyfile import Compilation, PolicyError, compile_policies
 from ..errors import ForewarnError
 from ..policy.artifact import load
 from ..policy.params import from_options
-from .console import Console
-from .policy_common import add_html, add_policy_arguments, plural, write_html, write_json
+from .console import Console, write_json
+from .policy_common import add_html, add_policy_arguments, plural, write_html
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 

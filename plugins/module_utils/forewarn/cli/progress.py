@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ..imds.client import Client
-from .console import Console, one_line
+from .console import Console
 
 FIRST_NOTE_SECONDS = 5.0
 NEXT_NOTE_SECONDS = 30.0
@@ -66,5 +66,5 @@ def slow_start(console: Console, clock: Callable[[], float] = time.monotonic) ->
 
 def _note(console: Console, text: str) -> None:
     with suppress(OSError, ValueError):  # nobody reads it, or the stream is closed
-        console.line(console.style("note:", "yellow") + " " + one_line(text))
+        console.note(text)
         console.stream.flush()

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -19,7 +18,7 @@ from ..runner.hooks.recovery_requests import AGAIN, ANSWERS, DEALT_WITH, REFUSED
 from ..runner.hooks.run import RUNNING
 from ..runner.telemetry import heartbeat
 from . import failing
-from .console import Console, one_line
+from .console import Console, one_line, write_json
 from .state import (
     Page,
     State,
@@ -105,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -> None:
     if args.json:
-        _write({"state": state.directory, "recoveries": found})
+        write_json("recover", {"state": state.directory, "recoveries": found})
         return
     page = Page(Console(sys.stdout))
     if not found:
@@ -183,8 +182,17 @@ def _report(
     else:
         reason = "the runner has not taken it yet. It does so at its next turn"
     if args.json:
-        content = {"request": request_id, "event_id": event_id, "record_id": record.id, "action": action}
-        _write({"state": state.directory, **content, "result": result, "reason": reason or None, "hooks": names})
+        content = {
+            "state": state.directory,
+            "request": request_id,
+            "event_id": event_id,
+            "record_id": record.id,
+            "action": action,
+            "result": result,
+            "reason": reason or None,
+            "hooks": names,
+        }
+        write_json("recover", content)
         return 1 if result == "refused" else 0
     console = Console(sys.stdout)
     about = f" {text_of(event, 'EventType') or 'event'} {event_id}"
@@ -207,8 +215,3 @@ def _now(state: State, record: EventRow) -> EventRow:
     """Return the event as the journal has it now."""
     records = state.journal.records(event=record.key) if state.journal is not None else []
     return next((found for found in records if found.id == record.id), record)
-
-
-def _write(content: dict[str, Any]) -> None:
-    json.dump({"forewarn": {"schema": "recover", "version": 1}, **content}, sys.stdout, indent=2)
-    sys.stdout.write("\n")

@@ -14,7 +14,7 @@ from ..events import API_VERSIONS, LATEST_API_VERSION
 from ..imds import azure
 from ..imds.client import Client
 from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve
-from .console import Console, one_line
+from .console import Console
 
 # Somebody is waiting at a terminal. (The first answer may take its 2 minutes all the same, SE-05.)
 PATIENCE_SECONDS = 20.0
@@ -64,24 +64,15 @@ def client_of(args: argparse.Namespace, console: Console) -> Client:
 
     Raises InputError, also if no endpoint is named and the machine is not known to be in Azure.
     """
-
-    def log(text: str) -> None:
-        console.line(console.style("note:", "yellow") + " " + one_line(text))
-
     endpoint = resolve(args.endpoint, os.environ)
     refuse_elsewhere(args.endpoint, endpoint)
-    return Client(endpoint, args.api_version, log=log)
+    return Client(endpoint, args.api_version, log=console.note)
 
 
 def refuse_empty_name(vm_name: str | None) -> None:
     """Raise InputError for an empty VM name: no event would affect it."""
     if vm_name is not None and not vm_name.strip():
         raise InputError("--vm-name is empty.", "Leave it out to ask the instance metadata.")
-
-
-def warn(console: Console, text: str) -> None:
-    """Write a warning."""
-    console.line(console.style("warning:", "bold", "yellow") + " " + one_line(text))
 
 
 def refuse_elsewhere(option: str | None, endpoint: str) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from ..runner.journal import doubts
 from ..runner.state import dry_runs
 from ..runner.telemetry import heartbeat
 from . import failing
-from .console import Console, one_line
+from .console import Console, one_line, write_json
 from .state import (
     Page,
     State,
@@ -81,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the status; return 1 if something needs attention."""
     report = examine(open_state(args.state, args.dry_run), Clocks(), which_state(args))
     if args.json:
-        json.dump(report, sys.stdout, indent=2)
-        sys.stdout.write("\n")
+        write_json("status", report)
     else:
         show(Page(Console(sys.stdout)), report)
     return 1 if report["problems"] else 0
@@ -137,7 +135,6 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     problems += [f"{_name(event)}: {event['failure']}" for event in others if event["failure"]]
     problems += [failing.sentence(recovery) for recovery in fails]
     return {
-        "forewarn": {"schema": "status", "version": 1},
         "at": iso(clocks.wall(), "milliseconds"),
         "state_directory": state.directory,
         "runner": runner,
