@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..runner.clocks import Clocks
@@ -14,7 +13,7 @@ from ..runner.event_record import RECOVERING
 from ..runner.hooks.plan import Plan
 from ..runner.hooks.recovery_requests import ANSWERS, unfinished
 from ..runner.hooks.run import FAILED, RECOVER, RUNNING, Run
-from .state import Page, duration_text, hook_text, iso, number_of, object_of, of_event, text_of
+from .state import Page, duration_text, event_id_of, hook_text, iso, number_of, object_of, of_event, text_of
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
@@ -76,7 +75,7 @@ class Recoveries:
 
     def _as_json(self, record: EventRow, run: Run) -> dict[str, Any]:
         event = object_of(record.data, "event")
-        event_id = text_of(event, "EventId") or record.key
+        event_id = event_id_of(record)
         text, seconds = self.next_attempt(record, run)
         return {
             "life_id": record.id,
@@ -136,8 +135,3 @@ def show(page: Page, recoveries: list[dict[str, Any]]) -> None:
         if following is None or following["life_id"] != recovery["life_id"]:
             for lead, command in zip(("run it now", "or end it"), recovery["commands"]):
                 page.hanging(f"  {lead:<14}", command)
-
-
-def all_of(journal: JournalReader) -> Iterator[EventRow]:
-    """Yield the events that are being recovered."""
-    return (record for record in journal.records(open_only=True) if record.state == RECOVERING)

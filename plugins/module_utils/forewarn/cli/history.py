@@ -25,6 +25,7 @@ from .state import (
     add_state_argument,
     announced_text,
     cut,
+    event_id_of,
     exact_text,
     iso,
     list_of,
@@ -233,15 +234,14 @@ class _Story:
         whole: bool,
     ) -> None:
         self.page = page
-        self._drills: dict[str, list[JournalEntry]] = {_event_id(record): [] for record in records}  # how each ended
+        self._drills: dict[str, list[JournalEntry]] = {event_id_of(record): [] for record in records}  # how each ended
         self._others: list[JournalEntry] = []
         for entry in others:
             of_a_drill = entry.kind == DRILL and text_of(entry.fields, "event_id") in self._drills
             (self._drills[text_of(entry.fields, "event_id")] if of_a_drill else self._others).append(entry)
         self._ids = [entry.id for entry in self._others]
         self._whole = whole
-        runs = [entry for entry in others if entry.kind in RUNS]
-        runs = [*before, *runs]
+        runs = [*before, *(entry for entry in others if entry.kind in RUNS)]
         self._after_crash = {new.id for old, new in zip(runs, runs[1:]) if old.kind == new.kind == "runner-started"}
         self._shown = 0  # how many of the others are dealt with
         self._last_id = 0  # of the entries of events so far
@@ -253,7 +253,7 @@ class _Story:
             last = sys.maxsize if record.open else entries[-1].id
             self._last_id = max(self._last_id, last)
             among = self._others[bisect_left(self._ids, entries[0].id) : bisect_right(self._ids, last)]
-            entries = sorted((*entries, *among, *self._drills[_event_id(record)]))
+            entries = sorted((*entries, *among, *self._drills[event_id_of(record)]))
         self._head(record)
         seen = stamp_of(record.data, "first_seen")
         before: Stamp | None = None
@@ -286,7 +286,7 @@ class _Story:
         event = object_of(record.data, "event")
         self.page.segments(
             (text_of(event, "EventType") or "event", ("bold",)),
-            (_event_id(record), ("bold",)),
+            (event_id_of(record), ("bold",)),
             *([("DRILL", ("bold", "yellow"))] if record.data.get("drill") is True else []),
             _ending(record),
         )
@@ -344,10 +344,6 @@ class _Story:
         if self._whole or surplus <= 1:
             return lines
         return [*lines[:_FIRST_LINES], f"... {surplus} more lines: see --event", *lines[-_LAST_LINES:]]
-
-
-def _event_id(record: EventRow) -> str:
-    return text_of(object_of(record.data, "event"), "EventId") or record.key
 
 
 def _ending(record: EventRow) -> tuple[str, tuple[str, ...]]:

@@ -47,7 +47,7 @@ def run(directory: str, other: str, since: float | None, event: str | None, limi
         {
             record.key: (record, side)
             for record in side.journal.records(since_wall=since, event=event)
-            if not _is_drill(record)
+            if record.data.get("drill") is not True
         }
         for side in sides
     ]
@@ -92,10 +92,6 @@ def _sides(*directories: str) -> list[Side]:
         Side(name, directory, mark, JournalReader(directory))
         for name, directory, mark in zip(names, directories, marked)
     ]
-
-
-def _is_drill(record: EventRow) -> bool:
-    return record.data.get("drill") is True
 
 
 def _did(record: EventRow, side: Side) -> dict[str, Any]:

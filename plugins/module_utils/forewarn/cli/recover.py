@@ -24,6 +24,7 @@ from .state import (
     State,
     add_state_argument,
     command_text,
+    event_id_of,
     history_of,
     list_of,
     object_of,
@@ -82,15 +83,16 @@ def run(args: argparse.Namespace) -> int:
     silence = heartbeat.silence(state.beat, clocks)
     known = failing.Recoveries(state.journal, clocks, works=silence is None, which=which_state(args))
     if args.event_id is None:
-        _list([entry for record in failing.all_of(state.journal) for entry in known.tried(record)], state, args)
+        _list([entry for record in state.journal.records(open_only=True) for entry in known.tried(record)], state, args)
         return 0
     records = _find(state.journal, args.event_id.strip())
     note = None if args.dealt_with is None else args.dealt_with.strip()
     action = AGAIN if args.again else DEALT_WITH
     asked = []
     for record in records:
-        event_id = text_of(object_of(record.data, "event"), "EventId") or record.key
-        request = Request(record.id, event_id, action, note, recovery_requests.asker(os.environ), clocks.stamp())
+        request = Request(
+            record.id, event_id_of(record), action, note, recovery_requests.asker(os.environ), clocks.stamp()
+        )
         asked.append((record, recovery_requests.hand_over(state.directory, request)))
     codes = []
     for record, request_id in asked if not args.json else asked[-1:]:
@@ -123,14 +125,14 @@ def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
     found = [record for record in records if failing.tried(record)]
     found = [record for record in found if record.key == prefix.lower()] or found
     if len({record.key for record in found}) > 1:
-        ids = ", ".join(text_of(object_of(record.data, "event"), "EventId") or record.key for record in found)
+        ids = ", ".join(event_id_of(record) for record in found)
         raise InputError(
             f"the recovery of several events fails whose ids begin with {prefix!r}: {ids}.", "Write more of the id."
         )
     if found:
         return found
     record = records[-1]
-    event_id = text_of(object_of(record.data, "event"), "EventId") or record.key
+    event_id = event_id_of(record)
     if record.state == "recovering":
         raise InputError(
             f"event {event_id} is being recovered, and no hook has failed.",
@@ -167,8 +169,7 @@ def _report(
     silence: str | None,
 ) -> int:
     """Report the result of a request; return the exit code."""
-    event = object_of(record.data, "event")
-    event_id = text_of(event, "EventId") or record.key
+    event_id = event_id_of(record)
     names = [hook for hook in list_of(answer.fields, "hooks") if isinstance(hook, str)] if answer is not None else []
     reason = ""
     result = HANDED_OVER
@@ -195,7 +196,7 @@ def _report(
         write_json("recover", content)
         return 1 if result == "refused" else 0
     console = Console(sys.stdout)
-    about = f" {text_of(event, 'EventType') or 'event'} {event_id}"
+    about = f" {text_of(object_of(record.data, 'event'), 'EventType') or 'event'} {event_id}"
     if result == "refused":
         console.line(console.style("refused:", "bold", "red") + one_line(f"{about}: {reason}"))
         return 1
@@ -206,8 +207,7 @@ def _report(
         console.line(console.style("again:", "green") + one_line(f"{about}: {what}"))
     else:
         console.line(console.style("dealt with:", "green") + one_line(f"{about}: none of its hooks is tried again"))
-    watch = command_text(history_of(event_id), args)
-    console.line(one_line(f"Watch it:  {watch}"))
+    console.line(one_line(f"Watch it:  {command_text(history_of(event_id), args)}"))
     return 0
 
 

@@ -199,6 +199,11 @@ def stamp_of(data: Any, name: str) -> Stamp | None:
         return None
 
 
+def event_id_of(record: EventRow) -> str:
+    """Return the event's id as the service spells it."""
+    return text_of(object_of(record.data, "event"), "EventId") or record.key
+
+
 def not_before_of(event: Mapping[str, Any]) -> float | None:
     """Return NotBefore of an event as seconds since 1970, None if there is none."""
     try:
@@ -233,7 +238,7 @@ def record_as_json(record: EventRow) -> dict[str, Any]:
     kept = ("attempts", "status", "policy", "rule", "on_failure", "pid", "exit_code", "seconds", "reason")
     return {
         "life_id": record.id,
-        "event_id": text_of(object_of(data, "event"), "EventId") or record.key,
+        "event_id": event_id_of(record),
         "state": record.state,
         "open": record.open,
         "outcome": data.get("outcome"),

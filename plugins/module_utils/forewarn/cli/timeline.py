@@ -150,7 +150,7 @@ def _ordinal(number: int) -> str:
 
 
 def _would_run(fields: Mapping[str, Any]) -> Line:
-    names = ", then ".join(str(hook) for hook in list_of(fields, "hooks"))
+    names = _names(fields, "hooks", ", then ")
     return Line(f"would now run {text_of(fields, 'phase')} hook {names}, but a dry run runs no hooks", _GOOD)
 
 
@@ -195,26 +195,29 @@ def _drill(fields: Mapping[str, Any]) -> Line:
     return Line(f"{name or 'drill'} ended: {result}" + (f": {reason}" if reason else ""))
 
 
-def _asked_by(fields: Mapping[str, Any]) -> str:
-    by = text_of(fields, "by")
-    return f" by {by}" if by else ""
+def _by(fields: Mapping[str, Any], name: str = "by") -> str:
+    return f" by {text_of(fields, name)}" if text_of(fields, name) else ""
+
+
+def _names(fields: Mapping[str, Any], name: str, separator: str = ", ") -> str:
+    return separator.join(map(str, list_of(fields, name)))
 
 
 def _recovery_again(fields: Mapping[str, Any]) -> Line:
-    names = ", ".join(str(hook) for hook in list_of(fields, "hooks"))
-    return Line(f"recovery asked for again{_asked_by(fields)}{f': {names}' if names else ''}", ("cyan",))
+    names = _names(fields, "hooks")
+    return Line(f"recovery asked for again{_by(fields)}{f': {names}' if names else ''}", ("cyan",))
 
 
 def _recovery_dealt_with(fields: Mapping[str, Any]) -> Line:
-    names = ", ".join(str(hook) for hook in list_of(fields, "hooks"))
+    names = _names(fields, "hooks")
     left = f". Not tried any more: {names}" if names else ""
-    return Line(f"recovery dealt with{_asked_by(fields)}: {text_of(fields, 'note')}{left}", ("cyan",))
+    return Line(f"recovery dealt with{_by(fields)}: {text_of(fields, 'note')}{left}", ("cyan",))
 
 
 def _recovery_refused(fields: Mapping[str, Any]) -> Line:
     about = " ".join(text for text in (text_of(fields, "action"), text_of(fields, "event_id")) if text)
     about = about or text_of(fields, "request")
-    return Line(f"a request to recover was refused ({about}{_asked_by(fields)}): {text_of(fields, 'reason')}", _WARNED)
+    return Line(f"a request to recover was refused ({about}{_by(fields)}): {text_of(fields, 'reason')}", _WARNED)
 
 
 def _runner_started(fields: Mapping[str, Any]) -> Line:
@@ -225,32 +228,15 @@ def _runner_started(fields: Mapping[str, Any]) -> Line:
     return Line(text + (", a dry run" if fields.get("dry_run") is True else ""), ("cyan",))
 
 
-def _runner_stopped(fields: Mapping[str, Any]) -> Line:
-    signal = text_of(fields, "signal")
-    return Line(f"the runner was stopped{f' by {signal}' if signal else ''}", ("cyan",))
-
-
 def _reloaded(fields: Mapping[str, Any]) -> Line:
     policy, before = text_of(fields, "policy"), text_of(fields, "before")
     what = "the policy is the same" if policy == before else f"policy {policy[:19]}, before {before[:19]}"
     return Line(f"the configuration was read again: {what}", ("cyan",))
 
 
-def _reload_failed(fields: Mapping[str, Any]) -> Line:
-    return Line(f"a new configuration was refused: {text_of(fields, 'reason')}", _FAILED)
-
-
-def _poll_failed(fields: Mapping[str, Any]) -> Line:
-    return Line(f"the service does not answer: {text_of(fields, 'reason') or text_of(fields, 'kind')}", _FAILED)
-
-
 def _poll_recovered(fields: Mapping[str, Any]) -> Line:
     seconds = number_of(fields, "after_seconds")
     return Line("the service answers again" + ("" if seconds is None else f", after {exact_text(seconds)}"), _GOOD)
-
-
-def _journal_trouble(fields: Mapping[str, Any]) -> Line:
-    return Line(f"nothing could be kept: {text_of(fields, 'reason')}", _FAILED)
 
 
 def _journal_recovered(fields: Mapping[str, Any]) -> Line:
@@ -261,12 +247,8 @@ def _journal_recovered(fields: Mapping[str, Any]) -> Line:
 
 
 def _record_damaged(fields: Mapping[str, Any]) -> Line:
-    keys = ", ".join(str(key) for key in list_of(fields, "event_keys"))
+    keys = _names(fields, "event_keys")
     return Line(f"the journal is damaged{f' (event {keys})' if keys else ''}: {text_of(fields, 'reason')}", _FAILED)
-
-
-def _damage_cleared(fields: Mapping[str, Any]) -> Line:
-    return Line(f"somebody has dealt with the damage and removed {text_of(fields, 'file')}", _GOOD)
 
 
 def _document(fields: Mapping[str, Any]) -> Line:
@@ -278,10 +260,8 @@ def _document(fields: Mapping[str, Any]) -> Line:
     ]
     text = f"document {'without a number' if incarnation is None else incarnation}"
     text += f"{', a drill' if fields.get('drill') is True else ''}: {'; '.join(events) or 'no events'}"
-    problems = [str(problem) for problem in list_of(fields, "problems")]
-    return Line(
-        text + (f". Not understood: {'; '.join(problems)}" if problems else ""), _WARNED if problems else ("dim",)
-    )
+    problems = _names(fields, "problems", "; ")
+    return Line(text + (f". Not understood: {problems}" if problems else ""), _WARNED if problems else ("dim",))
 
 
 _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
@@ -305,14 +285,18 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], Line | None]] = {
     "recovery-dealt-with": _recovery_dealt_with,
     "recovery-refused": _recovery_refused,
     "runner-started": _runner_started,
-    "runner-stopped": _runner_stopped,
+    "runner-stopped": lambda fields: Line(f"the runner was stopped{_by(fields, 'signal')}", ("cyan",)),
     "reloaded": _reloaded,
-    "reload-failed": _reload_failed,
-    "poll-failed": _poll_failed,
+    "reload-failed": lambda fields: Line(f"a new configuration was refused: {text_of(fields, 'reason')}", _FAILED),
+    "poll-failed": lambda fields: Line(
+        f"the service does not answer: {text_of(fields, 'reason') or text_of(fields, 'kind')}", _FAILED
+    ),
     "poll-recovered": _poll_recovered,
-    "journal-trouble": _journal_trouble,
+    "journal-trouble": lambda fields: Line(f"nothing could be kept: {text_of(fields, 'reason')}", _FAILED),
     "journal-recovered": _journal_recovered,
     "record-damaged": _record_damaged,
-    "damage-cleared": _damage_cleared,
+    "damage-cleared": lambda fields: Line(
+        f"somebody has dealt with the damage and removed {text_of(fields, 'file')}", _GOOD
+    ),
     DOCUMENT: _document,
 }
