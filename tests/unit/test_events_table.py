@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 
 import pytest
 from forewarn.cli.console import Console
-from forewarn.cli.events import _show
-from forewarn.events import Document, Event
+from forewarn.cli.events import _show_table
+from forewarn.events import Event
 from tools import events
 from tools.events import GUID
 from tools.recorded_state import Terminal
@@ -26,7 +26,7 @@ def event(description: str | None = PAUSED) -> Event:
 
 
 def lines(stream: io.StringIO, *events: Event) -> list[str]:
-    _show(Console(stream, {"NO_COLOR": "1"}), Document(2, events), "WestNO_0", NOW)
+    _show_table(Console(stream, {"NO_COLOR": "1"}), events, "WestNO_0", NOW)
     return stream.getvalue().splitlines()
 
 

@@ -37,7 +37,7 @@ def test_se20_the_recorded_life_scheduled_started_gone() -> None:
     event = model.schedule(EventSpec("Freeze", ("a", "b"), duration=5))
     assert model.document("b")[0] == 2
     listed = model.document("b")[1][0]
-    assert (listed.status, listed.resources, listed.not_before) == ("Scheduled", ("a", "b"), int(clock.wall(900)))
+    assert (listed.status, listed.spec.resources, listed.not_before) == ("Scheduled", ("a", "b"), int(clock.wall(900)))
 
     clock.advance(899.9)
     assert statuses(model) == ["Scheduled"]
@@ -180,7 +180,7 @@ def test_se22_a_hardware_failure_is_started_from_the_first_moment() -> None:
     model, _clock = make()
     model.schedule(EventSpec("Reboot", ("a",), hardware_failure=True))
     incarnation, (event,) = model.document("a")
-    assert (incarnation, event.status, event.not_before, event.duration) == (2, "Started", None, -1)
+    assert (incarnation, event.status, event.not_before, event.spec.listed_duration) == (2, "Started", None, -1)
 
 
 def test_se23_a_secondary_impact_while_started_changes_no_document() -> None:
@@ -206,12 +206,12 @@ def test_se23_a_secondary_impact_while_started_changes_no_document() -> None:
 def test_se24_fault_domains_are_served_one_after_another() -> None:
     model, clock = make(gone_after=60.0)
     first = model.schedule_fault_domains(EventSpec("Reboot", ("a", "b"), notice=30.0, name="roll"), pause=20.0)
-    assert [event.resources for event in model.document("b")[1]] == [("a",)]
+    assert [event.spec.resources for event in model.document("b")[1]] == [("a",)]
     clock.advance(30 + 60)
     assert statuses(model) == []
     clock.advance(20)
     (second,) = model.document("a")[1]
-    assert second.resources == ("b",)
+    assert second.spec.resources == ("b",)
     assert second.event_id != first
     assert model.find("roll-2").event_id == second.event_id
     clock.advance(1000)

@@ -147,10 +147,10 @@ class ModelMachine(RuleBasedStateMachine):
         """SE-14."""
         for name, (_incarnation, events) in self.seen.items():
             for event in events:
-                if name in ("c", "lone") or event.event_type == "Terminate":
-                    assert name in event.resources
+                if name in ("c", "lone") or event.spec.event_type == "Terminate":
+                    assert name in event.spec.resources
                 else:
-                    assert {"a", "b"} & set(event.resources)
+                    assert {"a", "b"} & set(event.spec.resources)
                 assert (event.not_before is None) == (event.status == "Started")
 
 

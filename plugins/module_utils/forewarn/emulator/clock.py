@@ -17,11 +17,13 @@ from ..errors import InputError
 
 
 class Clock(Protocol):
-    """What the model needs to know of time."""
+    """The time of an emulation."""
+
+    scale: float
 
     @property
     def paused(self) -> bool:
-        """Whether time moves by ``advance`` only, so that real and emulated seconds have nothing to do with another."""
+        """Whether time moves by ``advance`` only, so that real and emulated seconds are unrelated."""
 
     def now(self) -> float:
         """Return the present moment. It never falls."""
@@ -34,12 +36,6 @@ class Clock(Protocol):
 
     def moment(self, wall: float) -> float:
         """Return the moment of a real time: the inverse of ``wall``."""
-
-
-class AdjustableClock(Clock, Protocol):
-    """A clock that can be moved."""
-
-    scale: float
 
     def advance(self, seconds: float) -> None:
         """Jump ahead by emulated seconds."""

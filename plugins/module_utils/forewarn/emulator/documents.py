@@ -57,27 +57,28 @@ def array(events: Iterable[ListedEvent], api_version: str, not_before_format: st
     return [
         _render_event(event, api_version, not_before_format)
         for event in events
-        if EVENT_TYPE_SINCE.get(event.event_type, API_VERSIONS[-1]) <= api_version
+        if EVENT_TYPE_SINCE.get(event.spec.event_type, API_VERSIONS[-1]) <= api_version
     ]
 
 
 def _render_event(event: ListedEvent, api_version: str, not_before_format: str) -> dict[str, Any]:
+    spec = event.spec
     preview = api_version == API_VERSIONS[0]
     spelling = ("iso8601" if preview else "rfc1123") if not_before_format == BY_VERSION else not_before_format
     fields: dict[str, Any] = {
         "EventId": event.event_id,
         "EventStatus": event.status,
-        "EventType": event.event_type,
+        "EventType": spec.event_type,
         "ResourceType": "VirtualMachine",
-        "Resources": list(event.preview_resources if preview else event.resources),
+        "Resources": list(event.preview_resources if preview else spec.resources),
         "NotBefore": "" if event.not_before is None else _format_not_before(event.not_before, spelling),
-        "Description": event.description,
-        "EventSource": event.source,
-        "DurationInSeconds": event.duration,
+        "Description": spec.listed_description,
+        "EventSource": spec.source,
+        "DurationInSeconds": spec.listed_duration,
     }
     fields = {name: value for name, value in fields.items() if has_field(api_version, name)}
-    fields.update(event.fields)
-    return {name: value for name, value in fields.items() if name not in event.fields or value is not None}
+    fields.update(spec.fields)
+    return {name: value for name, value in fields.items() if name not in spec.fields or value is not None}
 
 
 def _format_not_before(seconds: int, spelling: str) -> str:

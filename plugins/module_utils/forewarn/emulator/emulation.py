@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from .actions import perform
-from .clock import AdjustableClock, ScaledClock
+from .clock import Clock, ScaledClock
 from .faults import Faults
 from .lifecycle import Stamp, Transition
 from .model import DEFAULT_VM, Model
@@ -46,12 +47,12 @@ class Emulation:
     def __init__(
         self,
         scenario: Scenario | None = None,
-        clock: AdjustableClock | None = None,
+        clock: Clock | None = None,
         on_transition: Callable[[Transition], None] | None = None,
         on_answer: Callable[[Entry], None] | None = None,
     ) -> None:
         self.scenario = scenario or Scenario()
-        self.clock: AdjustableClock = ScaledClock() if clock is None else clock
+        self.clock: Clock = ScaledClock() if clock is None else clock
         self.lock = threading.Condition(threading.RLock())
         self.log = RequestLog(on_answer)
         self._on_transition = on_transition
@@ -62,7 +63,7 @@ class Emulation:
         model = Model(self.clock, self.scenario.vms, self.scenario.settings, on_transition=self._on_transition)
         faults = Faults()
         for step in self.scenario.timeline:
-            model.at(model.started_at + step.at, _deferred(step, model, faults))
+            model.at(model.started_at + step.at, partial(perform, step.action, step.data, model, faults))
         return model, faults
 
     def reset(self) -> None:
@@ -148,7 +149,3 @@ class Emulation:
                 event["event_id"] for event in events if event["impacted"] and vm.name in event["resources"]
             ],
         }
-
-
-def _deferred(step: Step, model: Model, faults: Faults) -> Callable[[], object]:
-    return lambda: perform(step.action, step.data, model, faults)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,18 +57,13 @@ class Transition:
 class ListedEvent:
     """An event as a document lists it. ``not_before`` is in seconds since 1970, None once started (SE-16).
 
-    ``preview_resources``: the names in ``resources`` as api-version 2017-03-01 spells them.
+    ``preview_resources``: the names in Resources as api-version 2017-03-01 spells them.
     """
 
     event_id: str
-    event_type: str
-    resources: tuple[str, ...]
+    spec: EventSpec
     status: str
     not_before: int | None
-    description: str
-    source: str
-    duration: int
-    fields: Mapping[str, Any]
     preview_resources: tuple[str, ...]
 
 
@@ -115,19 +109,8 @@ class EmulatedEvent:
 
     def listing(self) -> ListedEvent:
         """Return the event as a document lists it."""
-        spec = self.spec
-        return ListedEvent(
-            event_id=self.event_id,
-            event_type=spec.event_type,
-            resources=spec.resources,
-            status=self.status,
-            not_before=self.not_before if self.status == SCHEDULED else None,
-            description=spec.listed_description,
-            source=spec.source,
-            duration=spec.listed_duration,
-            fields=spec.fields,
-            preview_resources=self.preview_resources,
-        )
+        not_before = self.not_before if self.status == SCHEDULED else None
+        return ListedEvent(self.event_id, self.spec, self.status, not_before, self.preview_resources)
 
     def as_dict(self, now: float) -> dict[str, Any]:
         """Return everything about the event, for the control API."""

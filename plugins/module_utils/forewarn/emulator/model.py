@@ -14,6 +14,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
@@ -59,7 +60,7 @@ def new_event_id() -> str:
 class Model:
     """Events, the VMs that see them, and DocumentIncarnation.
 
-    ``new_id`` makes EventIds. ``on_transition`` is called for each transition, at the moment it is played.
+    ``on_transition`` is called for each transition, at the moment it is played.
     Times in arguments and results are moments of the clock, in emulated seconds, unless they say otherwise.
     """
 
@@ -68,7 +69,6 @@ class Model:
         clock: Clock,
         vms: Sequence[VmSpec] = (DEFAULT_VM,),
         settings: Settings | None = None,
-        new_id: Callable[[], str] = new_event_id,
         on_transition: Callable[[Transition], None] | None = None,
     ) -> None:
         self.clock = clock
@@ -84,7 +84,7 @@ class Model:
         self._agenda: list[tuple[float, int, Callable[[], object]]] = []
         self._planned = 0
         self._playing = False
-        self._new_id = new_id
+        self._new_id = new_event_id
         self._on_transition = on_transition
         self._time = clock.now()  # up to here everything due has been played
         self.started_at = self._time
@@ -141,19 +141,20 @@ class Model:
         return Stamp(self._time, self.clock.wall(self._time), self.clock.monotonic(self._time))
 
     def _next(self) -> tuple[float, Callable[[], object]]:
-        due, play = math.inf, _nothing
+        due: float = math.inf
+        play: Callable[[], object] = _nothing
         if self._agenda:
             due, play = self._agenda[0][0], self._play_agenda
         for event in self.events.values():
             if event.due is not None and event.due < due:
-                due, play = event.due, self._step_of(event)
+                due, play = event.due, partial(self._step, event)
         for deployment in self._deployments.values():
             if not deployment.enabled:
                 continue
             if not deployment.listing and deployment.events_from < due:
-                due, play = deployment.events_from, self._listing_of(deployment)
+                due, play = deployment.events_from, partial(self._begin_listing, deployment)
             if self.settings.switch_off is not None and deployment.last_request + self.settings.switch_off < due:
-                due, play = deployment.last_request + self.settings.switch_off, self._switching_off(deployment)
+                due, play = deployment.last_request + self.settings.switch_off, partial(self._switch_off, deployment)
         return due, play
 
     def _play_agenda(self) -> None:
@@ -277,7 +278,7 @@ class Model:
         self.settle()
         for deployment in self._deployments.values():
             if deployment.enabled:
-                self._switching_off(deployment)()
+                self._switch_off(deployment)
 
     def find(self, event: str) -> EmulatedEvent:
         """Return an event by its EventId in any case, or by its name. Raises UnknownNameError."""
@@ -330,15 +331,12 @@ class Model:
             raise InputError(f"an event named {spec.name!r} exists already.")
         return replace(spec, resources=names)
 
-    def _step_of(self, event: EmulatedEvent) -> Callable[[], None]:
-        def step() -> None:
-            if event.status == SCHEDULED:
-                approved = event.approved_start is not None and event.approved_start <= event.start_at
-                self._start(event, "approval" if approved else "NotBefore")
-            else:
-                self._end(event, FINISHED)
-
-        return step
+    def _step(self, event: EmulatedEvent) -> None:
+        if event.status == SCHEDULED:
+            approved = event.approved_start is not None and event.approved_start <= event.start_at
+            self._start(event, "approval" if approved else "NotBefore")
+        else:
+            self._end(event, FINISHED)
 
     def _start(self, event: EmulatedEvent, why: str) -> None:
         spec = event.spec
@@ -358,21 +356,16 @@ class Model:
             following, rest, pause = event.followers[0], event.followers[1:], event.pause
             self.at(self._time + pause, lambda: self._schedule(following, rest, pause))
 
-    def _listing_of(self, deployment: Deployment) -> Callable[[], None]:
-        def start_listing() -> None:
-            deployment.listing = True
+    @staticmethod
+    def _begin_listing(deployment: Deployment) -> None:
+        deployment.listing = True
 
-        return start_listing
-
-    def _switching_off(self, deployment: Deployment) -> Callable[[], None]:
-        def switch_off() -> None:
-            deployment.enabled = deployment.listing = False
-            for view in self._views.values():
-                if view.vm.deployment == deployment.name:
-                    view.forget()
-            self._note("switched off", deployment.name)
-
-        return switch_off
+    def _switch_off(self, deployment: Deployment) -> None:
+        deployment.enabled = deployment.listing = False
+        for view in self._views.values():
+            if view.vm.deployment == deployment.name:
+                view.forget()
+        self._note("switched off", deployment.name)
 
     def _refresh(self) -> None:
         """Show each VM its events."""

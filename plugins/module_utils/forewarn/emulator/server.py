@@ -12,13 +12,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
 from ..errors import InputError, ServiceError
 from .bodies import BodyError, read_body
-from .clock import AdjustableClock, ScaledClock
+from .clock import Clock, ScaledClock
 from .control import PREFIX, Control
 from .emulation import Emulation, Scenario
 from .hosts import AllowedHosts
@@ -50,7 +49,7 @@ class EmulatorServer:
         vms: Sequence[str | VmSpec] | None = None,
         settings: Settings | None = None,
         time_scale: float = 1.0,
-        clock: AdjustableClock | None = None,
+        clock: Clock | None = None,
         listeners: Mapping[str, tuple[str, int]] | None = None,
         allowed_hosts: Sequence[str] = (),
         on_transition: Callable[[Transition], None] | None = None,
@@ -120,9 +119,7 @@ class EmulatorServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 
