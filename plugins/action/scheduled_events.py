@@ -16,7 +16,11 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.decisions import decide_and_approve
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import ARGUMENTS, perform
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import (
+    ARGUMENTS,
+    POLICY_ARGUMENTS,
+    perform,
+)
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.paths import paths_of
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.findings import warnings
@@ -31,12 +35,6 @@ from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node impor
 
 MODULE = "forewarn.azure.scheduled_events"
 
-_OPTIONS = {
-    "policies": {"type": "list", "elements": "path", "default": []},
-    "params": {"type": "dict", "default": {}},
-    "apply": {"type": "bool", "default": False},
-}
-
 
 class ActionModule(ActionBase):
     """Passes on to the module what is not about policies."""
@@ -48,7 +46,7 @@ class ActionModule(ActionBase):
         """Run the task."""
         super().run(tmp, task_vars)
         args = dict(self._task.args)
-        options = options_of({name: args.pop(name) for name in _OPTIONS if name in args}, _OPTIONS)
+        options = options_of({name: args.pop(name) for name in POLICY_ARGUMENTS if name in args}, POLICY_ARGUMENTS)
         if not options["policies"]:
             for name in ("apply", "params"):
                 if options[name]:

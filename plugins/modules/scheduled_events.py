@@ -412,22 +412,18 @@ decisions:
           error: null
 """
 
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import ARGUMENTS, perform
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.adhoc.task import (
+    ARGUMENTS,
+    POLICY_ARGUMENTS,
+    perform,
+)
 
 
 def main() -> None:
     """Check the options that concern the VM, and run."""
-    # These three are the control node's: see plugins/action/scheduled_events.py.
-    theirs: dict[str, dict[str, Any]] = {
-        "policies": {"type": "list", "elements": "path", "default": []},
-        "params": {"type": "dict", "default": {}},
-        "apply": {"type": "bool", "default": False},
-    }
-    module = AnsibleModule(argument_spec={**ARGUMENTS, **theirs}, supports_check_mode=True)
-    if any(module.params[name] for name in theirs):
+    module = AnsibleModule(argument_spec={**ARGUMENTS, **POLICY_ARGUMENTS}, supports_check_mode=True)
+    if any(module.params[name] for name in POLICY_ARGUMENTS):  # these are for plugins/action/scheduled_events.py
         module.fail_json(
             msg="Nothing was decided: policies, params and apply are for the control node, whose part of this module, "
             "the action plugin, was not found. Call it by its full name, forewarn.azure.scheduled_events, with the "

@@ -111,6 +111,13 @@ class Event:
         """The id to compare with: GUIDs come in either case (SE-11)."""
         return self.event_id.lower()
 
+    @property
+    def doubts(self) -> list[str]:
+        """Why no policy would approve the event: its problems, and a status that is not documented (SE-15)."""
+        if self.event_status in (None, *EVENT_STATUSES):
+            return list(self.problems)
+        return [*self.problems, f"EventStatus {self.event_status!r} is not known"]
+
     def place_of(self, vm_name: str | None) -> int | None:
         """Return the place of a VM in Resources, 0 for the leader (SE-32); None if it is not affected.
 

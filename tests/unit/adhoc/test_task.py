@@ -149,8 +149,8 @@ def test_ids_are_compared_in_either_case_and_sent_as_the_service_spells_them() -
 
 def test_doubts_of_an_event_approved_by_hand_are_named() -> None:
     event = Event("a1", "Freeze", event_status="Completed", problems=("NotBefore is odd",))
-    assert task.doubts(event) == ["NotBefore is odd", "EventStatus 'Completed' is not known"]
-    assert task.doubts(Event("a1", event_status="Scheduled")) == []
+    assert event.doubts == ["NotBefore is odd", "EventStatus 'Completed' is not known"]
+    assert Event("a1", event_status="Scheduled").doubts == []
 
 
 def test_an_approval_that_is_refused_may_have_arrived_at_an_earlier_sending() -> None:

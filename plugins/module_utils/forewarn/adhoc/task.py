@@ -15,22 +15,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ..errors import ForewarnError, InputError
-from ..events import (
-    API_VERSIONS,
-    EVENT_STATUSES,
-    LATEST_API_VERSION,
-    Document,
-    Event,
-    Vm,
-    format_time,
-)
+from ..events import API_VERSIONS, LATEST_API_VERSION, Document, Event, Vm, format_time
 from ..imds import azure
-from ..imds.client import (
-    FIRST_PATIENCE_SECONDS,
-    FIRST_READ_TIMEOUT_SECONDS,
-    READ_TIMEOUT_SECONDS,
-    Client,
-)
+from ..imds.client import FIRST_PATIENCE_SECONDS, FIRST_READ_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS, Client
 from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, Endpoint, parse_endpoint, resolve
 from ..imds.errors import CONNECTION, HTTP, TIMEOUT, Fault, PassingFault
 from ..imds.transport import Transport
@@ -44,6 +31,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "approve": {"type": "list", "elements": "str", "default": []},
     "document_incarnation": {"type": "str"},
     "events_digest": {"type": "str"},
+}
+# Options that only the control node's part of the task knows: it decides by policies.
+POLICY_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "policies": {"type": "list", "elements": "path", "default": []},
+    "params": {"type": "dict", "default": {}},
+    "apply": {"type": "bool", "default": False},
 }
 SHOWN_EVENTS = 3  # in texts of one line
 _SLOW_SECONDS = 10.0  # of an answer: usual ones take milliseconds
@@ -190,14 +183,6 @@ def select(document: Document, event_ids: list[str]) -> tuple[list[Event], list[
     return [listed[key] for key in wanted if key in listed], [key for key in wanted if key not in listed]
 
 
-def doubts(event: Event) -> list[str]:
-    """Return why no policy would have approved an event; who names it by hand has the last word."""
-    texts = list(event.problems)
-    if event.event_status is not None and event.event_status not in EVENT_STATUSES:
-        texts.append(f"EventStatus {event.event_status!r} is not known")
-    return texts
-
-
 def identify(client: Client, override: str | None, patience: float) -> tuple[Vm, list[str]]:
     """Return who this VM is, and what is wrong about that. Without a name no policy approves anything."""
     problems = []
@@ -220,7 +205,8 @@ def summary(document: Document) -> str:
         return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
     texts = [f"{event.event_type} {event.event_status} {event.event_id}" for event in document.events[:SHOWN_EVENTS]]
     rest = ["…"] if len(document.events) > SHOWN_EVENTS else []
-    text = f"{count(len(document.events))}: " + ", ".join(texts + rest)
+    number = len(document.events)
+    text = f"{number} {'event' if number == 1 else 'events'}: " + ", ".join(texts + rest)
     return f"{text}; {unread}" if unread else text
 
 
@@ -262,11 +248,6 @@ def _when(event: Mapping[str, Any]) -> str:
     return f"in {seconds:.0f} s" if seconds < 120 else f"in {seconds / 60:.0f} min"
 
 
-def count(number: int) -> str:
-    """Write a number of events."""
-    return "1 event" if number == 1 else f"{number} events"
-
-
 def approve(
     params: Mapping[str, Any],
     check_mode: bool,
@@ -301,8 +282,8 @@ def approve(
     waiting = [event for event in events if event.event_status != "Started"]
     started = [event.event_id for event in events if event.event_status == "Started"]
     ids = [event.event_id for event in waiting]
-    for event in waiting:
-        for text in doubts(event):
+    for event in waiting:  # a person who names an event has the last word
+        for text in event.doubts:
             warn(f"event {event.event_id}: {text}; approving it all the same")
     if waiting and not check_mode:
         try:

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from ..errors import InputError
-from ..events import EVENT_STATUSES, Document, Event
+from ..events import Document, Event
 from .console import Console, one_line, write_json
 from .progress import waiting
 from .service import add_service_arguments, client_of
@@ -18,7 +18,6 @@ APPROVED, STARTED, NOT_LISTED, NOT_SENT = "approved", "already-started", "not-li
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument("event_ids", metavar="EVENT_ID", nargs="+", help="id of a listed event, in either case")
     add_service_arguments(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
@@ -42,8 +41,9 @@ def run(args: argparse.Namespace) -> int:
             results = {key: NOT_SENT if result == APPROVED else result for key, result in results.items()}
         else:
             to_send = [listed[key] for key, result in results.items() if result == APPROVED]
-            for event in to_send:
-                _warn_of_doubt(problems, event)
+            for event in to_send:  # a person who names an event has the last word
+                for text in event.doubts:
+                    problems.warning(f"event {event.event_id}: {text}; approving it all the same")
             if to_send:
                 client.approve([event.event_id for event in to_send], document.incarnation, args.patience)
     spelled = {key: listed[key].event_id if key in listed else wanted[key] for key in wanted}
@@ -69,15 +69,6 @@ def _eligibility(event: Event | None) -> str:
     if event is None:
         return NOT_LISTED
     return STARTED if event.event_status == "Started" else APPROVED
-
-
-def _warn_of_doubt(problems: Console, event: Event) -> None:
-    """Warn about what would have kept any policy from approving; a person who names an event has the last word."""
-    doubts = list(event.problems)
-    if event.event_status is not None and event.event_status not in EVENT_STATUSES:
-        doubts.append(f"EventStatus {event.event_status!r} is not known")
-    for text in doubts:
-        problems.warning(f"event {event.event_id}: {text}; approving it all the same")
 
 
 def _report(console: Console, event: Event, result: str) -> None:
