@@ -16,7 +16,6 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument(
         "-o",
         "--output",

@@ -26,7 +26,6 @@ _USER, _PLATFORM = "User", "Platform"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument(
         "--type", metavar="TYPE", help=f"EventType: {', '.join(EVENT_TYPE_SINCE)}, or one that your policies declare"
     )

@@ -39,7 +39,6 @@ _STATUS_STYLES = {2: "green", 3: "cyan", 4: "yellow", 5: "red"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
     parser.add_argument(
         "--listen", default=DEFAULT_ADDRESS, metavar="HOST:PORT", help="where to listen (default: %(default)s)"
     )

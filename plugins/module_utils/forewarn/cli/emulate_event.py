@@ -13,7 +13,6 @@ _DONE = {"cancel": "cancelled", "start": "started", "finish": "finished"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument("event", metavar="EVENT", help="EventId or name of the event")
     add_control_arguments(parser)
 

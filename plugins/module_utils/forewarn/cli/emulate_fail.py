@@ -18,7 +18,6 @@ _OPTIONS = ("times", "for", "latency", "retry_after", "vm", "request", "processe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument(
         "kind", nargs="?", type=_kind, metavar="KIND", help=f"an HTTP status from 400 to 599, or {', '.join(KINDS)}"
     )

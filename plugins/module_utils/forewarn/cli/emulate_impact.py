@@ -12,7 +12,6 @@ from .state import exact_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument("event", metavar="EVENT", help="EventId or name of the event")
     parser.add_argument("--duration", type=seconds, required=True, metavar="TIME", help="how long it lasts")
     add_control_arguments(parser)

@@ -20,7 +20,6 @@ _STYLES = {"2": "green", "3": "cyan", "4": "yellow", "5": "red", "-": "red"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument("--since", type=count, metavar="N", help="only the requests after that number")
     parser.add_argument("--clear", action="store_true", help="forget the requests so far, instead of showing them")
     add_control_arguments(parser)

@@ -25,7 +25,6 @@ _NOT_OF_FAILED_HARDWARE = ("notice", "duration", "source", "start_on", "start_de
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument("--type", metavar="TYPE", help=f"EventType: {', '.join(EVENT_TYPE_SINCE)}, or any other")
     parser.add_argument(
         "--resources",
@@ -66,9 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
-        "--hardware-failure",
-        action="store_true",
-        help="list it as Started at once; a Reboot unless --type is given",
+        "--hardware-failure", action="store_true", help="list it as Started at once; a Reboot unless --type is given"
     )
     kind.add_argument(
         "--fault-domains", action="store_true", help="an event for each fault domain of the VMs, one after another"

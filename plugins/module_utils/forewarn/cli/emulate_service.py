@@ -18,7 +18,6 @@ _DONE = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     add_control_arguments(parser)
 
 

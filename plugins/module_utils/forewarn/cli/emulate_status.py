@@ -20,7 +20,6 @@ _STYLES = {"Scheduled": "yellow", "Started": "red"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument("event", nargs="?", metavar="EVENT", help="one event and its history, by EventId or name")
     add_control_arguments(parser)
 

@@ -26,7 +26,6 @@ _STYLES = {"Started": "red", "leads": "bold", "affected": "bold"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     add_service_arguments(parser)
     parser.add_argument(
         "--vm-name", metavar="NAME", help="resource name of this VM (default: from the instance metadata)"

@@ -70,7 +70,6 @@ class Span(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     add_state_argument(parser)
     parser.add_argument(
         "--since",

@@ -25,8 +25,9 @@ from .. import __version__
 from ..errors import ForewarnError, InputError
 from .console import Console
 
-# Command -> (module of this package, one line of help). A module is imported only when its command is used:
-# the runner must start fast, and on a VM the libraries of the other commands do not exist.
+# Command -> (module of this package, one line of help). A module has add_arguments(parser) and run(args), which returns
+# the exit code. It is imported only when its command is used: the runner must start fast, and a VM does not have the
+# libraries of the other commands.
 COMMANDS = {
     "run": ("run", "poll the service, decide by policy, approve"),
     "events": ("events", "show what is scheduled now"),

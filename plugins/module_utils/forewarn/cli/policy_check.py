@@ -14,7 +14,6 @@ from .policy_common import add_policy_arguments, plural, show_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     add_policy_arguments(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
 
@@ -25,8 +24,7 @@ def run(args: argparse.Namespace) -> int:
     findings = compilation.findings
     if args.json:
         write_json(
-            "findings",
-            {"files": list(compilation.files), "findings": [finding.as_dict() for finding in findings]},
+            "findings", {"files": list(compilation.files), "findings": [finding.as_dict() for finding in findings]}
         )
     elif findings:
         show_findings(findings, Console(sys.stdout))

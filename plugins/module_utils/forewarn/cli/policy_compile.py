@@ -19,7 +19,6 @@ from .policy_common import add_policy_arguments, plural, show_findings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     add_policy_arguments(parser)
     parser.add_argument(
         "-o", "--output", required=True, metavar="FILE", help="where to write the artifact; '-' for standard output"

@@ -39,7 +39,6 @@ _LEVELS = {MORE: "error", INCOMPARABLE: "error", LESS: "warning", ALIKE: "note"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     what = "a policy file or a directory of them, or git:REVISION:PATH"
     parser.add_argument("old", metavar="OLD", help=what)
     parser.add_argument("new", metavar="NEW", help="likewise")

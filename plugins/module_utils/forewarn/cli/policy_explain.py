@@ -30,7 +30,6 @@ _STYLES = {"true": "green", "false": "dim", "error": "red", "not reached": "dim"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument(
         "--policy", nargs="+", required=True, type=Path, metavar="PATH", help="policy files, or directories of them"
     )

@@ -53,7 +53,6 @@ class Source(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     add_policy_arguments(parser)
     parser.add_argument(
         "--from",

@@ -27,7 +27,6 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="test files, policies with tests beside them, directories"
     )

@@ -30,7 +30,6 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     add_policy_arguments(parser)
     parser.add_argument(
         "--invariants", type=Path, metavar="FILE", help="a file of further claims to prove: a list of name, expression"

@@ -45,7 +45,6 @@ HANDED_OVER = "handed-over"  # a result, beside the actions and ``refused``
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.add_argument(
         "event_id",
         nargs="?",

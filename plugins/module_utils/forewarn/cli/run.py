@@ -24,13 +24,9 @@ _INTERVAL = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)s?", re.ASCII)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     source = parser.add_mutually_exclusive_group()
     source.add_argument(
-        "--policy",
-        nargs="+",
-        metavar="PATH",
-        help="policy files, or directories of them: compiled on the spot",
+        "--policy", nargs="+", metavar="PATH", help="policy files, or directories of them: compiled on the spot"
     )
     source.add_argument("--artifact", metavar="FILE", help="output of 'forewarn policy compile'; needs only Python")
     add_endpoint_argument(parser)
@@ -47,10 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--param", action="append", default=[], metavar="NAME=VALUE", help="value of a policy's parameter; repeatable"
     )
     parser.add_argument(
-        "--interval",
-        type=_interval,
-        metavar="SECONDS",
-        help="time between polls, from 1s (default) to 60s",
+        "--interval", type=_interval, metavar="SECONDS", help="time between polls, from 1s (default) to 60s"
     )
     parser.add_argument(
         "--dry-run",

@@ -66,7 +66,6 @@ _STATE_STYLES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     add_state_argument(parser)
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (

@@ -168,11 +168,7 @@ def _gone(fields: Mapping[str, Any]) -> Line:
     return Line(f"no longer listed{after}: {OUTCOMES.get(outcome, outcome)}", ("bold",))
 
 
-OUTCOMES = {
-    "finished": "finished",
-    "cancelled": "cancelled, it never started",
-    "unseen": "its outcome was not seen",
-}
+OUTCOMES = {"finished": "finished", "cancelled": "cancelled, it never started", "unseen": "its outcome was not seen"}
 
 
 def _impact(fields: Mapping[str, Any]) -> Line:

@@ -48,10 +48,7 @@ class ScaledClock:
     """Runs ``scale`` times as fast as real time; at scale 0 it stands still and only ``advance`` moves it."""
 
     def __init__(
-        self,
-        scale: float = 1.0,
-        monotonic: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
+        self, scale: float = 1.0, monotonic: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
     ) -> None:
         self._monotonic = monotonic
         self._real = monotonic()  # the real time, and

@@ -80,6 +80,7 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
     try:
         report = json.loads(answer.get("stdout") or "")
         runner, service = report["runner"], report["service"]
+        facts = {"runner": runner.get("text"), "service": service.get("text"), "version": runner.get("version")}
         events = [event for event in report["events"] if isinstance(event, Mapping)]
         problems = [str(problem) for problem in report["problems"]]
         return HostState(
@@ -91,19 +92,10 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
             str(runner.get("vm") or "-"),
             events,
             problems,
-            _health(runner, service),
+            {name: str(value) for name, value in facts.items() if value},
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return HostState(host, "trouble", "unknown", "-", "-", "-", [], [_why_silent(answer)])
-
-
-def _health(runner: Mapping[str, Any], service: Mapping[str, Any]) -> dict[str, str]:
-    facts = {
-        "runner": runner.get("text"),
-        "service": service.get("text"),
-        "version": runner.get("version"),
-    }
-    return {name: str(value) for name, value in facts.items() if value}
 
 
 def _why_silent(answer: Mapping[str, Any]) -> str:
