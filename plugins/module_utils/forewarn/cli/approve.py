@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Approve the events that have not started; approve nothing at all if an id is not listed."""
+    """Approve the events that have not started; approve none of them if an id is not listed."""
     problems = Console(sys.stderr)
     wanted = {event_id.strip().lower(): event_id.strip() for event_id in args.event_ids}
     if "" in wanted:

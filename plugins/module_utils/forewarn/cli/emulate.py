@@ -33,7 +33,7 @@ from ..runner.telemetry.log_writer import Forms, LogWriter, write_all
 from .console import Console
 from .emulate_common import DEFAULT_ADDRESS
 
-# How long the end waits for the rest of the log; a reader that stalls gets no more.
+# How long to wait at the end until the log is written; a reader that stalls gets no more of it.
 _LOG_PATIENCE_SECONDS = 2.0
 _STATUS_STYLES = {2: "green", 3: "cyan", 4: "yellow", 5: "red"}
 
@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(server: EmulatorServer, signals: _Signals) -> None:
-    """Play each transition when it falls due, so that the log shows it then, until a signal arrives."""
+    """Play each transition when it is due, so that the log shows it then, until a signal arrives."""
     emulation = server.emulation
     wait = 0.0
     while not signals.came(wait):
@@ -141,7 +141,7 @@ def _serve(server: EmulatorServer, signals: _Signals) -> None:
 
 
 class _Signals:
-    """SIGINT and SIGTERM as something to wait for; also whether the reader of our output has gone."""
+    """Waits for SIGINT, SIGTERM, and the reader of our output to go away."""
 
     def __init__(self) -> None:
         self._reader, self._writer = socket.socketpair()
@@ -164,7 +164,7 @@ class _Signals:
         self._writer.close()
 
     def pipe_broke(self) -> None:
-        """Note that nobody reads the output any more."""
+        """Note that the reader of the output is gone."""
         self.broken_pipe = True
         with contextlib.suppress(OSError):  # it has ended by then
             self._writer.send(b"\0")
@@ -178,13 +178,13 @@ class _Signals:
 
 
 def _ignore(_number: int, _frame: object) -> None:
-    """Leave it to the wake-up descriptor."""
+    """Do nothing: the wake-up descriptor reports the signal."""
 
 
 class _Log:
     """Writes one line per request and transition, for people or as JSON.
 
-    A thread writes them: a reader that stalls holds up neither requests nor the end.
+    A thread writes them: a reader that stalls delays neither requests nor the end.
     """
 
     def __init__(self, as_json: bool, signals: _Signals) -> None:
@@ -196,7 +196,7 @@ class _Log:
         self._writer = LogWriter(self._deliver, self._about_lost)
 
     def close(self, seconds: float) -> None:
-        """Write the lines that still wait, for at most so many seconds."""
+        """Write the lines that are left, for at most ``seconds``."""
         self._writer.close(seconds)
 
     def listening(self, server: EmulatorServer) -> None:
@@ -310,7 +310,7 @@ def _port(text: str) -> int:
 
 @contextlib.contextmanager
 def _ready_file(path: Path | None, url: str) -> Iterator[None]:
-    """Keep a file with the base URL for as long as the emulator serves; it appears whole."""
+    """Keep a file with the base URL for as long as the emulator serves; readers never see a part of it."""
     if path is None:
         yield
         return

@@ -63,14 +63,14 @@ def seconds(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Read a number from 1 on, for argparse."""
+    """Read a number from 1 up, for argparse."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return int(text)
 
 
 def report(args: argparse.Namespace, done: str, event: Mapping[str, Any], more: str = "") -> None:
-    """Report what was done to an event of the control API: a line for people, or the event itself as JSON."""
+    """Report what was done to an event: a line for people, or the event as JSON."""
     if args.json:
         write_json("emulate-event", {"event": event})
         return
@@ -97,5 +97,5 @@ def _check_host(host: str, allow_remote: bool) -> None:
 def _look_up(name: str) -> list[ipaddress.IPv4Address | ipaddress.IPv6Address]:
     try:
         return [ipaddress.ip_address(found[4][0]) for found in socket.getaddrinfo(name, None)]
-    except OSError:  # the request will say so
+    except OSError:  # the request will fail for the same reason
         return []

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn emulate fail``: lets requests to the emulated service fail, or be slow."""
+"""``forewarn emulate fail``: makes requests to the emulated service fail or take long."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Begin a fault or end them all, and show the faults that are left."""
+    """Begin a fault or end all of them, and show the current faults."""
     values = {option: getattr(args, option) for option in _OPTIONS}
     given = [option for option, value in values.items() if value is not None]
     if args.clear and (given or args.kind is not None):

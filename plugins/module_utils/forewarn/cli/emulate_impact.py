@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn emulate impact``: lets a started event affect its VMs once more (SE-23)."""
+"""``forewarn emulate impact``: makes a started event affect its VMs once more (SE-23)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Let the event affect its VMs again, and report it."""
+    """Make the event affect its VMs again, and report it."""
     with client_of(args) as client:
         client.secondary_impact(args.event, args.duration)
         event = client.event(args.event)

@@ -16,7 +16,7 @@ from ..events import EVENT_TYPE_SINCE, UNKNOWN_DURATION
 from .emulate_common import add_control_arguments, client_of, report, seconds
 from .state import duration_text, iso
 
-# Options that are keys of an event in the scenario's schema, and those that do not go with --hardware-failure.
+# Options that are keys of an event in the scenario's schema, and those that --hardware-failure excludes.
 _KEYS = (
     *("type", "resources", "notice", "duration", "source", "description", "name", "impact", "gone_after"),
     *("start_on", "start_delay", "seen_by", "event_id", "fields"),

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def time_text(state: Mapping[str, Any]) -> str:
-    """Describe the emulated time in a sentence."""
+    """Return a sentence on the emulated time."""
     scale = state["time_scale"]
     pace = "runs as real time does" if scale == 1 else f"runs {scale:g} times as fast as real time"
     pace = pace if scale else "stands still until it is advanced"

@@ -21,7 +21,7 @@ from .state import Page, announced_text, duration_text, fitted, resources_text, 
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
 _DESCRIPTION = "DESCRIPTION"
-_NARROWEST = 24  # columns; if the table leaves fewer, descriptions get lines of their own
+_NARROWEST = 24  # columns; if the table leaves fewer, descriptions go on separate lines
 _STYLES = {"Started": "red", "leads": "bold", "affected": "bold"}
 
 
@@ -100,7 +100,7 @@ def _as_json(document: Document, endpoint: str, vm_name: str | None, now: dateti
 
 
 def _show_table(console: Console, events: Sequence[Event], vm_name: str | None, now: datetime) -> None:
-    """Write a row for each event. Descriptions are whole in a pipe; on a terminal they are cut or wrapped to fit."""
+    """Write a row for each event. A pipe gets whole descriptions; on a terminal they are cut or wrapped to fit."""
     rows = [_row(event, vm_name, now) for event in events]
     texts = [one_line(event.description or "") for event in events]
     width = Page(console).width

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Failing recoveries: their hooks, the reasons, the next attempts, and the commands to act on them."""
+"""Failing recoveries: their hooks, why they fail, when they are retried, and the commands to act on them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
     from ..runner.journal.schema import EventRow
 
-_ENTRIES = 100  # the newest: the latest end of a hook is among them
+_ENTRIES = 100  # the newest, which include the latest end of a hook
 
 
 class Recoveries:
-    """Reads them from a journal. ``works``: a runner is at work. ``which``: the options that name the state."""
+    """Reads them from a journal. ``works``: a runner is running. ``which``: the options that select the state."""
 
     def __init__(self, journal: JournalReader, clocks: Clocks, *, works: bool, which: str = "") -> None:
         self._journal = journal
@@ -32,16 +32,16 @@ class Recoveries:
         self._which = which
 
     def failing(self, record: EventRow) -> list[dict[str, Any]]:
-        """Return the recover hooks of an event that a person should look at, as ``status --json`` has them."""
+        """Return the recover hooks of an event that need a person's attention, as ``status --json`` shows them."""
         runs = [run for run in tried(record) if run.status == FAILED or run.failing]
         return [self._as_json(record, run) for run in runs]
 
     def tried(self, record: EventRow) -> list[dict[str, Any]]:
-        """Return the recover hooks of an event that were tried and have not succeeded yet."""
+        """Return the recover hooks of an event that have run but not succeeded, as ``recover --json`` shows them."""
         return [self._as_json(record, run) for run in tried(record)]
 
     def next_attempt(self, record: EventRow, run: Run) -> tuple[str, float | None]:
-        """Return when a recover hook is tried next, in words and in seconds (None if that is not known)."""
+        """Return when a recover hook is tried next, as text and in seconds (None if unknown)."""
         if run.status == RUNNING:
             return "it runs now", None
         if run.exhausted:
@@ -54,7 +54,7 @@ class Recoveries:
         return (f"in {duration_text(math.ceil(left))}" if left > 0 else "now"), left
 
     def _seconds_left(self, record: EventRow, run: Run) -> float | None:
-        if not run.failures:  # asked for by a person, or interrupted
+        if not run.failures:  # requested by a person, or interrupted
             return 0.0
         hook = hook_text({"hook": run.hook})
         failed = self._failed(record.id, hook) or self._failed(None, hook)  # the run may have been another event's
@@ -68,7 +68,7 @@ class Recoveries:
         return max(0.0, (run.pause() if pause is None else pause) - self._clocks.since(failed.stamp))
 
     def _failed(self, record_id: int | None, hook: str) -> JournalEntry | None:
-        """Return the latest failure of a recover hook, of one event or of any."""
+        """Return the latest failure of a recover hook, for one event or for any."""
         entries = self._journal.entries(record_id=record_id, kinds=("hook-ended",), limit=_ENTRIES, newest_first=True)
         found = (entry for entry in entries if entry.fields.get("phase") == RECOVER)
         return next((entry for entry in found if text_of(entry.fields, "hook") == hook), None)
@@ -99,17 +99,17 @@ class Recoveries:
 
 
 def tried(record: EventRow) -> list[Run]:
-    """Return the recover hooks of an event that were tried and are still to run; none if its plan is unreadable."""
+    """Return the recover hooks of an event that have run but not succeeded; none if its plan is unreadable."""
     if record.state != RECOVERING:
         return []
     try:
         return unfinished(Plan.of(record.data))
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError):  # of a newer version, or damaged
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError):  # written by a newer version, or damaged
         return []
 
 
 def sentence(recovery: dict[str, Any]) -> str:
-    """Describe a failing recovery in a sentence."""
+    """Return a sentence on a failing recovery."""
     failures = recovery["failures"]
     times = "" if failures < 2 else " twice" if failures == 2 else f" {failures} times"
     why = recovery["reason"] or "no reason given"
@@ -117,7 +117,7 @@ def sentence(recovery: dict[str, Any]) -> str:
 
 
 def name(recovery: dict[str, Any]) -> str:
-    """Name the event of a recovery."""
+    """Return the name of a recovery's event: its type and id."""
     return f"{recovery['event_type'] or 'event'} {recovery['event_id']}"
 
 

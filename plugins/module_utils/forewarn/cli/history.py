@@ -59,13 +59,13 @@ _SENT = ("approved", "approval-failed")
 
 
 class Span(NamedTuple):
-    """``--since``: so many seconds back, or a moment (seconds since 1970)."""
+    """``--since``: seconds back, or a moment (seconds since 1970)."""
 
     back: float | None
     moment: float | None
 
     def start(self, now: float) -> float:
-        """Return where it starts, in seconds since 1970."""
+        """Return its start in seconds since 1970."""
         return now - (self.back or 0.0) if self.moment is None else self.moment
 
 
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
             f"no event's id begins with {args.event!r}.",
             "List the events with: forewarn history, and --since if need be.",
         )
-    if args.event is not None or args.limit is not None:  # earlier entries concern none of these events
+    if args.event is not None or args.limit is not None:  # earlier entries are about none of these events
         opened = [
             stamp.wall for stamp in (stamp_of(record.data, "first_seen") for record in records[:1]) if stamp is not None
         ]
@@ -178,7 +178,7 @@ def _write_json(
     since: float | None,
     dry_run: bool,
 ) -> None:
-    """Write one object, event by event: a long history need not fit into memory."""
+    """Write one object, event by event: a long history does not have to fit into memory."""
     write = sys.stdout.write
     head = {"schema": "history", "version": 1}
     start = None if since is None else iso(since)
@@ -207,7 +207,7 @@ def _entry_as_json(entry: JournalEntry, seen: Stamp | None) -> dict[str, Any]:
 
 
 def _between(first: Stamp, second: Stamp) -> float:
-    """Return the seconds between two moments, by the boot clock or, across a reboot, by the wall clock."""
+    """Return the seconds between two stamps, by the boot clock or, across a reboot, by the wall clock."""
     if first.boot_id and first.boot_id == second.boot_id:
         return second.boot - first.boot
     return second.wall - first.wall
@@ -217,10 +217,10 @@ def _between(first: Stamp, second: Stamp) -> float:
 
 
 class _Story:
-    """Shows events one after another, with the entries about the runner as a whole in their places.
+    """Shows events one after another, and among them the entries about the runner as a whole, in order of time.
 
-    ``others`` are the entries of no event; the end of a drill is shown with its event, if that is in ``records``.
-    ``before`` has the last start or end of a runner before all of them. ``whole``: nothing is shortened.
+    ``others`` are entries that belong to no event; a drill's end is shown with its event if that is in ``records``.
+    ``before`` holds the last start or stop of a runner before all of them. ``whole``: nothing is shortened.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class _Story:
         self._whole = whole
         runs = [*before, *(entry for entry in others if entry.kind in RUNS)]
         self._after_crash = {new.id for old, new in zip(runs, runs[1:]) if old.kind == new.kind == "runner-started"}
-        self._shown = 0  # how many of the others are dealt with
+        self._shown = 0  # how many of the others so far
         self._last_id = 0  # of the entries of events so far
 
     def show(self, record: EventRow, entries: Sequence[JournalEntry]) -> None:
@@ -261,18 +261,18 @@ class _Story:
             self._clocks(before, entry.stamp)
             before = entry.stamp
             if entry.kind == "approval-sending" and following is not None and following.kind in _SENT:
-                continue  # it matters only if its outcome is not known
+                continue  # it matters only if its outcome is unknown
             self._entry(entry, None if seen is None else _between(seen, entry.stamp), decision)
             if entry.kind == DECISION:
                 decision = entry.fields
         self.page.line()
 
     def end(self) -> None:
-        """Show what came after the last event."""
+        """Show the entries after the last event."""
         self._aside(len(self._others))
 
     def _aside(self, until: int) -> None:
-        """Show the other entries before an event that belong to no event shown so far."""
+        """Show the other entries up to ``until`` that were not shown among an event's."""
         entries = [entry for entry in self._others[self._shown : until] if entry.id > self._last_id]
         self._shown = max(self._shown, until)
         if self._whole or not entries:
@@ -324,7 +324,7 @@ class _Story:
             self.page.hanging(f"{margin}| ", self._cut(line))
 
     def _clocks(self, before: Stamp | None, after: Stamp) -> None:
-        """Show a reboot or a clock that was set: both make the times around them look strange."""
+        """Show a reboot, or a change of the wall clock: both make the times around them look strange."""
         if before is None:
             return
         if before.boot_id != after.boot_id:

@@ -39,8 +39,8 @@ class Side(NamedTuple):
 def run(directory: str, other: str, since: float | None, event: str | None, limit: int | None) -> list[dict[str, Any]]:
     """Return an object for each event that either runner saw, ordered by when it was first seen.
 
-    ``other`` is the other runner's state directory; "" is the dry run's for a live runner, and the other way round.
-    ``since`` is in seconds since 1970. Raises InputError if one of them cannot be read.
+    ``other`` is the other runner's state directory; "" means the dry run's for a live runner, and vice versa.
+    ``since`` is in seconds since 1970. Raises InputError if a directory cannot be read.
     """
     sides = _sides(directory, state_directory(other or _counterpart(directory)))
     found: list[dict[str, tuple[EventRow, Side]]] = [

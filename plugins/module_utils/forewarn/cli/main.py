@@ -4,7 +4,7 @@
 """Entry point of ``forewarn``: finds the command's file, and turns errors into a message and an exit code.
 
 Exit codes: 0 fine, 1 a finding or a failed test, 2 bad usage or bad input, 3 the service or the network, 70 a defect of
-forewarn. As a shell reports a command that a signal ended: 130 interrupted, 141 nobody read the output to its end.
+forewarn. As in a shell, 130 means interrupted, and 141 that nobody read the output to its end.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ForewarnError as error:
         _report(error.message, error.hint)
         return error.exit_code
-    except BrokenPipeError:  # the reader (`head`, say) has seen enough, but cannot know whether all is well
+    except BrokenPipeError:  # the reader, for example `head`, has seen enough, but cannot know whether all is well
         return 141
     except KeyboardInterrupt:
         return 130
@@ -126,7 +126,7 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
 
 
 def _open_standard_streams() -> None:
-    """Open the streams that were closed before the start, lest the next file get their number and their output."""
+    """Open the streams that were closed at the start: otherwise the next file would get their number and output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)
@@ -155,7 +155,7 @@ def _flush_or_drop() -> None:
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Finds the width itself: argparse would import shutil for it, each time it makes a formatter."""
+    """Finds the width itself: argparse would import shutil to do so, each time it makes a formatter."""
 
     def __init__(self, prog: str) -> None:
         try:
@@ -174,7 +174,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(prog="forewarn", description="Decides, by policy, what happens to Azure Scheduled Events.")
     parser.add_argument("--version", action="version", version=f"forewarn {__version__}")
     commands = COMMANDS
-    if commands.keys().isdisjoint(arguments):  # the help lists the installed ones only
+    if commands.keys().isdisjoint(arguments):  # the help lists only those that are installed
         commands = {name: command for name, command in COMMANDS.items() if _is_installed(command[0])}
     _add_commands(parser, commands, arguments, 0)
     return parser

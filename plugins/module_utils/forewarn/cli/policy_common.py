@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shared by the commands about policies: their arguments, and how they show findings."""
+"""What the commands about policies share: arguments, and the output of findings."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def given_vm(given: Sequence[str], vm_name: str | None) -> Vm:
 
 
 def show_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Write findings for people, and how many there are."""
+    """Write findings for people, and their number."""
     for finding in findings:
         for line in render(finding, console):
             console.line(line)
@@ -75,7 +75,7 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
 
 
 def count_of(findings: Sequence[Finding]) -> str:
-    """Return the numbers of errors and warnings, as text."""
+    """Return the number of errors and of warnings as text."""
     errors = sum(1 for finding in findings if blocks(finding))
     warnings = len(findings) - errors
     return ", ".join(plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count)

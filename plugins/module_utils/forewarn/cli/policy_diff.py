@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy diff``: the events whose decisions a change of policies changes, and whether it allows more."""
+"""``forewarn policy diff``: which events a change of policies decides differently, and whether it approves more."""
 
 from __future__ import annotations
 

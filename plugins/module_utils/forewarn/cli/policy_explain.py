@@ -90,7 +90,7 @@ def _time(option: str, text: str) -> datetime:
 
 
 def _document(source: str, api_version: str) -> Document:
-    """Read an event, a list of events, a document, or what ``forewarn events --json`` wrote."""
+    """Read an event, a list of events, a document, or the output of ``forewarn events --json``."""
     try:
         content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
@@ -101,7 +101,7 @@ def _document(source: str, api_version: str) -> Document:
         raise InputError(
             f"{source}: not JSON: {error}", "Save the output of 'forewarn events --json', or the answer of the service."
         ) from error
-    if isinstance(data, dict) and "forewarn" in data:  # what 'forewarn events --json' wrote
+    if isinstance(data, dict) and "forewarn" in data:  # from 'forewarn events --json'
         items = data.get("events")
         data = (
             [item.get("event") if isinstance(item, dict) else item for item in items] if isinstance(items, list) else []

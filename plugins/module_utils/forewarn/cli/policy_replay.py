@@ -39,11 +39,11 @@ _SHOWN_BAD = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
 _PROGRESS_SECONDS = 0.5
-_PROGRESS_COLUMNS = 70  # a line that a terminal breaks cannot be taken back
+_PROGRESS_COLUMNS = 70  # a line that the terminal wraps cannot be erased
 
 
 class Source(NamedTuple):
-    """An opened recording: its records, the VM that asked, its end (if known), and the share that was read."""
+    """An open recording: its records, the VM that recorded it, its end (if known), and the share read so far."""
 
     name: str
     records: Iterator[Record]
@@ -178,7 +178,7 @@ def _journal(directory: str, api_version: str, report: Callable[[str, str], None
 
 
 class _Lines(AbstractContextManager[Source]):
-    """A file of lines, or standard input, compressed or not."""
+    """A file of lines, or standard input, plain or compressed."""
 
     def __init__(self, name: str, api_version: str, report: Callable[[str, str], None], timed: bool) -> None:
         self._name = name
@@ -214,7 +214,7 @@ class _Lines(AbstractContextManager[Source]):
     def _checked(self, records: Iterator[Record]) -> Iterator[Record]:
         try:
             yield from records
-        except (OSError, EOFError) as error:  # gzip raises either for a file that is cut off or damaged
+        except (OSError, EOFError) as error:  # gzip raises either for a truncated or damaged file
             raise InputError(f"{self._name} cannot be read to its end: {error}.") from error
 
 
@@ -228,7 +228,7 @@ class _Problems:
         self._shown = ""
 
     def bad_line(self, where: str, what: str) -> None:
-        """Count a line that cannot be read; name it, if it is among the first."""
+        """Count a line that cannot be read; report it if it is among the first."""
         self.bad += 1
         if self.bad <= _SHOWN_BAD:
             self.warn(f"{where}: {what}")

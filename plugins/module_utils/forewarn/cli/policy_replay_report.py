@@ -25,7 +25,7 @@ _COLOURS = {"approve": "green", "hold": "yellow"}
 
 
 def write_json(pairs: Iterable[tuple[str, Replayed]], summary: Callable[[], dict[str, Any]]) -> None:
-    """Write one object, event by event: the events need not fit into memory."""
+    """Write one object, event by event: the events do not have to fit into memory."""
     write = sys.stdout.write
     head = {"schema": "policy-replay", "version": 1}
     write(f'{{"forewarn": {json.dumps(head)}, "events": [')
@@ -64,7 +64,7 @@ def _as_dict(replayed: Replayed) -> dict[str, Any]:
 
 
 def time_text(moment: datetime | None) -> str | None:
-    """Return a time as documents write it."""
+    """Return a time in the format of a document."""
     return None if moment is None else format_time(moment)
 
 

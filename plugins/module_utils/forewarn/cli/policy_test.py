@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy test``: runs the tests beside the policies, and reports what they leave untested."""
+"""``forewarn policy test``: runs the tests beside the policies, and reports what they do not cover."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def _run(args: argparse.Namespace) -> Run:
     except InputError:
         if args.suggest is None:
             raise
-        policies = [policy.path for policy in find_policies(args.paths)]  # their first tests are to be written
+        policies = [policy.path for policy in find_policies(args.paths)]  # without tests so far
         beside = policies[0].with_suffix(".test.yml") if args.suggest == "-" else Path(args.suggest)
         if beside.exists():
             raise
     return untested(policies, beside)
 
 
-# What the tests leave out
+# What the tests do not cover
 
 
 def _gaps(outcome: Run, suggest: str | None) -> list[Gaps]:
@@ -110,7 +110,7 @@ def _gaps(outcome: Run, suggest: str | None) -> list[Gaps]:
 
 
 def _write_suggestions(gaps: Sequence[Gaps]) -> None:
-    """Write the suggestions as YAML: for each test file the text to append."""
+    """Write the suggestions as YAML: the text to append to each test file."""
     from ..analysis.coverage.suggestions import as_yaml
 
     for found in gaps:
@@ -166,7 +166,7 @@ def _show_gaps(gaps: Sequence[Gaps], console: Console, *, tip: bool) -> None:
 
 
 def _gap_lines(gaps: Sequence[Gap]) -> Iterator[str]:
-    """Yield a line for each branch, and one for each way to decide with the types of events that lack it."""
+    """Yield a line for each branch, and one for each way to decide, with the event types that lack it."""
     types: dict[str, list[str]] = {}
     for gap in gaps:
         if gap.branch is not None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy verify``: what policies do with every possible event, and what is wrong with that."""
+"""``forewarn policy verify``: proves what policies do with every possible event, and reports what is wrong with it."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def analysed(work: Any) -> Any:
-    """Return the result of ``work``; a defect of the analysis becomes an error for people, never a finding."""
+    """Return the result of ``work``; a defect in the analysis becomes an error, never a finding."""
     try:
         return work()
     except AnalysisError as error:
         defect = ForewarnError(f"internal error: {error}", "Please report it with the policies; nothing was proven.")
-        defect.exit_code = 70  # of forewarn, not of what it was given
+        defect.exit_code = 70  # in forewarn, not in its input
         raise defect from error
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Notes on what a command is waiting for: the first answer of the service may take two minutes (SE-05)."""
+"""Notes on what a command is waiting for: the first answer of the service can take two minutes (SE-05)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def waiting(
 def slow_start(console: Console, clock: Callable[[], float] = time.monotonic) -> Callable[[], None]:
     """Return a function to call once the service has answered that nothing is scheduled.
 
-    If the answer was slow, it notes that there may be events all the same.
+    If the answer was slow, the function notes that events may follow.
     """
     begun = clock()
 
@@ -65,6 +65,6 @@ def slow_start(console: Console, clock: Callable[[], float] = time.monotonic) ->
 
 
 def _note(console: Console, text: str) -> None:
-    with suppress(OSError, ValueError):  # nobody reads it, or the stream is closed
+    with suppress(OSError, ValueError):  # the reader is gone, or the stream is closed
         console.note(text)
         console.stream.flush()

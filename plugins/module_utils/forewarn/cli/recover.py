@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
     from ..runner.journal.schema import EventRow
 
-# How long to wait for a running runner. It looks once per interval, normally a second.
+# How long to wait for a running runner. It checks once per interval, normally a second.
 PATIENCE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 
-HANDED_OVER = "handed-over"  # a result, beside the actions and ``refused``
+HANDED_OVER = "handed-over"  # a result, as the actions and ``refused`` are
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the failing recoveries, or ask the runner to run one again or end it."""
+    """List the failing recoveries, or ask the runner to retry or end one."""
     wanted = args.again or args.dealt_with is not None
     if args.event_id is None and wanted:
         raise InputError("EVENT_ID is needed.", "List them with: forewarn recover.")
@@ -114,9 +114,9 @@ def _list(found: list[dict[str, Any]], state: State, args: argparse.Namespace) -
 
 
 def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
-    """Return the records of the event whose recovery is meant: several if it left the list and came back.
+    """Return the records of the event whose recovery fails: several if it left the list and came back.
 
-    Raises InputError.
+    Raises InputError if no event fits, or several do.
     """
     records = journal.records(event=prefix) if prefix else []
     if not records:
@@ -150,7 +150,7 @@ def _wait(directory: str, request_id: str, clocks: Clocks) -> None:
 
 
 def _answer(journal: JournalReader, record: EventRow, request_id: str) -> JournalEntry | None:
-    """Return the runner's answer to a request, None if there is none yet."""
+    """Return the runner's answer to a request, or None while there is no answer."""
     for record_id, kinds in ((record.id, tuple(ANSWERS.values())), (None, (REFUSED,))):
         for entry in journal.entries(record_id=record_id, kinds=kinds, limit=100, newest_first=True):
             if entry.fields.get("request") == request_id:
@@ -211,6 +211,6 @@ def _report(
 
 
 def _now(state: State, record: EventRow) -> EventRow:
-    """Return the event as the journal has it now."""
+    """Return the current record of the event."""
     records = state.journal.records(event=record.key) if state.journal is not None else []
     return next((found for found in records if found.id == record.id), record)

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     setup = read(given)
     args = setup.args
     endpoint = resolve(args.endpoint, os.environ)
-    if args.endpoint != "auto":  # the address in this machine's own lease is trusted
+    if args.endpoint != "auto":  # the address in the DHCP lease of this machine is trusted
         trust.check_endpoint(endpoint, bool(args.allow_endpoint))
     if args.once:
         refuse_elsewhere(args.endpoint, endpoint)
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
             client.read_ahead()  # under way while the rest is loaded
         from .run_service import serve
 
-        with _told_of_waiting(client) if args.once else nullcontext():
+        with _noting_the_wait(client) if args.once else nullcontext():
             serve(setup, client, directory, lambda: read(given), doubt)
     finally:
         machine.release()
@@ -129,8 +129,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _told_of_waiting(client: Client) -> AbstractContextManager[None]:
-    from .console import Console  # here: a service writes to its log, and has to start fast
+def _noting_the_wait(client: Client) -> AbstractContextManager[None]:
+    from .console import Console  # here: a service writes to its log, and must start fast
     from .progress import waiting
 
     return waiting(client, Console(sys.stderr))
@@ -140,7 +140,7 @@ def _state(args: argparse.Namespace) -> str | None:
     if args.state is not None:
         named: str = args.state
         return os.path.abspath(named)
-    if args.once:  # it leaves nothing to undo
+    if args.once:  # nothing to recover remains
         return None
     live = directories.default(os.environ, os.getuid())
     return dry_runs.directory_beside(live) if args.dry_run else live

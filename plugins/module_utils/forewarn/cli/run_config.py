@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InputError
 
-# Option -> the types that its value may have, and their name in messages. The policies themselves check ``params``.
+# Option -> the types that its value can have, and their name in messages. The policies check ``params``.
 _OPTIONS: dict[str, tuple[tuple[type, ...], str]] = {
     "artifact": ((str,), "a path"),
     "policy": ((list,), "a list of paths"),
@@ -71,7 +71,7 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def merge(args: argparse.Namespace, config: dict[str, Any]) -> None:
-    """Fill in the options that the command line leaves open. The caller merges parameters later, name by name."""
+    """Fill in the options that the command line does not set. The caller merges parameters later, name by name."""
     if args.policy or args.artifact:
         config.pop("policy", None)
         config.pop("artifact", None)

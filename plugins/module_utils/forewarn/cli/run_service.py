@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The service of ``forewarn run``: puts it together, starts it, and runs it until a signal ends it."""
+"""The service of ``forewarn run``: assembles it, starts it, and runs it until a signal ends it."""
 
 from __future__ import annotations
 
@@ -40,24 +40,22 @@ from ..runner.telemetry.readiness import Readiness
 from ..runner.telemetry.systemd import Notifier
 from .run_setup import Setup
 
-# How long the end waits for the rest of the log; a reader that stalls gets no more.
+# How long to wait at the end until the log is written; a reader that stalls gets no more of it.
 LOG_PATIENCE_SECONDS = 0.25
-# With --once somebody waits for the whole log, and it has an end.
+# With --once somebody waits for the whole log, which is finite.
 _ONCE_LOG_BYTES = 64 * 1024 * 1024
 
 
 def serve(
     setup: Setup, client: Client, directory: str | None, read_again: Callable[[], Setup], doubt: str | None = None
 ) -> None:
-    """Run until SIGTERM or SIGINT, or once. ``directory`` is the state directory, None to keep nothing.
+    """Run until SIGTERM or SIGINT, or once. ``directory`` is the state directory, or None to keep nothing.
 
-    ``doubt``: why the machine may not be in Azure, for the log; None if there is no doubt.
-
-    Raises InputError, and ServiceError if it is to run once.
+    ``doubt``: why the machine may not be in Azure (for the log). Raises InputError, and ServiceError with --once.
     """
     args = setup.args
     mode = Mode(bool(args.dry_run), args.once)
-    absent = _look_at_hooks(setup.policies, mode)
+    absent = _missing_programs(setup.policies, mode)
     log = open_log(args.log_format, os.environ, sys.stdout)
     log.detach(_ONCE_LOG_BYTES if mode.once else None)
     stop = StopSignals()
@@ -65,9 +63,9 @@ def serve(
         with stop:
             _serve(setup, client, directory, read_again, log, stop, absent, doubt)
     finally:
-        # Outside of ``stop``: a reader of --once may be slow, and a signal then ends the command as it would any other.
+        # Outside ``stop``: a reader of --once may be slow, and a signal then ends the command as it ends any other.
         log.close(None if mode.once and stop.received is None else LOG_PATIENCE_SECONDS)
-    if mode.once and log.unread:  # a service has raised it by then
+    if mode.once and log.unread:  # a service has raised it already
         raise BrokenPipeError
 
 
@@ -127,13 +125,13 @@ def _serve(
             else:
                 runner.run(setup.interval)
     finally:
-        if not requester.busy:  # otherwise another thread still reads, and the connection ends with the process
+        if not requester.busy:  # otherwise another thread is still reading, and the connection ends with the process
             client.close()
             asking.close()
 
 
 def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> Readiness | None:
-    """Return what the probe answers from, None without a probe. The VM's name may be known from the previous runner."""
+    """Return what the probe answers from, or None without a probe. The previous runner may have known the VM's name."""
     if args.probe_listen is None or args.once:
         return None
     known = None if beat is None else beat.fields.get("vm")
@@ -143,10 +141,7 @@ def _readiness(args: argparse.Namespace, beat: Beat | None, clocks: Clocks) -> R
 
 @contextmanager
 def _listening(runner: Runner, readiness: Readiness | None, args: argparse.Namespace) -> Iterator[None]:
-    """Serve metrics and probes, if they are configured.
-
-    Raises InputError if that is not possible, before anything is begun.
-    """
+    """Serve metrics and probes, if configured. Raises InputError at once if that is not possible."""
     with ExitStack() as stack:
         servers: list[MetricsServer | ProbeServer] = []
         if args.metrics_listen is not None and not args.once:
@@ -159,8 +154,8 @@ def _listening(runner: Runner, readiness: Readiness | None, args: argparse.Names
         yield
 
 
-def _look_at_hooks(policies: PolicySet, mode: Mode) -> list[str]:
-    """Return a sentence for each missing program. Raises InputError for a program that others may change."""
+def _missing_programs(policies: PolicySet, mode: Mode) -> list[str]:
+    """Return a sentence for each missing program. Raises InputError for a program that other users can change."""
     return [] if mode.dry_run or mode.once else commands.missing(policies.every_hook())
 
 
@@ -187,7 +182,7 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
 
 
 def _last_poll(beat: Beat | None) -> Stamp | None:
-    """Return when the previous runner last had an answer."""
+    """Return when the previous runner last got an answer."""
     try:
         found: Any = None if beat is None else beat.fields["last_good_poll"]
         return None if found is None else Stamp.of(found)
@@ -196,13 +191,13 @@ def _last_poll(beat: Beat | None) -> Stamp | None:
 
 
 def _reloaded(setup: Setup, api_version: str, mode: Mode) -> Reloaded:
-    """Return the settings that a reload may change. Raises InputError if they are wrong or need a restart."""
+    """Return the settings that a reload can change. Raises InputError if they are wrong or need a restart."""
     if setup.policies.api_version != api_version:
         raise InputError(
             f"the policies are now for api-version {setup.policies.api_version}, and the service is asked for "
             f"{api_version}",
             "Restart the runner.",
         )
-    absent = _look_at_hooks(setup.policies, mode)
+    absent = _missing_programs(setup.policies, mode)
     shadow = None if setup.shadow is None else Shadow(setup.shadow)
     return Reloaded(setup.policies, shadow, setup.interval, absent)

@@ -28,7 +28,7 @@ LOG_FORMATS = ("auto", "journald", "text", "json")
 
 
 class Setup(NamedTuple):
-    """The settings of a run. ``shadow`` decides beside ``policies``, without effect; ``interval`` is in seconds."""
+    """The settings of a run. ``shadow`` decides too, without effect; ``interval`` is in seconds."""
 
     policies: PolicySet
     shadow: PolicySet | None
@@ -126,7 +126,7 @@ def _compile(paths: Sequence[str], api_version: str) -> Artifact:
         raise InputError(f"--policy compiles policies, which needs the missing module {error.name}.", hint) from error
     try:
         found = paths_of(paths)
-        if os.geteuid() == 0:  # other users try their own files; an artifact is always checked
+        if os.geteuid() == 0:  # other users run policies of their own; an artifact is always checked
             for policy in find_policies(found):
                 trust.check_file(str(policy.path), "policy")
         return load_policies(found, api_version)

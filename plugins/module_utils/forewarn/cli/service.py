@@ -16,7 +16,7 @@ from ..imds.client import Client
 from ..imds.endpoint import DEFAULT_ENDPOINT, ENVIRONMENT_VARIABLE, resolve
 from .console import Console
 
-# Somebody is waiting at a terminal. (The first answer may take its 2 minutes all the same, SE-05.)
+# Somebody is waiting at a terminal. (The first answer can still take 2 minutes, SE-05.)
 PATIENCE_SECONDS = 20.0
 
 
@@ -60,9 +60,9 @@ def seconds(text: str) -> float:
 
 
 def client_of(args: argparse.Namespace, console: Console) -> Client:
-    """Return a client for parsed arguments; while it retries, it writes the reason to ``console``.
+    """Return a client for parsed arguments; while it retries, it notes the reason on ``console``.
 
-    Raises InputError, also if no endpoint is named and the machine is not known to be in Azure.
+    Raises InputError, also if no endpoint is given and the machine is not known to be in Azure.
     """
     endpoint = resolve(args.endpoint, os.environ)
     refuse_elsewhere(args.endpoint, endpoint)

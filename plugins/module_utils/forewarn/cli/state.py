@@ -1,10 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shared by ``status`` and ``history``: finding and opening the runner's state, reading its records of events,
+"""What ``status``, ``history`` and others share: finding and opening the runner's state, reading its records of events,
 writing times and spans for people, and fitting lines to the terminal.
 
-The journal may be a newer runner's, or damaged: nothing here takes a field for granted.
+A newer runner may have written the journal, or it may be damaged: nothing here relies on a field.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SERVICE_DIRECTORY = "/var/lib/forewarn"
 _SHOWN_RESOURCES = 3
 _UNIT = re.compile(r"\d (?:s|min|h|d)\b")  # stays together
-_NARROWEST = 60  # columns; a narrower terminal may break lines as it likes
+_NARROWEST = 60  # columns; a narrower terminal wraps lines itself
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -62,14 +62,14 @@ def add_state_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def which_state(args: argparse.Namespace) -> str:
-    """Return the options, for a command to copy, that select the same runner as ``args``."""
+    """Return the options that select the same runner as ``args``, for a command to copy."""
     from shlex import quote
 
     return f" --state {quote(args.state)}" if args.state else " --dry-run" if args.dry_run else ""
 
 
 def of_event(command: str, event_id: str, rest: str) -> str:
-    """Return a command about an event for people to copy, the id quoted: the service's text is not trusted."""
+    """Return a command about an event, for people to copy. The id is quoted: the service's text is not trusted."""
     from shlex import quote
 
     if event_id.startswith("-"):
@@ -78,7 +78,7 @@ def of_event(command: str, event_id: str, rest: str) -> str:
 
 
 def history_of(event_id: str) -> str:
-    """Return the command, for ``command_text``, that shows the history of an event."""
+    """Return the command that shows the history of an event, for ``command_text``."""
     from shlex import quote
 
     return f"history --event{'=' if event_id.startswith('-') else ' '}{quote(event_id)}"
@@ -92,7 +92,7 @@ def command_text(text: str, args: argparse.Namespace) -> str:
 def open_state(given: str | None, dry_run: bool = False) -> State:
     """Open the state in a directory; without a name, the live runner's or the dry run's.
 
-    Raises InputError if no runner has worked there, or this user may not read it.
+    Raises InputError if no runner has used it, or this user may not read it.
     """
     from ..runner.journal.reader import JournalReader
     from ..runner.state import directories
@@ -111,7 +111,7 @@ def open_state(given: str | None, dry_run: bool = False) -> State:
 def state_directory(given: str | None, dry_run: bool = False) -> str:
     """Return the state directory. Raises InputError if it cannot be read.
 
-    Without a name it is the live runner's, or, with ``dry_run`` or if only a dry run is at work, the dry run's.
+    Without a name it is the live runner's, or the dry run's with ``dry_run`` or if only a dry run is running.
     """
     from ..runner.state import directories, dry_runs
 
@@ -141,7 +141,7 @@ def state_directory(given: str | None, dry_run: bool = False) -> str:
 
 
 def _is_only_a_dry_run(live: str) -> bool:
-    """Return whether there is a dry run, and no live runner at work or with anything left to finish."""
+    """Return whether there is a dry run, and no live runner that is running or has anything left to finish."""
     from ..runner.journal.reader import JournalReader
     from ..runner.state import dry_runs
     from ..runner.telemetry import heartbeat
@@ -159,17 +159,17 @@ def _is_only_a_dry_run(live: str) -> bool:
         return False
 
 
-# What the journal has about an event
+# Records of events
 
 
 def text_of(data: Any, name: str) -> str:
-    """Return an object's text of that name, "" if there is none."""
+    """Return the text of that name in an object, or ""."""
     value = data.get(name) if isinstance(data, Mapping) else None
     return value if isinstance(value, str) else ""
 
 
 def number_of(data: Any, name: str) -> float | None:
-    """Return an object's number of that name, None if there is none, or one that is not finite as a float."""
+    """Return the number of that name in an object, or None; None also if it is not finite as a float."""
     value = data.get(name) if isinstance(data, Mapping) else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
@@ -180,19 +180,19 @@ def number_of(data: Any, name: str) -> float | None:
 
 
 def object_of(data: Any, name: str) -> Mapping[str, Any]:
-    """Return an object's member object of that name, an empty one if there is none."""
+    """Return the object of that name in an object, or an empty one."""
     value = data.get(name) if isinstance(data, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
 def list_of(data: Any, name: str) -> Sequence[Any]:
-    """Return an object's list of that name, an empty one if there is none."""
+    """Return the list of that name in an object, or an empty one."""
     value = data.get(name) if isinstance(data, Mapping) else None
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def stamp_of(data: Any, name: str) -> Stamp | None:
-    """Return an object's stamp of that name, None if there is none."""
+    """Return the stamp of that name in an object, or None."""
     try:
         return Stamp.of(list_of(data, name))
     except (ValueError, TypeError):
@@ -205,7 +205,7 @@ def event_id_of(record: EventRow) -> str:
 
 
 def not_before_of(event: Mapping[str, Any]) -> float | None:
-    """Return NotBefore of an event as seconds since 1970, None if there is none."""
+    """Return NotBefore of an event in seconds since 1970, or None."""
     try:
         return parse_time(text_of(event, "NotBefore")).timestamp()
     except (ValueError, OverflowError):
@@ -213,7 +213,7 @@ def not_before_of(event: Mapping[str, Any]) -> float | None:
 
 
 def hook_text(run: Mapping[str, Any]) -> str:
-    """Name the hook of a plan, without its secrets."""
+    """Return the name of a planned hook, without its secrets."""
     try:
         return commands.describe(object_of(run, "hook"))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):  # of a kind that a newer runner knows
@@ -259,7 +259,7 @@ def record_as_json(record: EventRow) -> dict[str, Any]:
 
 
 def iso(wall: float, timespec: str = "seconds") -> str:
-    """Write seconds since 1970 as ISO 8601 in UTC."""
+    """Return seconds since 1970 as ISO 8601 in UTC."""
     try:
         moment = _EPOCH + timedelta(seconds=wall)
     except (OverflowError, ValueError):
@@ -268,7 +268,7 @@ def iso(wall: float, timespec: str = "seconds") -> str:
 
 
 def duration_text(duration_seconds: float) -> str:
-    """Write a time span for people, in its two largest units: ``14 min 3 s``."""
+    """Return a time span for people, in its two largest units: ``14 min 3 s``."""
     rest = int(duration_seconds)
     parts = []
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -281,31 +281,31 @@ def duration_text(duration_seconds: float) -> str:
 
 
 def exact_text(duration_seconds: float) -> str:
-    """Write a measured time span: below a minute to a tenth of a second, ``4.8 s``."""
+    """Return a measured time span for people, below a minute to a tenth of a second: ``4.8 s``."""
     tenths = round(duration_seconds, 1)
     return f"{tenths:g} s" if tenths < 60 else duration_text(tenths)
 
 
 def announced_text(duration_in_seconds: float | None) -> str:
-    """Write DurationInSeconds (SE-19)."""
+    """Return DurationInSeconds for people (SE-19)."""
     if duration_in_seconds is None:
         return "-"
     return "unknown" if duration_in_seconds == UNKNOWN_DURATION else f"{duration_in_seconds:g} s"
 
 
 def resources_text(names: Sequence[Any]) -> str:
-    """Write the names of Resources, the first few of them."""
+    """Return the first names of Resources, and the number of the others."""
     more = len(names) - _SHOWN_RESOURCES
     return ", ".join(map(str, names[:_SHOWN_RESOURCES])) + (f" and {more} more" if more > 0 else "") or "-"
 
 
 def cut(text: str, most: int) -> str:
-    """Return the text; cut a longer one, and add the number of characters left out."""
+    """Return the text, cut after ``most`` characters, with the number of those left out."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
 
 
 def fitted(text: str, width: int) -> str:
-    """Return the text, cut to ``width`` columns with three dots at the end if it is longer."""
+    """Return the text, if longer than ``width`` columns cut to it with three dots at the end."""
     if _columns(text) <= width:
         return text
     while text and _columns(text) + 3 > width:
@@ -314,9 +314,9 @@ def fitted(text: str, width: int) -> str:
 
 
 class Page:
-    """Lines for people: wrapped to a terminal's width, whole in a pipe, where ``width`` is None.
+    """Lines for people: wrapped to the width of a terminal, whole in a pipe, where ``width`` is None.
 
-    A terminal must not break lines itself: the text that it puts at the left margin could pass for a line of ours.
+    A terminal must not wrap lines itself: text that it puts at the left margin could pass for a line of ours.
     """
 
     def __init__(self, console: Console) -> None:
@@ -380,7 +380,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def _columns(text: str) -> int:
-    """Return the columns that a terminal needs for a text; rather too many than too few."""
+    """Return the columns that a terminal needs for a text, or more, but never fewer."""
     return len(text) if text.isascii() else sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 

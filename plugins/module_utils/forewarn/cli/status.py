@@ -46,13 +46,12 @@ if TYPE_CHECKING:
 
 RUNNING, NOT_RESPONDING, NOT_RUNNING = "running", "not-responding", "not-running"
 
-# A poll may take its timeout of some seconds, and the beat comes after it.
-UNKEPT_NAMED = 3  # by the heartbeat, at most
-_LATE_INTERVALS, _LATE_SECONDS = 3, 15.0
-# How long to report a failed recovery of an earlier version, which ended it on failure.
+UNKEPT_NAMED = 3  # at most, by the heartbeat
+_LATE_INTERVALS, _LATE_SECONDS = 3, 15.0  # a beat follows a poll, which may take its timeout of some seconds
+# How long to report a recovery that failed under an earlier version, which then ended it.
 _REMEMBERED_SECONDS = 86400.0
 
-_WIDEST = 28  # of columns with texts from the service, which might be anything
+_WIDEST = 28  # columns of a cell whose text comes from the service
 _HEADER = ("TYPE", "STATE", "STARTS", "LASTS", "SOURCE")
 _STATE_STYLES = {
     "held": ("yellow",),
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     """Return the content of ``--json``. ``problems`` are sentences about what needs attention.
 
-    ``which`` holds the options that name the state, for commands to copy.
+    ``which`` holds the options that select the state, for commands to copy.
     """
     fields = state.beat.fields if state.beat else {}
     reported = text_of(fields, "journal_trouble")
@@ -120,7 +119,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
     if trouble:
         problems.append(f"the journal: {trouble}")
-    unkept = int(number_of(fields, "unkept") or 0)  # if it has ended: what it had not kept by then
+    unkept = int(number_of(fields, "unkept") or 0)  # after its end: what it had not written by then
     named = text_of(fields, "unkept_events") if unkept else ""
     if unkept:
         problems.append(f"{unkept} listed {'event is' if unkept == 1 else 'events are'} not in the journal: {named}")
@@ -196,7 +195,7 @@ def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
         text = f"not running: {f'stopped by {signal}' if signal else gone}; last alive {last}"
         return NOT_RUNNING, text + _dry_run_beside(state.directory, clocks)
     longest = _LATE_INTERVALS * (number_of(state.beat.fields, "interval_seconds") or 1.0) + _LATE_SECONDS
-    if stamp_of(state.beat.fields, "last_good_poll") is None:  # the service takes its time for a first answer (SE-05)
+    if stamp_of(state.beat.fields, "last_good_poll") is None:  # a first answer can take two minutes (SE-05)
         longest = max(longest, heartbeat.LONGEST_SILENCE_SECONDS)
     if silent > longest:
         return NOT_RESPONDING, f"not responding: its process is there, but its last sign of life was {last}"
@@ -204,13 +203,13 @@ def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
 
 
 def _dry_run_beside(directory: str, clocks: Clocks) -> str:
-    """Return a note if only a dry run is at work, else "": a dry run recovers nothing for the live runner."""
+    """Return a note if only a dry run is running, else "": it recovers nothing for the live runner."""
     works = heartbeat.silence(heartbeat.read(dry_runs.directory_beside(directory)), clocks) is None
     return "; a dry run is at work: forewarn status --dry-run" if works else ""
 
 
 def _stopped_by(journal: JournalReader) -> str:
-    """Return the signal that stopped the latest runner in an orderly way, "" if there was none."""
+    """Return the signal that stopped the latest runner in an orderly way, or ""."""
     latest = next(journal.entries(kinds=("runner-started", "runner-stopped"), limit=1, newest_first=True), None)
     return "" if latest is None or latest.kind != "runner-stopped" else text_of(latest.fields, "signal")
 
@@ -223,7 +222,7 @@ def _service(fields: Mapping[str, Any], clocks: Clocks) -> dict[str, Any]:
     if ok and age is None:
         condition, text = "waiting", f"is asked; {answered} yet, and the first may take 2 minutes"
     elif ok:
-        condition, text = "ok", f"ok, {answered.replace('poll', 'poll at most')}"  # not each poll makes a beat
+        condition, text = "ok", f"ok, {answered.replace('poll', 'poll at most')}"  # not every poll makes a beat
     elif fields:
         condition, text = "failing", f"does not answer{': ' if fault else ''}{fault}; {answered}"
     else:
@@ -269,9 +268,9 @@ def _starts(record: EventRow, not_before: float | None, clocks: Clocks) -> str:
 
 
 def _failed_recoveries(journal: JournalReader, clocks: Clocks) -> list[dict[str, Any]]:
-    """Return the events that ended lately without recovery, unless a later event has run the same hook.
+    """Return the recent events that ended without recovery, unless a later event has run the same hook.
 
-    Only an earlier version ended such events: now they stay open.
+    Only earlier versions ended such events: they stay open now.
     """
     recovered: list[object] = []
     found = []
@@ -357,7 +356,7 @@ def _label(name: str) -> str:
 
 
 def _show_events(page: Page, events: Sequence[Mapping[str, Any]]) -> None:
-    """Write a line of columns for each event, and below it what does not fit in columns."""
+    """Write a row for each event, and below it what does not fit into columns."""
     rows = [_HEADER, *(_row(event) for event in events)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
     margin = " " * (widths[0] + 2)

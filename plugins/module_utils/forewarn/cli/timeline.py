@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Describes entries of the journal in words; entries of an unknown kind are shown as they were written."""
+"""Describes entries of the journal for people; entries of an unknown kind are shown as they were written."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ OF_THE_RUNNER = (
 )
 
 _FAILED, _WARNED, _GOOD = ("red",), ("yellow",), ("green",)
-# States that other entries show; a change to any other state gets a line of its own.
+# States that other entries show already; a change to any other state gets a line.
 _SHOWN_STATES = ("seen", "held", "preparing", "approved", "recovering")
 _STATE_STYLES = {"prepared": _GOOD, "failed": ("bold", "red"), "started": ("bold",), "done": (), "cancelled": ()}
 
 
 class Line(NamedTuple):
-    """A sentence and its styles; a hook's output and a decision's values follow on lines of their own."""
+    """A sentence and its styles; a hook's output and a decision's values follow on separate lines."""
 
     text: str
     styles: tuple[str, ...] = ()
@@ -39,9 +39,9 @@ class Line(NamedTuple):
 
 
 def describe(entry: JournalEntry, decision: Mapping[str, Any] | None = None) -> Line | None:
-    """Describe an entry; None if the entries beside it say the same.
+    """Describe an entry, or return None if the entries beside it show the same.
 
-    ``decision`` has the fields of the event's previous decision, which is not repeated.
+    ``decision`` holds the fields of the event's previous decision, which is not repeated.
     """
     if entry.kind == DECISION:
         return _decision(entry.fields, decision or {})
@@ -50,7 +50,7 @@ def describe(entry: JournalEntry, decision: Mapping[str, Any] | None = None) -> 
 
 
 def generic(entry: JournalEntry) -> Line:
-    """Return an entry of any kind as it was written."""
+    """Describe an entry of any kind by its fields."""
     fields = " ".join(f"{name}={_plain(value)}" for name, value in entry.fields.items())
     return Line(f"{entry.kind}: {fields}" if fields else entry.kind)
 
@@ -74,7 +74,7 @@ def _decision(fields: Mapping[str, Any], before: Mapping[str, Any]) -> Line | No
     eligibility, why = text_of(fields, "eligibility"), text_of(fields, "eligibility_reason")
     error, left = text_of(fields, "error"), number_of(fields, "seconds_to_not_before")
     if all(fields.get(name) == before.get(name) for name in ("output", "policy", "rule", "reason")):
-        if eligibility == "preparation-failed":  # the hook's entry and the state say so
+        if eligibility == "preparation-failed":  # the entries of the hook and the state show it
             return None
         text = f"decided as before: {output or '?'}"
     else:

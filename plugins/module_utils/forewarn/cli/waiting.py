@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..runner.journal.schema import EventRow
 
 WOULD = ("would-run", "would-approve")
-_ENTRIES = 100  # the newest of an event: those of running hooks are among them
+_ENTRIES = 100  # the newest of an event, which include those of running hooks
 
 
 class Waiting:
-    """Puts it into words. ``journal`` has the times since which hooks run."""
+    """Describes events. ``journal`` has the times at which hooks started."""
 
     def __init__(self, journal: JournalReader, clocks: Clocks, dry_run: bool, recoveries: Recoveries) -> None:
         self._journal = journal
@@ -55,7 +55,7 @@ class Waiting:
         return f"something unknown: this version does not know the state {record.state!r}"
 
     def why_failed(self, record: EventRow) -> str:
-        """Return why a listed event is in state ``failed``, "" if it is in another state."""
+        """Return why a listed event is in state ``failed``, or "" in another state."""
         if record.state != "failed":
             return ""
         steps = self._journal.entries(record_id=record.id, kinds=("state",), limit=_ENTRIES, newest_first=True)
@@ -89,13 +89,13 @@ class Waiting:
             return f"NotBefore: {why}"
         if eligibility == approval.SEND:
             return self._approval(record)
-        if eligibility == "preparing":  # nothing runs: too many others do, or one undoes what this hook does
+        if eligibility == "preparing":  # none runs yet: too many others do, or one undoes what this hook does
             following = "its approval, with the next document" if record.state == "prepared" else why
             return self._hooks(record, "prepare") or following
         return f"{eligibility or 'the runner'}: {why}" if why else eligibility or "the runner"
 
     def _leader(self, record: EventRow, decision: Mapping[str, Any]) -> str:
-        """Name the VM that this VM waits for: the first in Resources, or, for a witness, other witnesses."""
+        """Describe the VM that this VM waits for: the first in Resources, or, for a witness, another witness."""
         before = f"the leader {next(iter(list_of(object_of(record.data, 'event'), 'Resources')), 'another VM')}"
         if "witness" in text_of(decision, "eligibility_reason"):
             before = "another witness"
@@ -176,7 +176,7 @@ class Waiting:
 
 
 def would_texts(entry: JournalEntry) -> list[str]:
-    """Return the actions that a dry run's entry says it would have taken."""
+    """Return the actions that a dry run would have taken, by its entry."""
     if entry.kind == "would-approve":
         return ["approve it"]
     phase = text_of(entry.fields, "phase")
@@ -184,7 +184,7 @@ def would_texts(entry: JournalEntry) -> list[str]:
 
 
 def failure(record: EventRow, phase: str | None = None) -> str:
-    """Return the final failures of an event's preparation, recovery or both; "" if there are none."""
+    """Return the final failure of an event's preparation or recovery, or ""; ``phase`` None means either."""
     for run in plan_of(record):
         counts = run.get("phase") == "recover" or run.get("on_failure") != "approve"
         if run.get("status") == "failed" and counts and phase in (None, run.get("phase")):
