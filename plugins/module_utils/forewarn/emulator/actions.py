@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a scenario's steps and the control API have in common: data, checked by one schema, and what it does."""
+"""What a scenario's steps and the control API share: actions, and the schema that checks their data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def schema() -> dict[str, Any]:
 
 
 def missing(package: str) -> InputError:
-    """Return the error of a library that is not installed; emulating a plain VM takes none."""
+    """Return the error for a library that is not installed; emulating a plain VM needs none."""
     return InputError(
         f"scenarios and what is scheduled by hand take the Python package {package}, which is not installed.",
         f"Install it: {sys.executable} -m pip install {package}",
@@ -50,13 +50,13 @@ def check(data: object, definition: str) -> None:
 
 
 def vm_spec(data: Mapping[str, Any]) -> VmSpec:
-    """Make a VM of checked data."""
+    """Return a VM made of checked data."""
     values = {name: value for name, value in data.items() if name != "fault_domain"}
     return VmSpec(fault_domain=str(data.get("fault_domain", "0")), **values)
 
 
 def settings(data: Mapping[str, Any]) -> Settings:
-    """Make settings of checked data."""
+    """Return settings made of checked data."""
     values = dict(data)
     for name in ("first_response", "first_events", "switch_off", "start_delay", "gone_after"):
         if values.get(name) is not None:
@@ -69,7 +69,7 @@ def settings(data: Mapping[str, Any]) -> Settings:
 
 
 def event_spec(data: Mapping[str, Any], default_vm: str, hardware_failure: bool = False) -> EventSpec:
-    """Make an event of checked data."""
+    """Return an event made of checked data."""
     values = {name: value for name, value in data.items() if name not in ("type", "resources")}
     for name in _DURATIONS:
         if name in values:
@@ -83,7 +83,7 @@ def event_spec(data: Mapping[str, Any], default_vm: str, hardware_failure: bool 
 
 
 def fault(data: Mapping[str, Any], now: float) -> Fault:
-    """Make a fault that begins now, of checked data."""
+    """Return a fault that begins now, made of checked data."""
     names = ("kind", "status", "processed")
     return Fault(
         **{name: data[name] for name in names if name in data},
@@ -97,7 +97,7 @@ def fault(data: Mapping[str, Any], now: float) -> Fault:
 
 
 def perform(action: str, data: Any, model: Model, faults: Faults) -> str | None:
-    """Do one action of checked data; return the EventId where it makes one. Raises InputError."""
+    """Perform an action of checked data; return the EventId if it creates an event. Raises InputError."""
 
     def inject() -> None:
         for name in data.get("vms", ()):

@@ -16,7 +16,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
 class BodyError(Exception):
-    """The body cannot be read, and where the next request begins is not known. ``status`` is what to answer."""
+    """The body cannot be read, and it is unknown where the next request begins. ``status`` is the answer's."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ def read_body(stream: BufferedIOBase, headers: Mapping[str, str]) -> bytes:
     length = headers.get("content-length")
     if coding is None:
         return _sized(stream, "0" if length is None else length)
-    if length is not None:  # two readers of it could see two different requests
+    if length is not None:  # two readers could see different requests
         raise BodyError(400, "There is a Content-Length beside the Transfer-Encoding.")
     if coding.strip().lower() != "chunked":
         raise BodyError(501, f"The Transfer-Encoding {coding[:40]!r} is not implemented: chunked is.")

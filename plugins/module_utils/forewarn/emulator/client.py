@@ -18,12 +18,12 @@ _TIMEOUT = 10.0
 class EmulatorClient:
     """Drives an emulator at its base URL. Durations are emulated seconds.
 
-    Raises InputError for what the emulator refuses, ServiceError where none answers. It follows no redirect.
+    Raises InputError for what the emulator refuses, ServiceError if none answers. It follows no redirect.
     """
 
     def __init__(self, base_url: str) -> None:
         try:
-            import requests  # here, for where it is not installed
+            import requests  # here: it may be missing
         except ImportError as absent:
             raise InputError(
                 "driving an emulator takes the Python package requests, which is not installed.",
@@ -79,21 +79,21 @@ class EmulatorClient:
         return self.schedule_event(event)
 
     def schedule_event(self, event: Mapping[str, Any]) -> str:
-        """Schedule an event and return its EventId; ``event`` is as the schema has it."""
+        """Schedule an event and return its EventId; ``event`` has the keys of the schema's ``event``."""
         return str(self._call("POST", "events", event)["event_id"])
 
     def hardware_failure(self, resources: Sequence[str] | str | None = None, **values: Any) -> str:
-        """List a Reboot as Started at once (SE-22); ``values`` are as the schema's ``hardware_failure`` has them."""
+        """List a Reboot as Started at once (SE-22); ``values`` are keys of the schema's ``hardware_failure``."""
         body = {"resources": _names(resources), **values}
         return str(self._call("POST", "hardware-failures", body)["event_id"])
 
     def schedule_fault_domains(self, event: Mapping[str, Any], pause_seconds: float = 0.0) -> str:
-        """Serve fault domains in turn (SE-24); ``event`` is as the schema has it. Returns the first EventId."""
+        """Serve fault domains in turn (SE-24); ``event`` as in ``schedule_event``. Return the first EventId."""
         body = {"event": dict(event), "pause": pause_seconds}
         return str(self._call("POST", "fault-domains", body)["event_id"])
 
     def cancel(self, event: str) -> None:
-        """Let a Scheduled event vanish (SE-21). Events are named by EventId or by the name they were given."""
+        """Cancel a Scheduled event (SE-21). ``event`` is an EventId or the name of an event, here and below."""
         self._call("POST", f"events/{quote(event, safe='')}/cancel")
 
     def start(self, event: str) -> None:
@@ -101,11 +101,11 @@ class EmulatorClient:
         self._call("POST", f"events/{quote(event, safe='')}/start")
 
     def finish(self, event: str) -> None:
-        """Let a Started event leave the list now."""
+        """Remove a Started event from the list now."""
         self._call("POST", f"events/{quote(event, safe='')}/finish")
 
     def secondary_impact(self, event: str, duration_seconds: float) -> None:
-        """Let a Started event affect its VMs once more (SE-23)."""
+        """Make a Started event affect its VMs once more (SE-23)."""
         self._call("POST", f"events/{quote(event, safe='')}/impacts", {"duration": duration_seconds})
 
     def event(self, event: str) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class EmulatorClient:
         requests: Sequence[str] | str | None = None,
         processed: bool | None = None,
     ) -> None:
-        """Let a fault begin; a number as the kind is that HTTP status. ``requests``: of ``get post instance``."""
+        """Begin a fault; a number as ``kind`` is an HTTP status. ``requests``: some of ``get post instance``."""
         if isinstance(kind, int) or kind.isdecimal():
             kind, status = "status", int(kind)
         body = {
@@ -163,15 +163,15 @@ class EmulatorClient:
         self._call("POST", "time", {"advance": seconds})
 
     def set_time_scale(self, scale: float) -> None:
-        """Let emulated time run ``scale`` times as fast as real time; 0 pauses it."""
+        """Run emulated time ``scale`` times as fast as real time; 0 pauses it."""
         self._call("POST", "time", {"scale": scale})
 
     def switch_off(self) -> None:
-        """Switch the service off, as a day of silence does (SE-05); the next request switches it on again."""
+        """Switch the service off, as a day without requests does (SE-05); the next request switches it on again."""
         self._call("POST", "switch-off")
 
     def reset(self) -> None:
-        """Start the scenario again."""
+        """Restart the scenario."""
         self._call("POST", "reset")
 
     def close(self) -> None:
@@ -191,7 +191,7 @@ class EmulatorClient:
             data = {name: value for name, value in (body or {}).items() if value is not None}
         try:
             response = self._session.request(method, url, json=data, timeout=_TIMEOUT, allow_redirects=False)
-        except self._not_json as error:  # NaN, say
+        except self._not_json as error:  # for example NaN
             raise InputError(f"{body} cannot be sent: {error}.") from error
         except self._not_connected as error:
             raise ServiceError(

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Emulated time, and how it maps to the real time that clients read.
 
-A *moment* is a number of emulated seconds since the clock was made. Notice, start, end, the first call and the
+A *moment* is a number of emulated seconds since the creation of the clock. Notice, start, end, the first call and the
 switch-off are all moments; a client sees them only through ``wall``, translated to its own, real, clock.
 """
 
@@ -26,7 +26,7 @@ class Clock(Protocol):
         """Whether time moves by ``advance`` only, so that real and emulated seconds are unrelated."""
 
     def now(self) -> float:
-        """Return the present moment. It never falls."""
+        """Return the present moment. It never decreases."""
 
     def wall(self, moment: float) -> float:
         """Return the real time of a moment, in seconds since 1970, as a client's own clock shows it."""
@@ -41,7 +41,7 @@ class Clock(Protocol):
         """Jump ahead by emulated seconds."""
 
     def set_scale(self, scale: float) -> None:
-        """Let emulated time run ``scale`` times as fast as real time; 0 pauses it."""
+        """Run emulated time ``scale`` times as fast as real time; 0 pauses it."""
 
 
 class ScaledClock:
@@ -68,7 +68,7 @@ class ScaledClock:
         distance = (moment - self.now()) / (self.scale or 1.0)
         if distance >= 0:
             return real + distance
-        # What a jump has passed over happened, for the real world, at the jump.
+        # Whatever a jump skipped happened, in real time, at the jump.
         return max(self._real, real + distance)
 
     def wall(self, moment: float) -> float:
@@ -89,7 +89,7 @@ class ScaledClock:
 
 
 class ManualClock:
-    """A clock for tests: wall and monotonic time move with it, and only ``advance`` moves it."""
+    """A clock that only ``advance`` moves, and wall and monotonic time with it: for tests and rehearsals."""
 
     paused = False
     scale = 1.0

@@ -27,15 +27,15 @@ _EVENT_ACTIONS = ("cancel", "start", "finish")
 
 
 class Control:
-    """Answers requests to the control API that are addressed to one of ``hosts``."""
+    """Answers requests to the control API whose host is one of ``hosts``."""
 
     def __init__(self, emulation: Emulation, hosts: AllowedHosts) -> None:
         self.emulation = emulation
         self._hosts = hosts
 
     def handle(self, request: Request) -> Response:
-        """Return the answer: 403 for another's name, 404 for what does not exist, 409 for what its state forbids, 400
-        for other bad input.
+        """Return the answer: 403 for another host, 404 for what does not exist, 409 if its state forbids the action,
+        400 for other bad input.
         """
         complaint = self._hosts.complaint(request.headers)
         if complaint is not None:
@@ -124,9 +124,9 @@ class Control:
 
 
 def _body(request: Request) -> object:
-    """Return the JSON of a POST, an empty object for an empty body.
+    """Return the JSON of a POST, or an empty object for an empty body.
 
-    The content type is insisted on: a web page in the developer's browser cannot send it here unasked.
+    The content type is required: a web page in the developer's browser cannot send it here without permission.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise InputError("the content type is not application/json.", "Send 'Content-Type: application/json'.")

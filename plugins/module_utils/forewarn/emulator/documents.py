@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documents as they go over the wire: Scheduled Events in every api-version, and ``/metadata/instance``."""
+"""The documents that are sent: Scheduled Events in every api-version, and ``/metadata/instance``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .spec import BY_VERSION, VmSpec
 INSTANCE_API_VERSION = re.compile(r"20\d\d-\d\d-\d\d", re.ASCII)
 FIRST_INSTANCE_API_VERSION = "2017-04-02"
 
-# Field of compute -> the api-version of the instance metadata that brought it.
+# Field of compute -> the api-version of the instance metadata that introduced it.
 _COMPUTE_SINCE: Mapping[str, str] = MappingProxyType(
     {
         "azEnvironment": "2018-10-01",
@@ -53,7 +53,7 @@ def render(
 
 
 def array(events: Iterable[ListedEvent], api_version: str, not_before_format: str = BY_VERSION) -> list[dict[str, Any]]:
-    """Return the array Events as an api-version has it: types and fields younger than that are left out."""
+    """Return the array Events of an api-version, without newer types and fields."""
     return [
         _render_event(event, api_version, not_before_format)
         for event in events
@@ -89,12 +89,12 @@ def _format_not_before(seconds: int, spelling: str) -> str:
 
 
 def etag(body: bytes) -> str:
-    """Return an entity tag: of the content, so that it holds across a reset of DocumentIncarnation."""
+    """Return an entity tag: a hash of the content, so that it survives a reset of DocumentIncarnation."""
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def instance(vm: VmSpec, api_version: str) -> dict[str, Any]:
-    """Return what ``/metadata/instance`` says about a VM."""
+    """Return the content of ``/metadata/instance`` on a VM."""
     tags = sorted(vm.tags.items())
     digest = hashlib.sha256(vm.name.encode()).hexdigest()
     compute = {

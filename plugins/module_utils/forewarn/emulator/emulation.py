@@ -19,7 +19,7 @@ from .model import DEFAULT_VM, Model
 from .requestlog import Entry, RequestLog
 from .spec import Settings, VmSpec
 
-_LONGEST_WAIT = 1.0  # real seconds after which a waiting request looks at the clock again
+_LONGEST_WAIT = 1.0  # real seconds after which a waiting request checks the clock again
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What to emulate; the plain one is a single VM for which nothing is planned."""
+    """What to emulate; by default a single VM for which nothing is planned."""
 
     vms: tuple[VmSpec, ...] = (DEFAULT_VM,)
     settings: Settings = field(default_factory=Settings)
@@ -42,7 +42,7 @@ class Scenario:
 
 
 class Emulation:
-    """``lock`` guards ``model``, ``faults`` and ``log``: hold it around every use of them."""
+    """``lock`` guards ``model``, ``faults`` and ``log``: hold it whenever they are used."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class Emulation:
         return model, faults
 
     def reset(self) -> None:
-        """Start the scenario again; events, faults and the request log are forgotten, the time scale stays."""
+        """Restart the scenario: forget events, faults and the request log; keep the time scale."""
         with self.lock:
             self.model, self.faults = self._begin()
             self.log.clear()
             self.lock.notify_all()
 
     def perform(self, action: str, data: Any) -> str | None:
-        """Do one checked action now; return the EventId where it makes one. Raises InputError."""
+        """Perform a checked action now; return the EventId if it creates an event. Raises InputError."""
         with self.lock:
             self.model.settle()
             result = perform(action, data, self.model, self.faults)
@@ -105,20 +105,20 @@ class Emulation:
         return Stamp(now, self.clock.wall(now), self.clock.monotonic(now))
 
     def wait_until(self, moment: float) -> None:
-        """Return once that moment has come, or the emulation is closed."""
+        """Return at that moment, or when the emulation is closed."""
         with self.lock:
             while not self._closed and (left := moment - self.clock.now()) > 0:
                 real = left / self.clock.scale if self.clock.scale else _LONGEST_WAIT
                 self.lock.wait(min(real, _LONGEST_WAIT))
 
     def close(self) -> None:
-        """Let all waiting requests be answered at once."""
+        """Answer all waiting requests at once."""
         with self.lock:
             self._closed = True
             self.lock.notify_all()
 
     def state(self) -> dict[str, Any]:
-        """Return everything there is to know, as JSON data. Looking switches no service on."""
+        """Return the whole state as JSON data. This does not switch the service on."""
         with self.lock:
             model = self.model
             model.settle()

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import InputError
 
-# Faults that replace the answer before the request is looked at, unless ``processed``; the others spoil its body.
+# Faults that replace the answer before the request is processed, unless ``processed``; the others spoil its body.
 REFUSING = ("status", "drop")
 SPOILING = ("cut_off", "empty", "truncated", "garbage", "wrong_json")
 KINDS = ("latency", *REFUSING, *SPOILING)

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Decides which requests the control API accepts, by the host names in them.
 
-A web page can have its own name point to 127.0.0.1 once its visitor has loaded it (DNS rebinding). To the browser the
-emulator is then the page's own server, and no rule of its keeps the page from reading and writing there. Such requests
-bear the page's name in Host and Origin (RFC 9110, 7.2; RFC 6454, 7).
+A web page can make its own name point to 127.0.0.1 once a visitor has loaded it (DNS rebinding). The browser then takes
+the emulator for the page's own server, and lets the page read and write there. Such requests carry the page's name in
+Host and Origin (RFC 9110, 7.2; RFC 6454, 7).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class AllowedHosts:
     """
 
     def __init__(self, more: Iterable[str] = ()) -> None:
-        # 0.0.0.0 and :: address no host: requests to a server that listens there name another one.
+        # 0.0.0.0 and :: name no host: requests to a server that listens there carry another name.
         self._more = {_checked(name) for name in more} - {"0.0.0.0", "::"}  # noqa: S104 - left out, not listened on
 
     def complaint(self, headers: Mapping[str, str]) -> str | None:
-        """Return the reason to refuse a request with these headers (names in lower case), None if it is accepted."""
+        """Return the reason to refuse a request with these headers (names in lower case), or None to accept it."""
         host = headers.get("host", "")
         if not self._allows(_host_of(f"//{host}")):
             return self._refusal("Host", host)
@@ -59,10 +59,10 @@ class AllowedHosts:
 
 
 def _host_of(url: str) -> str | None:
-    """Return the host in ``//HOST[:PORT]`` or an origin, in its normal spelling, None if there is none."""
+    """Return the host in ``//HOST[:PORT]`` or an origin, in its normal spelling, or None."""
     try:
         parts = urlsplit(url)
-        _port = parts.port  # one that is not a number is refused here
+        _port = parts.port  # raises ValueError if it is not a number
         host = parts.hostname
     except ValueError:
         return None

@@ -19,12 +19,12 @@ class UnknownNameError(InputError):
 
 
 class WrongStateError(InputError):
-    """The event's state does not allow what was asked: a started event cannot be cancelled, say."""
+    """The event's state forbids the action: for example, a started event cannot be cancelled."""
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """When something happened: as a moment (emulated seconds), in seconds since 1970, and by ``time.monotonic()``."""
+    """When something happened: as a moment (emulated seconds), in seconds since 1970, and as ``time.monotonic()``."""
 
     moment: float
     wall: float
@@ -71,8 +71,8 @@ class ListedEvent:
 class EmulatedEvent:
     """One event as the emulated service keeps it.
 
-    ``deadline`` is the moment that was asked for. ``not_before`` is the same in real seconds since 1970, rounded up to
-    whole ones. ``start_at`` is the moment, no earlier than either, at which the event starts unless approved.
+    ``deadline`` is the requested moment. ``not_before`` is the same in real seconds since 1970, rounded up to whole
+    seconds. ``start_at`` is the moment, no earlier than either, at which the event starts unless approved.
     """
 
     event_id: str
@@ -102,7 +102,7 @@ class EmulatedEvent:
 
     @property
     def due(self) -> float | None:
-        """The moment of the next transition by itself; None once it is over."""
+        """The moment of the next transition that happens by itself, or None once the event is over."""
         if self.status == SCHEDULED:
             return self.start_at if self.approved_start is None else min(self.start_at, self.approved_start)
         return self.gone_at if self.status == STARTED else None
@@ -141,7 +141,7 @@ class Deployment:
 
     name: str
     enabled: bool = False
-    listing: bool = False  # on, and far enough into it for events to be shown
+    listing: bool = False  # on for long enough to show events
     ready_at: float = 0.0
     events_from: float = 0.0
     last_request: float = 0.0

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The service as a state machine: no HTTP, no threads, and no time but the injected clock's.
 
-Nothing happens by itself: ``settle`` (which every method calls) plays what has fallen due since the last call, in the
-order in which it fell due. A caller with several threads holds a lock around each call.
+Nothing happens by itself: ``settle``, which every method calls, plays what has become due since the last call, in
+order. A caller with several threads holds a lock around each call.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ from .views import View
 
 DEFAULT_VM = VmSpec("vm_0")
 _HISTORY = 10_000  # transitions kept
-_NAMED = 10  # events that the error about an unknown one names
+_NAMED = 10  # events in the hint about an unknown one
 _ROUNDING = 1e-6  # real seconds; a sum of floats just above a whole second is that second
 
 
 def new_event_id() -> str:
-    """Return an EventId as the service spells them: a GUID in upper case (SE-11)."""
+    """Return an EventId as the service spells it: a GUID in upper case (SE-11)."""
     return str(uuid.uuid4()).upper()
 
 
@@ -61,7 +61,7 @@ class Model:
     """Events, the VMs that see them, and DocumentIncarnation.
 
     ``on_transition`` is called for each transition, at the moment it is played.
-    Times in arguments and results are moments of the clock, in emulated seconds, unless they say otherwise.
+    Times in arguments and results are moments of the clock, in emulated seconds, unless documented otherwise.
     """
 
     def __init__(
@@ -86,19 +86,19 @@ class Model:
         self._playing = False
         self._new_id = new_event_id
         self._on_transition = on_transition
-        self._time = clock.now()  # up to here everything due has been played
+        self._time = clock.now()  # everything due until then has been played
         self.started_at = self._time
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
     @property
     def time(self) -> float:
-        """The moment that is being played; between calls, that of the last call."""
+        """The moment being played; between calls, the moment of the last call."""
         return self._time
 
     def settle(self) -> None:
-        """Play everything that has fallen due."""
-        if self._playing:  # a planned call comes here too: what is due after it waits for its turn
+        """Play everything that is due."""
+        if self._playing:  # a planned call comes here too: what follows it waits
             return
         now = self.clock.now()
         self._playing = True
@@ -115,21 +115,21 @@ class Model:
         self._time = max(self._time, now)
 
     def next_due(self) -> float | None:
-        """Return the moment of the next transition by itself, None if there is none."""
+        """Return the moment of the next transition that happens by itself, or None."""
         due, _play = self._next()
         return None if due == math.inf else due
 
     def at(self, moment: float, action: Callable[[], object]) -> None:
-        """Plan a call, made when its moment is played. It may use every method of this class.
+        """Plan a call, made when its moment is played. It can use every method of this class.
 
-        If the call is not possible by then (an event to cancel has started, say), a transition ``failed`` is noted.
+        If the call is not possible then, for example because an event has started, a transition ``failed`` is noted.
         """
         self._planned += 1
         self._agenda.append((moment, self._planned, action))
         self._agenda.sort(key=lambda entry: entry[:2])
 
     def retime(self) -> None:
-        """Fit NotBefore to a clock that was advanced or re-scaled: call ``settle`` before that, and this after it."""
+        """Fit NotBefore to a clock that was advanced or re-scaled. Call ``settle`` before the change, this after it."""
         for event in self.events.values():
             if event.status == SCHEDULED:
                 event.not_before, event.start_at = self._not_before(event.deadline)
@@ -167,8 +167,8 @@ class Model:
     def _not_before(self, deadline: float) -> tuple[int, float]:
         """Return NotBefore in whole real seconds, rounded up, and the moment of the start.
 
-        A client compares NotBefore with its own clock, so the event must not start before that reads so. Where time
-        stands still there is no such comparison, and the moment asked for counts.
+        A client compares NotBefore with its own clock, and the event must not start before that clock shows it. If time
+        stands still, there is no such comparison, and the event starts at the requested moment.
         """
         not_before = math.ceil(self.clock.wall(deadline) - _ROUNDING)
         if self.clock.paused:
@@ -210,7 +210,7 @@ class Model:
         return view.incarnations[api_version], view.listing
 
     def approve(self, event_ids: Iterable[str], vm: str | None = None) -> None:
-        """Take a VM's StartRequests: all of them or, if one is not listed to this VM, none (UnknownNameError).
+        """Take a VM's StartRequests: all of them, or none (UnknownNameError) if one is not listed to this VM.
 
         Approving what has been approved or has started changes nothing (SE-31).
         """
@@ -239,7 +239,7 @@ class Model:
     def schedule_fault_domains(self, spec: EventSpec, pause: float = 0.0) -> str:
         """Serve the fault domains of the event's resources one after another (SE-24); return the first EventId.
 
-        The next event appears ``pause`` seconds after the one before it has finished; a cancelled one ends the row.
+        The next event appears ``pause`` seconds after the previous one has finished; a cancelled one ends the series.
         """
         domains: dict[str, list[str]] = {}
         for name in self._checked(spec).resources:
@@ -274,7 +274,7 @@ class Model:
         self._note("impact", started.event_id, f"for another {duration:g} s")
 
     def switch_off(self) -> None:
-        """Switch the service off for all deployments at once, as a day of silence does (SE-05)."""
+        """Switch the service off for all deployments, as a day without requests does (SE-05)."""
         self.settle()
         for deployment in self._deployments.values():
             if deployment.enabled:
@@ -316,7 +316,7 @@ class Model:
         return event
 
     def _checked(self, spec: EventSpec) -> EventSpec:
-        """Return the spec with VM names as they are spelled, or raise InputError."""
+        """Return the spec with VM names in their own spelling, or raise InputError."""
         check_event(spec)
         names = tuple(self.vm(name).name for name in spec.resources)
         if not names or len(set(names)) != len(names):

@@ -17,10 +17,10 @@ _KEPT = 20_000
 
 @dataclass
 class Entry:
-    """One request to the emulated service. ``status`` is None while it is not answered, and if it never was.
+    """One request to the emulated service. ``status`` is None until it is answered, and if the connection was closed.
 
     ``received`` is when its head had been read; ``event_ids`` are those of its StartRequests; ``fault`` is the kind of
-    fault it met; ``incarnation`` is the DocumentIncarnation it was answered with.
+    fault that hit it; ``incarnation`` is the DocumentIncarnation of the answer.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Entry:
 
 
 class RequestLog:
-    """The last requests. ``on_answer`` is called with each once it has been answered."""
+    """The latest requests. ``on_answer`` is called with each one when it has been answered."""
 
     def __init__(self, on_answer: Callable[[Entry], None] | None = None) -> None:
         self._entries: deque[Entry] = deque(maxlen=_KEPT)
@@ -61,7 +61,7 @@ class RequestLog:
         return entry
 
     def answered(self, entry: Entry, at: Stamp, status: int | None) -> None:
-        """Note the answer: None where the connection was closed instead."""
+        """Note the status of the answer; None means that the connection was closed instead."""
         entry.answered, entry.status = at, status
         if self._on_answer is not None:
             self._on_answer(entry)
@@ -71,5 +71,5 @@ class RequestLog:
         return [entry for entry in self._entries if entry.number > number]
 
     def clear(self) -> None:
-        """Forget all entries; numbers go on."""
+        """Forget all entries; numbering continues."""
         self._entries.clear()

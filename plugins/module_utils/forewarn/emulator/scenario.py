@@ -55,7 +55,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def parse_scenario(text: str, source: str = "scenario") -> Scenario:
-    """Make a scenario from a YAML text; ``source`` is its name in errors. Raises ScenarioError."""
+    """Return the scenario of a YAML text; ``source`` is its name in errors. Raises ScenarioError."""
     tree = _Tree(text, source)
     flaws = _schema_flaws(tree)
     if flaws:
@@ -99,13 +99,13 @@ def _schema_flaws(tree: _Tree) -> list[Flaw]:
                     near = difflib.get_close_matches(str(key), known, 1)
                     advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
                     flaws.append(tree.flaw((*path, key), f"there is no key {key!r} here: {advice}"))
-        elif error.validator == "anyOf":  # durations are all that is written in two ways
+        elif error.validator == "anyOf":  # only durations can be written in two ways
             flaws.append(tree.flaw(path, f'{error.instance!r} is not a duration: write it like "15m", "90s" or "7d".'))
         elif error.validator == "maxProperties":
             flaws.append(tree.flaw(path, "a step does one thing: make a step of its own for each."))
         elif error.validator == "minProperties":
             if isinstance(error.instance, dict) and set(error.instance) - {"at"}:
-                continue  # the missing "at" is a flaw of its own
+                continue  # the missing "at" is a separate flaw
             known = sorted(set(error.schema.get("properties", ())) - {"at"})
             flaws.append(tree.flaw(path, f"the step does nothing: add one of {', '.join(known)}."))
         else:
@@ -128,8 +128,8 @@ def _rehearse(vms: tuple[VmSpec, ...], setup: Settings, timeline: list[Step], tr
 
 
 def _rehearse_step(step: Step, model: Model, clock: ManualClock, faults: Faults) -> str | None:
-    """Return what is wrong with a step, after those before it. Whether an event has started by the time it is
-    cancelled depends on those who approve, so that is not rehearsed.
+    """Return what is wrong with a step after the previous ones, or None. Whether an event has started by the time it
+    is cancelled depends on approvals, so that is not rehearsed.
     """
     try:
         if step.action in ("cancel", "start", "finish"):
@@ -146,7 +146,7 @@ def _rehearse_step(step: Step, model: Model, clock: ManualClock, faults: Faults)
 
 
 def _serve_all_domains(model: Model, clock: ManualClock, event: str) -> None:
-    """Let the events of all fault domains come into being, so that later steps may name them."""
+    """Create the events of all fault domains, so that later steps can name them."""
     current = model.find(event)
     while current.followers:
         model.start(current.event_id)
@@ -157,7 +157,7 @@ def _serve_all_domains(model: Model, clock: ManualClock, event: str) -> None:
 
 
 class _Tree:
-    """A YAML text as data, with the place of everything in it."""
+    """The data of a YAML text, with the place of every value."""
 
     def __init__(self, text: str, source: str) -> None:
         try:
@@ -183,7 +183,7 @@ class _Tree:
             raise ScenarioError(source, [Flaw(1, 1, "nested too deeply.")]) from error
 
     def flaw(self, path: _Path, message: str) -> Flaw:
-        """Return a flaw at the place of a path, or of the nearest thing around it."""
+        """Return a flaw at the place of a path, or of the closest value around it."""
         while path and path not in self._marks:
             path = path[:-1]
         line, column = self._marks.get(path, (1, 1))

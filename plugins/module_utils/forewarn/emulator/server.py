@@ -33,11 +33,11 @@ class EmulatorServer:
     """Serves a scenario on a loopback port: ``with EmulatorServer(scenario) as server: … server.url``.
 
     ``vms`` (names, or VmSpec) and ``settings`` replace those of the scenario. ``port`` 0 takes any free one.
-    ``listeners``: VM name -> (host, port) of a further socket at which everybody who asks is that VM. ``clock``
+    ``listeners``: VM name -> (host, port) of a further socket; each request to it counts as that VM's. ``clock``
     replaces the one that ``time_scale`` makes. ``allowed_hosts``: names and addresses by which the control API may
-    be addressed, beside loopback's and those it listens on. ``on_transition`` and ``on_answer`` are called under the
-    emulation's lock, and by several threads. Raises ServiceError where a socket cannot be had, InputError for bad
-    names.
+    be addressed, besides those of loopback and those it listens on. ``on_transition`` and ``on_answer`` are called
+    under the emulation's lock, by several threads. Raises ServiceError if a socket cannot be opened, InputError for
+    bad names.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class EmulatorServer:
         return own.url if own else f"{self.url}/vm/{quote(name, safe='')}"
 
     def start(self) -> None:
-        """Begin to serve, in threads of its own."""
+        """Begin to serve, in other threads."""
         for opened in self._sockets:
             thread = threading.Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
             thread.start()
@@ -151,7 +151,7 @@ class _Socket(ThreadingHTTPServer):
         return f"http://[{text}]:{port}" if ":" in text else f"http://{text}:{port}"
 
     def server_bind(self) -> None:
-        """Bind without the reverse look-up of the standard library, which may take seconds where there is no DNS."""
+        """Bind without the reverse look-up of the standard library, which can take seconds without DNS."""
         if self.allow_reuse_address:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
@@ -177,14 +177,14 @@ class _Socket(ThreadingHTTPServer):
                     connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let a client that went away be; anything else is a defect, which the standard library reports."""
+        """Ignore a client that went away; anything else is a defect, which the standard library reports."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else an answer may wait for the client's delayed acknowledgement
+    disable_nagle_algorithm = True  # otherwise an answer may wait for the client's delayed acknowledgement
     wbufsize = -1  # head and body leave in one piece
     timeout = _IDLE
     server: _Socket
@@ -226,11 +226,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: requests are logged by the service, with what they mean."""
+        """Log nothing: the service logs requests, with their meaning."""
 
 
 def check_loopback(host: str, allow_remote: bool) -> None:
-    """Refuse to listen where others can reach it, unless that is meant. Raises InputError."""
+    """Raise InputError for an address that other machines can reach, unless that is allowed."""
     try:
         loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -31,8 +31,8 @@ _JSON = "application/json; charset=utf-8"
 
 @dataclass(frozen=True)
 class Request:
-    """A request as it came: ``target`` is the request line's, header names are in lower case, ``vm`` is whose listening
-    port it came to (None: the one that all share).
+    """A request as received: ``target`` is the request line's, header names are in lower case, ``vm`` is the VM whose
+    own port received it (None: the shared port).
     """
 
     method: str
@@ -67,7 +67,7 @@ def json_response(status: int, payload: object, headers: Mapping[str, str] | Non
 
 
 class Service:
-    """Answers requests to ``/metadata/…`` and ``/vm/NAME/metadata/…``. Blocks for as long as a slow answer takes."""
+    """Answers requests to ``/metadata/…`` and ``/vm/NAME/metadata/…``. Blocks as long as a slow answer takes."""
 
     def __init__(self, emulation: Emulation, real_time: Callable[[], float] = time.monotonic) -> None:
         self.emulation = emulation
@@ -195,7 +195,7 @@ class Service:
 
 
 class _Allowance:
-    """At most so many requests of one VM in any real second, whatever the time scale: clients poll by their clock."""
+    """Limits each VM's requests per real second, whatever the time scale: clients poll by their own clock."""
 
     def __init__(self, real_time: Callable[[], float]) -> None:
         self._real_time = real_time
@@ -249,7 +249,7 @@ def _single(query: list[tuple[str, str]], name: str) -> str:
 
 
 def _check_version(query: list[tuple[str, str]], headers: Mapping[str, str], unknown_status: int) -> str:
-    """Return the api-version of a Scheduled Events request (SE-03); the preview alone asks for no header (SE-02)."""
+    """Return the api-version of a Scheduled Events request (SE-03); only the preview needs no header (SE-02)."""
     versions = [value for name, value in query if name == "api-version"]
     if versions == [API_VERSIONS[0]] and versions[0] < _HEADER_SINCE:
         _check_proxy(headers)

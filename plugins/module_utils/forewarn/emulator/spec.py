@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an emulation is set up with: VMs, events, settings. All durations are emulated seconds."""
+"""The inputs of an emulation: VMs, events, settings. All durations are in emulated seconds."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ HARDWARE_FAILURE = "Virtual machine is being restarted because its host has fail
 class VmSpec:
     """One VM. Those of one ``group`` (availability set, placement group) see each other's events (SE-14).
 
-    A VM that is ``alone`` sees only its own; if that is None, ``with_loneliness`` decides. ``cloud_service``: a role
-    instance of a classic cloud service, whose name has no ``_`` in api-version 2017-03-01, as only names of IaaS
-    resources have. The rest is what ``/metadata/instance`` has about it.
+    A VM that is ``alone`` sees only its own; if None, ``with_loneliness`` decides. ``cloud_service``: a role instance
+    of a classic cloud service, whose name has no ``_`` in api-version 2017-03-01: only names of IaaS resources have
+    one. The other fields are those of ``/metadata/instance``.
     """
 
     name: str
@@ -91,13 +91,13 @@ class EventSpec:
     """An event to be scheduled; None means the default of its type.
 
     ``notice`` is the time until NotBefore, ``duration`` is DurationInSeconds (a whole number, -1 unknown),
-    ``impact`` how long the VMs are in fact affected, ``gone_after`` how long after its start the event is listed.
+    ``impact`` how long the VMs are actually affected, ``gone_after`` how long after its start the event stays listed.
     ``start_on``: ``any_approval`` (SE-32), ``all_approvals`` (every VM in Resources, on shared hardware: SE-20), or
-    ``not_before``: approvals are taken and do not help, as when a neighbour on the host does not approve.
-    ``start_delay`` lies between the deciding approval and the start (SE-33). ``seen_by``: the whole ``group``, or only
-    the VMs in ``resources``. ``fields`` overrides fields as they are listed, None removes one; for what the service
-    should not, but does, send. ``hardware_failure``: Started from the first moment (SE-22). ``name``: another word for
-    the EventId, to cancel, start or finish it by.
+    ``not_before``: approvals are accepted without effect, as when a neighbour on the host does not approve.
+    ``start_delay`` is the time between the deciding approval and the start (SE-33). ``seen_by``: the whole ``group``,
+    or only the VMs in ``resources``. ``fields`` overrides listed fields, None removes one: for what the service sends
+    although it should not. ``hardware_failure``: Started from the first moment (SE-22). ``name``: another name for the
+    event, beside its EventId, for commands.
     """
 
     event_type: str
@@ -144,9 +144,9 @@ class Settings:
 
     ``first_response``: how long the answer to a deployment's first request takes, up to 120 in reality (SE-05).
     ``first_events``: how long after that request events are listed, up to 300 in reality.
-    ``switch_off``: silence that disables the service and resets DocumentIncarnation; None: never.
+    ``switch_off``: time without requests that disables the service and resets DocumentIncarnation; None: never.
     ``start_delay``, ``gone_after``, ``notice``: defaults of events. ``incarnation_step``: how far DocumentIncarnation
-    jumps. ``requests_per_second``: a VM's allowance, in real seconds, beyond which 429 is answered; 0: unlimited.
+    jumps. ``requests_per_second``: a VM's limit, in real seconds, beyond which the answer is 429; 0: unlimited.
     """
 
     first_response: float = 0.0
@@ -184,9 +184,7 @@ def parse_duration(value: object, what: str = "duration") -> float:
 
 
 def with_loneliness(vms: Sequence[VmSpec]) -> tuple[VmSpec, ...]:
-    """Return VMs of which each is alone or not: as given, else as GPU VMs in a scale set with one fault domain are
-    (SE-14).
-    """
+    """Return the VMs with ``alone`` set: as given, or for GPU VMs in a scale set with one fault domain (SE-14)."""
     domains: dict[str, set[str]] = {}
     for vm in vms:
         domains.setdefault(vm.scale_set, set()).add(vm.fault_domain)
@@ -204,7 +202,7 @@ def is_guid(text: str) -> bool:
 
 
 def check_vms(vms: Sequence[VmSpec]) -> None:
-    """Raise InputError for a name that is not allowed, for names that are not distinct, and for no VM at all."""
+    """Raise InputError for a name that is not allowed, for a name given twice, and for no VM at all."""
     for vm in vms:
         if not _VM_NAME.fullmatch(vm.name):
             raise InputError(f"{vm.name[:90]!r} is not the name of a VM.", "Use letters, digits, '_', '.' and '-'.")
@@ -213,7 +211,7 @@ def check_vms(vms: Sequence[VmSpec]) -> None:
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise InputError for settings that cannot be."""
+    """Raise InputError for impossible settings."""
     if settings.incarnation_step < 1:
         raise InputError("incarnation_step is a whole number from 1 up.")
     if settings.not_before_format not in NOT_BEFORE_FORMATS:
@@ -221,7 +219,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def check_event(spec: EventSpec) -> None:
-    """Raise InputError for an event that is impossible with any VMs and events."""
+    """Raise InputError for an event that is impossible whatever the VMs and events."""
     if spec.event_type == "Terminate" and len(spec.resources) > 1:
         raise InputError("Terminate is an event of one VM.", "Schedule one for each VM.")
     if spec.start_on not in START_ON or spec.audience not in SEEN_BY:

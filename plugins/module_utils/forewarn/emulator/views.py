@@ -17,9 +17,9 @@ FIRST_INCARNATION = 1
 
 @dataclass
 class View:
-    """What one VM is shown: ``listing``. The array of an api-version may lack some of it.
+    """The events that one VM is shown, in ``listing``. The array of an api-version may lack some of them.
 
-    An api-version's number rises with every change of its array, and by nothing else (SE-10).
+    An api-version's number rises with every change of its array, and only then (SE-10).
     """
 
     vm: VmSpec
@@ -30,12 +30,12 @@ class View:
         self.forget()
 
     def forget(self) -> None:
-        """Begin again, as when the service is switched off."""
+        """Start over, as when the service is switched off."""
         self.listing = ()
         self.incarnations = dict.fromkeys(API_VERSIONS, FIRST_INCARNATION)
 
     def show(self, listing: tuple[ListedEvent, ...], step: int) -> None:
-        """List other events; the numbers of the api-versions for which that is a change rise by ``step``."""
+        """Replace the listing; the numbers of the api-versions whose arrays change rise by ``step``."""
         before = {event.event_id: event for event in self.listing}
         after = {event.event_id: event for event in listing}
         self.listing = listing
