@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``runner_build``: makes on the control node what a VM gets. Options and results are documented in the module.
+"""``runner_build``: builds on the control node what a VM gets. The module documents options and results.
 
-What it made is kept below Ansible's home directory: the next run that wants the same of the same files has it at once.
+Results are kept below Ansible's home directory: the next run with the same inputs has them at once.
 Only the parameters of each host are checked in this process.
 """
 
@@ -34,7 +34,7 @@ _DIGITS = 16  # of a digest, in a file's name
 
 
 class ActionModule(ActionBase):
-    """Builds once for all hosts of a run that want the same."""
+    """Builds once for all hosts of a run with the same options."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -71,7 +71,7 @@ class ActionModule(ActionBase):
 
 
 def _find(path: str, playbook_directory: Path) -> Path:
-    """Return a path of the control node: relative to the playbook, else to where it was started."""
+    """Return a path on the control node: relative to the playbook, otherwise to the working directory."""
     wanted = Path(path).expanduser()
     for found in (playbook_directory / wanted, wanted):
         if found.exists():

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The control node's part of ``scheduled_events``: the VM reads and approves, policies are decided here.
+"""The control node's part of ``scheduled_events``: the VM reads and approves, the policies decide here.
 
-Options and results are documented in the module of the same name.
+The module of the same name documents options and results.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MODULE = "forewarn.azure.scheduled_events"
 
 
 class ActionModule(ActionBase):
-    """Passes on to the module what is not about policies."""
+    """Passes to the module the options that are not about policies."""
 
     TRANSFERS_FILES = False
     _supports_async = True
@@ -64,7 +64,7 @@ class ActionModule(ActionBase):
                 "forewarn.azure.decide on the result of the finished job."
             )
         try:
-            paths_of(options["policies"])  # which are not empty: where they are is not known yet
+            paths_of(options["policies"])  # refuses an empty one; the next line finds them
             paths = [Path(self._find_needle("policies", path)).resolve() for path in options["policies"]]
             artifact = find_artifact(paths, args.get("api_version"), cache())
             policy_set = PolicySet(artifact, options["params"])
@@ -78,7 +78,7 @@ class ActionModule(ActionBase):
             return self._on_vm({**args, **more}, task_vars)
 
         result = decide_and_approve(policy_set, ask, options["apply"], self._task.check_mode)
-        # Compiled elsewhere, an artifact has been judged there; and here may be no library to judge it with.
+        # An artifact was verified where it was compiled, and the libraries for that may be missing here.
         compiled_here = not any(path.suffix == ".json" for path in paths)
         found = [
             *result.get("warnings", []),
@@ -97,7 +97,7 @@ class ActionModule(ActionBase):
         return result
 
     def _on_windows(self, args: Mapping[str, Any], task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        """Do on the control node what the module does on a VM; each request is a task of its own."""
+        """Do on the control node what the module does on a VM; each request is a separate task."""
         if self._task.async_val:
             raise AnsibleActionFail("async is not supported on Windows: leave async (-B) out.")
         if self._shared_loader_obj.module_loader.find_plugin(_windows.MODULE, mod_type=".ps1") is None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters: policies and checked CEL expressions in playbooks of the user's own. Documented in the YAML files beside."""
+"""Filters: policies and type-checked CEL expressions in any playbook. The YAML files beside document them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def decide(
     now: str | None = None,
     api_version: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what policies decide on each event of a document, or of a result of the module scheduled_events."""
+    """Return the decision of policies on each event of a document, or of a result of the module scheduled_events."""
     try:
         policy_set = _policy_set(plain(policies, "policies"), params, api_version)
         given = plain(document, "the document")
@@ -44,7 +44,7 @@ def decide(
 
 
 def cel(values: Mapping[str, Any], expression: str, types: Mapping[str, str] | None = None) -> Any:
-    """Return the value of a CEL expression, which is type-checked first, over the entries of a mapping."""
+    """Type-check a CEL expression over the entries of a mapping, and return its value."""
     try:
         wanted: dict[str, str] = plain({} if types is None else types, "types")
         return evaluate(values, str(expression), wanted)

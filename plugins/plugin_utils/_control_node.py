@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What several plugins need of Ansible: the options of a task, and where the control node keeps what it computed."""
+"""What several plugins need from Ansible: the options of a task, and where the control node keeps results."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ def options_of(args: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[st
 
 
 def cache() -> Cache:
-    """Return what this run and earlier ones have computed."""
+    """Return the results of this run and of earlier ones."""
     return Cache(Path(C.ANSIBLE_HOME) / "forewarn", Path(C.DEFAULT_LOCAL_TMP))

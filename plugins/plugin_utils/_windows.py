@@ -15,12 +15,12 @@ from ..module_utils.forewarn.imds.errors import CONNECTION, GARBAGE, TIMEOUT, Pa
 from ..module_utils.forewarn.imds.transport import Response, Transport
 
 MODULE = "ansible.windows.win_uri"
-# Any status is an answer; what it means is the client's affair.
+# Every status is an answer; the client interprets it.
 _STATUSES = list(range(200, 600))
 
 
 class WindowsTransport(Transport):
-    """Carries the client's requests. ``execute`` runs win_uri with the options it is given, and returns its result."""
+    """Carries the client's requests. ``execute`` runs win_uri with the given options, and returns its result."""
 
     def __init__(self, execute: Callable[[dict[str, Any]], Mapping[str, Any]], endpoint: Endpoint) -> None:
         super().__init__(endpoint.host, endpoint.port, 0.0)
@@ -38,7 +38,7 @@ class WindowsTransport(Transport):
         timeout: float,
         admit: Callable[[], None],
     ) -> Response:
-        """Send a request, return the whole answer, whatever its status. Raises PassingFault."""
+        """Send a request and return the whole answer, whatever its status. Raises PassingFault."""
         admit()
         options: dict[str, Any] = {
             "url": self._url + target,
@@ -73,7 +73,7 @@ class WindowsTransport(Transport):
         )
 
     def now(self) -> datetime:
-        """Return the time of the service's clock, which each answer carries; without that, the time of our own."""
+        """Return the time of the service's clock, which each answer carries, or else of our own clock."""
         try:
             return parse_time(str(self._date))
         except ValueError:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests on decisions. Documented in the YAML file beside."""
+"""Tests on decisions. The YAML file beside documents them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible.errors import AnsibleFilterError
 
 
 def approved(decision: Any) -> bool:
-    """Return whether policies decided to approve an event. Anything that is not a decision is an error, not a no."""
+    """Return whether policies decided to approve an event. Anything but a decision is an error, not False."""
     output = decision.get("output") if isinstance(decision, dict) else None
     if output not in ("approve", "hold"):
         raise AnsibleFilterError(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An event source for ansible-rulebook: Azure Scheduled Events of one VM, with policies also what these decide."""
+"""An event source for ansible-rulebook: Azure Scheduled Events of one VM, and the decisions of policies on them."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ EXAMPLES = r"""
 
 
 def _load(name: str) -> Any:
-    """Import a module of this collection. ansible-rulebook knows no collections, and a name of its own for the package
-    keeps it apart from whatever else is installed.
+    """Import a module of this collection. ansible-rulebook does not know collections; a separate package name avoids
+    conflicts with anything else that is installed.
     """
     root = "forewarn_azure_plugins"
     if root not in sys.modules:
@@ -87,7 +87,7 @@ def _load(name: str) -> Any:
 
 
 class Source:
-    """What is known between two polls. Not for several threads at once."""
+    """The state between two polls. Not thread-safe."""
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         known = {"endpoint", "api_version", "vm_name", "interval", "timeout", "policies", "params"}
@@ -121,7 +121,7 @@ class Source:
         self._vm_name = args.get("vm_name")
         self._identity: Any = None
         self._first_seen: dict[str, datetime] = {}
-        self._shown: dict[str, dict[str, Any]] = {}  # by event key, what was put into the queue last
+        self._shown: dict[str, dict[str, Any]] = {}  # by event key, the last item put into the queue
         self._fault: tuple[str, int | None] | None = None
 
     def _compile(self, paths: list[Path], api_version: str | None, params: Mapping[str, Any]) -> Any:
@@ -141,7 +141,7 @@ class Source:
         self._client.close()
 
     def poll(self) -> tuple[list[dict[str, Any]], float]:
-        """Ask once; return what is news, and after how many seconds to ask again."""
+        """Poll once; return the news, and the seconds until the next poll."""
         try:
             document = self._client.read_once()
         except self._faults.Fault as fault:
@@ -193,7 +193,7 @@ class Source:
 
 
 def _lasting(item: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what of an item is news when it changes: not the time left, nor a reason that counts it."""
+    """Return the part of an item whose change is news: neither the time left, nor a reason that contains it."""
     event = {name: value for name, value in item["scheduled_event"].items() if name != "notice_seconds"}
     decision = item.get("decision")
     if decision is None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The control node's part of the task: what is decided of what a VM has read, as values of a task and in words."""
+"""The control node's part of the task: decides on what a VM has read, and describes the decisions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..policy.decision import Decision, Facts
 from ..policy.engine import PolicySet
 from .task import SHOWN_EVENTS, ahead, unread_text
 
-# A document changes rarely, but when one VM approves, those that decide at the same moment see it change.
+# A document rarely changes, but when one VM approves, others that decide at the same moment see it change.
 ATTEMPTS = 3
-NEEDS_RUNNER = "needs-runner"  # a eligibility's code, beside those of policy.approval
+NEEDS_RUNNER = "needs-runner"  # a code of eligibility, besides those of policy.approval
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the VM read, as the values that a policy is decided on."""
+    """What the VM read, as the values that policies decide on."""
 
     document: Document
     facts: Facts
@@ -34,10 +34,10 @@ class Reading:
 def decide_and_approve(
     policy_set: PolicySet, ask: Callable[[Mapping[str, Any]], dict[str, Any]], apply: bool, check_mode: bool
 ) -> dict[str, Any]:
-    """Return the result of a task with policies, which approves what they approve if ``apply`` is set.
+    """Return the result of a task with policies; ``apply`` also sends the approvals.
 
-    ``ask`` runs the task on the VM with more options, and returns its result. A document that has changed before the
-    approval arrives is decided on again.
+    ``ask`` runs the task on the VM with more options, and returns its result. If the document changes before the
+    approval arrives, it is decided on again.
     """
     for _attempt in range(ATTEMPTS):
         result = ask({})
@@ -48,7 +48,7 @@ def decide_and_approve(
         eligibilities = [assess(decision, reading.facts) for decision in decisions]
         wanted = [decision.event.event_id for decision, its in zip(decisions, eligibilities, strict=True) if its.send]
         if apply and wanted:
-            # The incarnation is to change with the document, but there are services that send none.
+            # The incarnation should change with the document, but some services send none.
             basis = {"events_digest": str(result["events_digest"])}
             if reading.document.incarnation is not None:
                 basis["document_incarnation"] = str(reading.document.incarnation)
@@ -68,7 +68,7 @@ def decide_and_approve(
 
 
 def read(data: Mapping[str, Any]) -> Reading:
-    """Make of a result of the module, in plain values, what a policy is decided on. The VM's clock counts, not ours."""
+    """Return the reading in a result of the module, given in plain values. The VM's clock counts, not ours."""
     document = Document(
         incarnation=data["document_incarnation"],
         events=tuple(_event(item) for item in data["events"]),
@@ -79,7 +79,7 @@ def read(data: Mapping[str, Any]) -> Reading:
 
 
 def reading_of(document: Any, api_version: str, vm: Any = None, now: str | None = None) -> Reading:
-    """Read a document as the service gives it, as text or parsed, or a result of the module, all in plain values.
+    """Return the reading in a document of the service (text or parsed) or in a result of the module (plain values).
 
     ``vm`` (a name or a mapping) and ``now`` (ISO 8601) replace those of the result. Raises InputError, DocumentError.
     """
@@ -137,7 +137,7 @@ def _event(item: Mapping[str, Any]) -> Event:
 
 
 def assess(decision: Decision, facts: Facts) -> Eligibility:
-    """Return whether the VM sends an approval. Unlike the runner, an ad-hoc task runs no hooks and waits for nobody."""
+    """Return whether the VM sends an approval. Unlike the runner, an ad-hoc task runs no hooks and does not wait."""
     its = eligibility(decision, facts.vm.name, facts.now)
     if its.send and decision.prepare:
         return Eligibility(
@@ -148,7 +148,7 @@ def assess(decision: Decision, facts: Facts) -> Eligibility:
 
 
 def describe(decision: Decision, its: Eligibility) -> dict[str, Any]:
-    """Return a decision as the task's result has it."""
+    """Return a decision in the form of the task's result."""
     return {
         "event_id": decision.event.event_id,
         "event_type": decision.event.event_type,
@@ -180,7 +180,7 @@ def summary(
     check_mode: bool,
     problems: Sequence[str] = (),
 ) -> str:
-    """Say in one line what was decided and done. ``problems`` are those of the document."""
+    """Summarize in one line what was decided and done. ``problems`` are those of the document."""
     unread = unread_text(problems)
     if not decisions:
         return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
@@ -207,7 +207,7 @@ def summary(
 def outcomes(
     decisions: Sequence[Decision], eligibilities: Sequence[Eligibility], approved: Sequence[str], check_mode: bool
 ) -> list[str]:
-    """Say of each event in a word or two what was decided and done: a glance has no room for the reason."""
+    """Return for each event, in a word or two, what was decided and done, without the reason."""
     texts = []
     for decision, its in zip(decisions, eligibilities, strict=True):
         if decision.event.event_id in approved:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the task does on a VM, or by requests from the control node where the VM has no Python: read, and approve."""
+"""What the task does on a VM, or by requests from the control node if the VM has no Python: read, and approve."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ POLICY_ARGUMENTS: dict[str, dict[str, Any]] = {
     "params": {"type": "dict", "default": {}},
     "apply": {"type": "bool", "default": False},
 }
-SHOWN_EVENTS = 3  # in texts of one line
-_SLOW_SECONDS = 10.0  # of an answer: usual ones take milliseconds
+SHOWN_EVENTS = 3  # in one line
+_SLOW_SECONDS = 10.0  # an answer usually takes milliseconds
 
-# Beside what the client says: what to do about a status.
+# What to do about a status, in addition to the client's message.
 _ADVICE = {
     403: "Look at the VM's metadata security policy (proxyAgentSettings: allow this request, or set the mode to Audit) "
     "and at its firewall rules for 169.254.169.254.",
@@ -51,7 +51,7 @@ _ADVICE = {
 
 
 class Refused(Exception):  # noqa: N818 - the task is refused, by us
-    """The task cannot be done as asked. The text is for the operator, ``more`` goes into the result."""
+    """The task cannot be performed. The text is for the operator, ``more`` goes into the result."""
 
     def __init__(self, message: str, **more: Any) -> None:
         super().__init__(message)
@@ -67,10 +67,10 @@ def perform(
     clock: Callable[[], datetime] | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
-    """Do a task whose options, checked against ARGUMENTS, are ``params``; return its result, with ``failed`` if it did.
+    """Perform a task whose options ``params`` were checked against ARGUMENTS; return its result.
 
-    ``environ`` is that of the VM. ``transport`` makes what carries the requests where this process does not run on the
-    VM, and ``clock`` then returns the VM's time, after the document was read.
+    ``failed`` in the result means that it failed. ``environ`` is the VM's. If this process does not run on the VM,
+    ``transport`` returns what carries the requests, and ``clock`` the VM's time after the document was read.
     """
     begin = monotonic()
     patience_seconds: int = params["patience"]
@@ -147,7 +147,7 @@ def _client(
 
 
 def describe_event(event: Event, vm_name: str | None, now: datetime) -> dict[str, Any]:
-    """Return an event as the task's result has it: all that is needed to decide on it elsewhere."""
+    """Return an event in the form of the task's result: all that is needed to decide on it elsewhere."""
     place = event.place_of(vm_name)
     return {
         "event_id": event.event_id,
@@ -167,10 +167,10 @@ def describe_event(event: Event, vm_name: str | None, now: datetime) -> dict[str
 
 
 def digest(events: list[dict[str, Any]]) -> str:
-    """Return a text that changes when anything does that a decision on these events, as ``describe_event`` returns
-    them, rests on: all that the service said, but not the time left.
+    """Return a text that changes with anything that a decision on these events depends on: with everything that the
+    service sent, but not with the time left. ``events`` are as ``describe_event`` returns them.
     """
-    counted = ("notice_seconds", "affects_me", "leader")  # from the time, and from the name of the VM
+    counted = ("notice_seconds", "affects_me", "leader")  # these depend on the time and on the name of the VM
     said = [{name: value for name, value in event.items() if name not in counted} for event in events]
     said.sort(key=lambda event: str(event["event_id"]))
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
@@ -184,7 +184,7 @@ def select(document: Document, event_ids: list[str]) -> tuple[list[Event], list[
 
 
 def identify(client: Client, override: str | None, patience: float) -> tuple[Vm, list[str]]:
-    """Return who this VM is, and what is wrong about that. Without a name no policy approves anything."""
+    """Return the identity of this VM, and problems with it. Without a name no policy approves anything."""
     problems = []
     try:
         vm = client.instance(patience)
@@ -199,7 +199,7 @@ def identify(client: Client, override: str | None, patience: float) -> tuple[Vm,
 
 
 def summary(document: Document) -> str:
-    """Say in one line what is scheduled."""
+    """Summarize in one line what is scheduled."""
     unread = unread_text(document.problems)
     if not document.events:
         return f"nothing is scheduled that can be read; {unread}" if unread else "nothing is scheduled"
@@ -211,14 +211,14 @@ def summary(document: Document) -> str:
 
 
 def unread_text(problems: Sequence[str]) -> str:
-    """Say that the problems of a document leave something unknown, "" if there are none."""
+    """Return a text that a document with these problems cannot be read in full, or "" without problems."""
     if not problems:
         return ""
     return f"the document cannot be read in full: {problems[0]}{' …' if len(problems) > 1 else ''}"
 
 
 def ahead(events: list[dict[str, Any]], outcomes: list[str] | None = None, problems: Sequence[str] = ()) -> str:
-    """Say for a glance at a fleet what is ahead of a VM. ``outcomes`` has a word or two about each event, and
+    """Summarize what is ahead of a VM, for an overview of a fleet. ``outcomes`` has a word or two about each event, and
     ``problems`` are those of the document.
 
     Callbacks sort what they print, and this key comes first.
@@ -259,7 +259,7 @@ def approve(
 ) -> None:
     """Send the approvals that the task asks for, and add them to the result. Raises Refused."""
     expected = params["document_incarnation"]
-    # One without an incarnation is not a document that anybody can refer to.
+    # Nobody can refer to a document without an incarnation.
     if expected is not None and (document.incarnation is None or expected != str(document.incarnation)):
         raise Refused(
             f"The document has changed: its incarnation is {document.incarnation}, no longer {expected}. "
@@ -309,7 +309,7 @@ def approve(
 
 
 def _failure(error: ForewarnError, seconds: float | None) -> dict[str, Any]:
-    """Return the part of a result that says why the task failed and what to do; ``seconds`` is how long it tried."""
+    """Return the part of a result on why the task failed and what to do; ``seconds`` is how long it tried."""
     failure: dict[str, Any] = {"failed": True, "msg": str(error)}
     if not isinstance(error, Fault):
         return failure

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a VM gets: the runner and its policies, compiled, tested and proven on the control node once for all hosts.
+"""Builds what a VM gets: the runner and its policies, compiled, tested and proven on the control node for all hosts.
 
-Policies are left to the command ``forewarn``, in a process of its own: an operator sees the same text here as there.
+The command ``forewarn``, in another process, handles the policies: an operator sees the same messages as there.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PATIENCE_SECONDS = 600
 
 
 def build(paths: Sequence[str], git: str, ref: str, api_version: str, cache: Cache) -> dict[str, Any]:
-    """Return what was built of the same inputs in this run, or build it now: a result of ``runner_build`` in part.
+    """Return what this run has built from the same inputs, or build it now: part of a result of ``runner_build``.
 
-    ``paths`` are absolute, or relative to the root of the repository ``git``. Beside the paths of what was built there
-    are ``objections``, texts that speak against rolling it out, and ``remarks``. Raises InputError.
+    ``paths`` are absolute, or relative to the root of the repository ``git``. Besides the paths of what was built, the
+    result has ``objections``, reasons against rolling it out, and ``remarks``. Raises InputError.
 
-    Each host has a process of its own. What one has built the others take from the run's private directory, so a
-    branch that moves meanwhile, or a file that is edited, does not split a fleet.
+    Each host has its own process. What the first has built, the others take from the run's private directory. So a
+    branch that moves meanwhile, or an edited file, does not split a fleet.
     """
     name = f"build-{digest([list(paths), git, ref, api_version])[:16]}"
     directory = cache.run / f"forewarn-{name}"
@@ -61,7 +61,7 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
         paths = [_inside(home, path) for path in paths or ["."]]
     pyz, artifact = directory / "forewarn.pyz", directory / "policy.json"
     bundle.build(_PACKAGE, pyz)
-    # What is said names the files by their paths, so these count too; in a checkout they are relative ones.
+    # Messages name files by their paths, so these count too; in a checkout they are relative.
     contents = _contents(home, paths)
     policies = cache.once(
         "built",
@@ -82,13 +82,13 @@ def _build(directory: Path, paths: Sequence[str], git: str, ref: str, api_versio
 
 
 def _contents(home: Path, paths: Sequence[str]) -> list[list[str]]:
-    """Return name and digest of every file that policies at these paths, and their tests, may be in."""
+    """Return name and digest of every file that can hold policies at these paths, or their tests."""
     files: list[Path] = []
     for path in paths:
         whole = home / path
         if whole.is_dir():
             files += (file for file in whole.rglob("*") if ".git" not in file.relative_to(whole).parts)
-        else:  # its tests lie beside it, or in a directory beside it
+        else:  # its tests are beside it, or in a directory beside it
             files += [whole, *whole.parent.glob("*.y*ml"), *whole.parent.glob("tests/*.y*ml")]
     try:
         return [
@@ -104,7 +104,7 @@ def _contents(home: Path, paths: Sequence[str]) -> list[list[str]]:
 
 
 def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str) -> dict[str, Any]:
-    """Return the text of the artifact, what speaks against rolling it out, and what ought to be known."""
+    """Return ``artifact`` as text, ``objections`` to rolling it out, and ``remarks``."""
     if not paths:
         raise InputError("No policies were named.")
     compiled = [path for path in paths if path.endswith(".json")]
@@ -140,7 +140,7 @@ def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str
 
 
 def _forewarn(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    # The interpreter that runs this has the libraries that the compiler needs, if any has.
+    # If any interpreter has the libraries of the compiler, this one has.
     path = os.pathsep.join(filter(None, [str(_PACKAGE.parent), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": path, "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     return _run([sys.executable, "-m", "forewarn.cli.main", *arguments], home, environment)
@@ -173,7 +173,7 @@ def _check_out(url: str, ref: str, directory: Path) -> str:
     if url.startswith("-") or ref.startswith("-") or not ref:
         raise InputError(f"git {url!r}, ref {ref!r}: neither may be empty or begin with a '-'.")
     directory.mkdir(exist_ok=True)
-    # A question, for a password say, would wait for ever; GIT_DIR would name another repository.
+    # A prompt, for example for a password, would wait forever; GIT_DIR would select another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_DIR")}
     environment.update(GIT_TERMINAL_PROMPT="0", LC_ALL="C.UTF-8")
 
@@ -184,7 +184,7 @@ def _check_out(url: str, ref: str, directory: Path) -> str:
         return process
 
     git("init", "--quiet")
-    # Not every server hands out a commit by its name alone: then all is fetched.
+    # Not every server offers a commit by its name alone: then fetch everything.
     if git("fetch", "--quiet", "--depth", "1", "--", url, ref, may_fail=True).returncode:
         git("fetch", "--quiet", "--tags", "--", url, "+refs/heads/*:refs/remotes/origin/*")
         git("checkout", "--quiet", "--detach", ref)
@@ -194,7 +194,7 @@ def _check_out(url: str, ref: str, directory: Path) -> str:
 
 
 def _inside(home: Path, path: str) -> str:
-    """Return a path of a checkout that does not lead out of it."""
+    """Return a path in a checkout. Raises InputError if it leads out of the checkout, or does not exist."""
     whole = (home / path).resolve()
     if not whole.is_relative_to(home.resolve()):
         raise InputError(f"{path} is not inside the repository: name paths relative to its root.")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a control node has computed, on disk: for the other processes of a run, one for each host, and later runs."""
+"""Results of a control node on disk: for the other processes of a run, one for each host, and for later runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from typing import TypeVar
 from .. import __version__
 from ..errors import InputError
 
-MOST = 32  # results of a kind that are kept, the ones used last
+MOST = 32  # results of a kind that are kept, the last used ones
 _PACKAGE = Path(__file__).parents[1]
 
 Result = TypeVar("Result")
 
 
 class Cache:
-    """Results below ``home``, a directory of this user's own, or else below ``run``, the private one of this run."""
+    """Results below ``home`` if only this user can write to it, otherwise below ``run``, which this run alone uses."""
 
     def __init__(self, home: Path, run: Path) -> None:
         self.run = run
@@ -40,12 +40,12 @@ class Cache:
         read: Callable[[bytes], Result],
         belongs: Callable[[bytes], bool] = lambda _: True,
     ) -> Result:
-        """Return what ``read`` makes of a result: of one that is kept, or of what ``make`` returns now.
+        """Return what ``read`` makes of a result: of a kept one, or of what ``make`` returns now.
 
-        ``of`` is a JSON value that distinguishes the results of a kind; another version of this package has others. One
-        process of a run makes a result while the others wait. It is kept if ``belongs`` says that it is the result of
-        ``of`` indeed: files may have changed meanwhile. One that cannot be kept, or not be read again (ValueError,
-        KeyError, InputError), is made again. What ``make`` raises is raised.
+        ``of`` is a JSON value that identifies a result of this kind; versions of this package do not share results. One
+        process of a run makes a result while the others wait. It is kept if ``belongs`` confirms that it is the result
+        of ``of``: files may have changed meanwhile. A result that cannot be kept, or cannot be read again (ValueError,
+        KeyError, InputError), is made again. Raises what ``make`` raises.
         """
         path = self._kept / kind / f"{digest([__version__, sys.version, _package_state(), of])}"
         with suppress(OSError, ValueError, KeyError, InputError):
@@ -72,7 +72,7 @@ def digest(of: object) -> str:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Make the directory if need be. Return whether nobody else can write to it: its files decide what is approved."""
+    """Create the directory if needed. Return whether only we can write to it: its files decide what is approved."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = directory.stat()
@@ -99,7 +99,7 @@ def _keep(path: Path, content: bytes) -> None:
 
 
 def _package_state() -> list[tuple[str, int, int]]:
-    """Return what changes when anything of the package does that computes."""
+    """Return a value that changes with any file of the package that computes results."""
     files = sorted(file for file in _PACKAGE.rglob("*") if file.suffix in (".py", ".json"))
     states = [(str(file.relative_to(_PACKAGE)), file.stat()) for file in files]
     return [(name, state.st_mtime_ns, state.st_size) for name, state in states]

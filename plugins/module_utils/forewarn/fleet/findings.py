@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ``forewarn policy verify`` finds in policies, as the warnings of a task; proven once for the same policies."""
+"""The findings of ``forewarn policy verify``, as warnings of a task; computed once for the same policies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 10
 
 
 def warnings(artifact: Artifact, params: Mapping[str, Any], cache: Cache) -> list[str]:
-    """Return what speaks against policies that compile, with these parameters; nothing if all is well."""
+    """Return warnings about policies that compile, with these parameters."""
 
     def proven() -> bytes:
         return json.dumps(_verify(artifact, params)).encode()
@@ -27,7 +27,7 @@ def warnings(artifact: Artifact, params: Mapping[str, Any], cache: Cache) -> lis
 
 
 def _verify(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
-    # Not at the top: most runs find the answer of an earlier one.
+    # Not at the top: most runs find a kept result.
     from ..analysis.counterexamples import AnalysisError
     from ..analysis.symbolic.reading import read
     from ..analysis.verify import verify

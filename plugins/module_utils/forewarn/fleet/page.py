@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a fleet is, as one HTML page: no script, no font, no address that a browser would ask."""
+"""The state of a fleet as one HTML page, without scripts, fonts, or anything else that a browser would load."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..pages import render
 from .status import Event, HostState, host_states, mapping, summary
 from .timeline import STEPS, clock, moment_of, number_of, seconds_left, timeline
 
-Facts = list[tuple[str, Any]]  # names and values for people
+Facts = list[tuple[str, Any]]  # names and values
 
-# How badges are coloured: those of a state of an event, and those of a host.
+# The colours of badges: for the state of an event, and for a host.
 _STATES = {
     **dict.fromkeys(("failed", "not-recovered"), "error"),
     **dict.fromkeys(("held", "seen", "preparing"), "warning"),
@@ -57,7 +57,7 @@ def _tiles(states: Sequence[HostState], pending: Sequence[Event]) -> list[tuple[
 
 
 def _pending(states: Sequence[HostState]) -> list[list[tuple[HostState, Event]]]:
-    """Return the pending events, the next to start first, each with the hosts that have it listed."""
+    """Return the pending events, the next to start first, each with the hosts that list it."""
     found: dict[str, list[tuple[HostState, Event]]] = {}
     for state in states:
         for number, event in enumerate(state.events):
@@ -109,7 +109,7 @@ def _on_host(state: HostState, event: Event) -> dict[str, Any]:
 
 
 def _share(event: Event, made_at: str) -> str | None:
-    """Return how much of the notice is over, in percent."""
+    """Return the part of the notice that has passed, in percent."""
     begin, now, left = moment_of(event.get("first_seen")), moment_of(made_at), seconds_left(event)
     if begin is None or now is None or left is None or left <= 0:
         return None

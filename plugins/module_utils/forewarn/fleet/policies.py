@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compiled policies for the control node: each set of files is compiled once, whatever the number of hosts and runs."""
+"""Compiled policies for the control node: each set of files is compiled once for all hosts and runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .cache import Cache, digest
 
 
 class PoliciesRefusedError(InputError):
-    """Policies have mistakes; ``findings`` are these as JSON values, and the text has them all."""
+    """Policies have mistakes; ``findings`` has them as JSON values, and the text names them all."""
 
     def __init__(self, text: str, findings: Sequence[dict[str, Any]]) -> None:
         super().__init__(text)
@@ -28,7 +28,7 @@ class PoliciesRefusedError(InputError):
 
 
 def find_artifact(paths: Sequence[Path], api_version: str | None, cache: Cache) -> Artifact:
-    """Return what an artifact holds, or policy files compile to. Raises InputError."""
+    """Return an artifact: loaded, or compiled from policy files. Raises InputError."""
     artifacts = [path for path in paths if path.suffix == ".json"]
     if not artifacts:
         return compile_policies(paths, api_version or LATEST_API_VERSION, cache)
@@ -52,9 +52,9 @@ def find_artifact(paths: Sequence[Path], api_version: str | None, cache: Cache) 
 
 
 def compile_policies(paths: Sequence[Path], api_version: str, cache: Cache) -> Artifact:
-    """Compile policy files on this machine, which takes a third of a second, or return what was compiled before.
+    """Compile policy files, which takes a third of a second, or return what was compiled before.
 
-    A refusal is remembered for the rest of the run. Raises InputError, also where a library is missing.
+    A refusal is remembered for the rest of the run. Raises InputError, also if a library is missing.
     """
     sources = _sources(paths)
     refused = cache.run / f"forewarn-refused-{digest([api_version, sources])}"
@@ -62,7 +62,7 @@ def compile_policies(paths: Sequence[Path], api_version: str, cache: Cache) -> A
     def compiled() -> bytes:
         with suppress(FileNotFoundError):
             raise PoliciesRefusedError(**json.loads(refused.read_bytes()))
-        # Not at the top: an artifact needs none of the compiler.
+        # Not at the top: an artifact does not need the compiler.
         from ..compiler.policyfile import PolicyError, load_policies
 
         try:

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a fleet is, read from what its runners say, and as a table for a terminal. The page of it is in fleet.page.
+"""The state of a fleet, as its runners report it, and as a table for a terminal. fleet.page makes a page of it.
 
-What is shown comes from many VMs and, through their events, from the service: no text of it is believed to be harmless.
+The texts come from many VMs and, through their events, from the service: none of them is trusted.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _TROUBLE_FIRST = {"trouble": 0, "pending": 1, "quiet": 2}
 
 
 class HostState(NamedTuple):
-    """What is known of a host. ``level`` is trouble, pending or quiet; ``problems`` are sentences.
+    """The state of a host. ``level`` is trouble, pending or quiet; ``problems`` are sentences.
 
-    ``health`` are further facts for people, by their names.
+    ``health`` holds further facts for people, by name.
     """
 
     host: str
@@ -46,7 +46,7 @@ def host_states(answers: Mapping[str, Mapping[str, Any]]) -> list[HostState]:
 
 
 def table(answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the lines of a table: a host each, and below it a line for each further event and problem."""
+    """Return the lines of a table: a row for each host, and below it a line for each further event and problem."""
     rows: list[tuple[str, ...]] = [_HEADER]
     states = host_states(answers)
     for state in states:
@@ -63,14 +63,14 @@ def table(answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def summary(states: Sequence[HostState]) -> str:
-    """Return a sentence on all of them."""
+    """Return a sentence on all hosts."""
     trouble = sum(state.level == "trouble" for state in states)
     events = {str(event.get("event_id")) for state in states for event in state.events}
     return f"{counted(len(states), 'host')}, {trouble} with trouble; {counted(len(events), 'event')} pending"
 
 
 def event_text(event: Event) -> str:
-    """Return what an event is, how far the host is with it, and when it starts."""
+    """Return the type of an event, its state on the host, and when it starts."""
     kind = mapping(event.get("event")).get("EventType") or "event"
     text = f"{kind} {event.get('state')}, {event.get('starts')}"
     return f"{text} (drill)" if event.get("drill") else text
@@ -106,5 +106,5 @@ def _why_silent(answer: Mapping[str, Any]) -> str:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """Return what should be an object; an empty one for anything else."""
+    """Return an object as it is, and an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When the events of a fleet were seen, approved, under way and gone, as a drawing: a lane for each host."""
+"""A drawing of when the events of a fleet were seen, approved, under way and gone: a lane for each host."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ STEPS = (("first_seen", "seen"), ("approved_at", "approved"), ("started_at", "st
 _KEY = (("m-wait", "waiting"), ("m-good", "approved"), ("m-bad", "under way"), ("m-calm", "called off"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _DAY = timedelta(days=1)
-_LONGEST = 10 * _DAY  # that is drawn of the time ahead
+_LONGEST = 10 * _DAY  # of the time ahead that is drawn
 _LARGEST = 1e10
 _ROW = 14  # pixels
 _MOST_ROWS = 4
 
 
 class _Span(NamedTuple):
-    """An event in time. ``end`` is when it was gone, or the time of the report; ``until`` NotBefore, if it is ahead."""
+    """An event in time. ``end`` is when it was gone, or the time of the report; ``until`` is NotBefore if ahead."""
 
     begin: datetime
     end: datetime
@@ -31,9 +31,9 @@ class _Span(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """An event as it is drawn: ``lines`` are what it is called in the style sheet, where it begins and where it ends.
+    """An event as it is drawn: each of ``lines`` has its class in the style sheet, its begin and its end.
 
-    Places are percentages of the width; ``y`` is in pixels.
+    Begin and end are percentages of the width; ``y`` is in pixels.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Lane(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """A drawing: ``now`` is a place, ``axis`` the times at its ends and in its middle, ``key`` what lines mean."""
+    """A drawing: ``now`` is a percentage, ``axis`` the times at both ends and in the middle, ``key`` the legend."""
 
     lanes: Sequence[Lane]
     now: str
@@ -59,7 +59,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(events: Mapping[str, Sequence[Event]], made_at: str) -> Timeline | None:
-    """Return the drawing of events by host; nothing if there are none."""
+    """Return the drawing of events by host, or None without events."""
     now = moment_of(made_at)
     if now is None:
         return None
@@ -97,7 +97,7 @@ def _span_of(event: Event, now: datetime) -> _Span | None:
 
 
 def _lane(host: str, lane: Sequence[_Span], at: Callable[[datetime], str]) -> Lane:
-    rows: list[datetime] = []  # until when each row is taken
+    rows: list[datetime] = []  # when each row becomes free
     bars = []
     for span in sorted(lane, key=lambda one: one.begin):
         free = (place for place, taken in enumerate(rows) if taken <= span.begin)
@@ -132,7 +132,7 @@ def _text(event: Event) -> str:
 
 
 def moment_of(value: object) -> datetime | None:
-    """Return a time that is written as ISO 8601 with its zone, in UTC; None for anything else."""
+    """Return in UTC a time written as ISO 8601 with its zone, or None for anything else."""
     try:
         moment = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
         return moment.astimezone(timezone.utc) if moment.tzinfo is not None and moment >= _EPOCH else None
@@ -141,19 +141,19 @@ def moment_of(value: object) -> datetime | None:
 
 
 def clock(value: object) -> str:
-    """Return a time as people read it, in UTC; anything else as it is."""
+    """Return a time for people, in UTC, and anything else unchanged."""
     moment = moment_of(value)
     return str(value) if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def number_of(value: object) -> float | None:
-    """Return a number of such a size as spans of time have in seconds, None for anything else."""
+    """Return a number that can be a span of time in seconds, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_LARGEST < value < _LARGEST:
         return None
     return float(value)
 
 
 def seconds_left(event: Event) -> float | None:
-    """Return the time to NotBefore when the host was asked; None if there is none, or it has started."""
+    """Return the seconds to NotBefore when the host was asked, or None if unknown or the event has started."""
     started = event.get("started_at") or event.get("gone_at")
     return None if started else number_of(event.get("seconds_to_not_before"))
