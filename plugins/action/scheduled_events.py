@@ -50,7 +50,7 @@ class ActionModule(ActionBase):
         if not options["policies"]:
             for name in ("apply", "params"):
                 if options[name]:
-                    raise AnsibleActionFail(f"{name} is of use only with policies: name the policy files too.")
+                    raise AnsibleActionFail(f"{name} can be used only with policies: name the policy files too.")
             return self._on_vm(args, task_vars, wrap_async=bool(self._task.async_val))
         for name in ("approve", "document_incarnation", "events_digest"):
             if args.get(name):

@@ -131,7 +131,7 @@ def test_an_event_in_doubt_is_shown_with_its_problem_and_approved_only_by_hand(a
     (event,) = outcome.only()["events"]
     assert event["problems"] == ["Resources is 'web_0', not a list of names"]
     assert event["affects_me"] is False
-    assert "event a1: Resources is 'web_0', not a list of names; approving it all the same" in outcome.stderr
+    assert "event a1: Resources is 'web_0', not a list of names; approving it anyway" in outcome.stderr
 
 
 def test_without_a_name_nobody_is_affected_for_sure(adhoc: AdHoc, emulator: EmulatorClient) -> None:
@@ -171,7 +171,7 @@ def test_where_nobody_answers_it_says_that_this_may_be_no_vm(adhoc: AdHoc) -> No
     with socket.create_server(("127.0.0.1", 0)) as silent:
         outcome = adhoc.vm(f"http://127.0.0.1:{silent.getsockname()[1]}", {"timeout": 1})
     assert outcome.status == {"vm": "FAILED"}
-    assert outcome.only()["msg"].endswith("Is this host a VM in Azure? Outside of it nobody answers.")
+    assert outcome.only()["msg"].endswith("Is this host a VM in Azure? Outside Azure nobody answers.")
 
 
 def test_a_glance_at_one_line_per_host_begins_with_what_is_ahead(adhoc: AdHoc, emulator: EmulatorClient) -> None:

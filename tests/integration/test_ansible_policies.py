@@ -244,8 +244,8 @@ def test_what_makes_no_sense_together_is_refused(adhoc: AdHoc, emulator: Emulato
     (adhoc.directory / "policy.json").write_text(json.dumps(artifact.data))
     (adhoc.directory / "edited.json").write_text(json.dumps({**artifact.data, "forewarn": "9.9.9"}))
     wrong: dict[str, tuple[dict[str, Any], str]] = {
-        "apply": ({"apply": True}, "apply is of use only with policies"),
-        "params": ({"params": {"a": 1}}, "params is of use only with policies"),
+        "apply": ({"apply": True}, "apply can be used only with policies"),
+        "params": ({"params": {"a": 1}}, "params can be used only with policies"),
         "both": ({"policies": "web-tier.yml", "approve": ["a1"]}, "approve and policies exclude each other"),
         "mixed": ({"policies": ["policy.json", "web-tier.yml"]}, "is an artifact, which has all its policies in it"),
         "version": (

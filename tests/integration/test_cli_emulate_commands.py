@@ -153,7 +153,7 @@ def test_faults_are_met_shown_and_ended(server: EmulatorServer, emulate: Emulate
     url = server.url + TARGET
     assert requests.get(url, headers={"Metadata": "true"}, timeout=10).status_code == 429
     output = emulate("fail", "drop", "--vm", "web_1", "--request", "post", "--request", "instance", "--processed")
-    assert output.splitlines()[1] == "fault: drop, processed all the same, requests post, instance, of web_1"
+    assert output.splitlines()[1] == "fault: drop, processed anyway, requests post, instance, of web_1"
     state = content(emulate("fail", "latency", "--latency", "3s", "--json"), "state")
     assert [fault["kind"] for fault in state["faults"]] == ["status", "drop", "latency"]
     assert "fault: latency, 3 s late" in emulate("status")

@@ -115,7 +115,7 @@ def test_another_parameter_is_a_change_that_ci_can_see(journal: Path, policy: Pa
     assert "then  approve by web-tier/brief-freeze" in result.stdout
     assert "now   hold" in result.stdout
     assert "Reboot" not in result.stdout
-    assert "1 of 2 decided differently than then" in result.stdout
+    assert "1 of 2 decided differently now" in result.stdout
     assert "approve by web-tier/brief-freeze -> hold" in result.stdout
 
 
@@ -269,7 +269,7 @@ def test_without_the_name_of_the_vm_it_says_so(tmp_path: Path, policy: Path) -> 
 
 def test_older_lines_are_counted(tmp_path: Path, policy: Path) -> None:
     result = replay(policy, "--from", recording(tmp_path, [line(10, event()), line(0, event())]), "--vm-name", "web_0")
-    assert "1 document older than the one before" in result.stderr
+    assert "1 document older than the previous one" in result.stderr
 
 
 def test_how_far_it_is_is_for_terminals_only(tmp_path: Path, policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,8 +108,8 @@ def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
         "  2026-11-21T14:06:11Z     +0.0 s  decided: approve, by web-tier, rule drain: a reboot waits for the drain "
         f"[starts in 14 min 49 s]. Not approved now: waits for {HOOK}",
         f"  2026-11-21T14:06:11Z     +0.0 s  prepare hook {HOOK}: started, at most 5 min",
-        "  2026-11-21T14:06:15Z     +4.2 s  the runner started, forewarn 0.1.0, policy sha256:3f6a1c2b3f6a; the one "
-        "before had not been stopped",
+        "  2026-11-21T14:06:15Z     +4.2 s  the runner started, forewarn 0.1.0, policy sha256:3f6a1c2b3f6a; the "
+        "previous one had not been stopped",
         f"  2026-11-21T14:06:15Z     +4.2 s  prepare hook {HOOK}: started, attempt 2, at most 4 min 55 s",
         f"  2026-11-21T14:06:27Z    +16.5 s  prepare hook {HOOK}: succeeded after 12.3 s, attempt 2",
         f"{margin}| draining",
@@ -457,7 +457,7 @@ def words(kind: str, /, **fields: Any) -> str | None:
         (
             "recovery-again",
             {"request": "recover-1", "by": "root (sudo: alice)", "hooks": ["run x", "run y"]},
-            "recovery asked for again by root (sudo: alice): run x, run y",
+            "recovery requested again by root (sudo: alice): run x, run y",
         ),
         (
             "recovery-dealt-with",

@@ -93,7 +93,7 @@ def test_nothing_fails(recorded: Recorded, recover: Run) -> None:
 @pytest.mark.parametrize(
     ("run", "note", "text"),
     [
-        ({"hook": {**UNDRAIN, "retry": {"attempts": 5}}}, None, "none: it is not tried again by itself"),
+        ({"hook": {**UNDRAIN, "retry": {"attempts": 5}}}, None, "none: it is not retried automatically"),
         ({"status": "running"}, None, "it runs now"),
         ({}, None, "within an hour"),
         ({}, "runner-started", "now"),
@@ -154,7 +154,7 @@ def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: 
         "note": None,
         "by": "alice",
     }
-    assert shown.lines[0] == ("handed over: Reboot A1B2: the runner has not taken it yet. It does so at its next turn.")
+    assert shown.lines[0] == ("handed over: Reboot A1B2: the runner has not taken it yet. It will in its next cycle.")
 
 
 def test_what_the_runner_did_is_told(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +257,7 @@ def test_it_waits_until_the_runner_has_taken_it(
         (["A1B2"], "--again or --dealt-with is needed"),
         (["X", "--again"], "no event's id begins with 'X'"),
         ([" ", "--again"], "no event's id begins with ''"),
-        (["A", "--again"], "the recovery of several events fails whose ids begin with 'A': A1B2, A1B3"),
+        (["A", "--again"], "several events with failing recoveries have ids that begin with 'A': A1B2, A1B3"),
         (["B", "--again"], "event B1 is being recovered, and no hook has failed"),
         (["C", "--again"], "event C1 is not being recovered: it is done"),
         (["D", "--dealt-with", "x"], "event D1 is not being recovered: it is started"),

@@ -150,7 +150,7 @@ def test_a_journal_without_a_sign_of_record(recorded: Recorded, status: Run) -> 
     shown = status()
     assert shown.code == 1
     assert shown.lines[:2] == [
-        "runner   not running; when it last was is not known",
+        "runner   not running; it is not known when it last ran",
         "service  not asked; no poll was answered",
     ]
 

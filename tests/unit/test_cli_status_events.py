@@ -43,7 +43,7 @@ WAITING: list[tuple[dict[str, Any], str]] = [
     ({"decision": decided("no-time-left", eligibility_reason="it has passed")}, "NotBefore: it has passed"),
     (
         {"decision": decided("not-the-leader", eligibility_reason="web_0 leads")},
-        "the leader web_0; this VM takes over should it be silent",
+        "the leader web_0; this VM takes over if it stays silent",
     ),
     (
         {"decision": decided("journal-trouble", eligibility_reason="the disk is full")},
@@ -202,7 +202,7 @@ def test_a_recovery_that_fails_stands_out_for_as_long_as_it_does(recorded: Recor
     shown = status()
     assert shown.code == 1
     assert shown.lines[-7:] == [
-        "Recoveries that fail:",
+        "Failing recoveries:",
         "Reboot A1",
         "  hook          run /usr/local/bin/undrain",
         "  failed        5 times: it ended with exit code 1: connection refused",
@@ -235,7 +235,7 @@ def test_it_is_red_on_a_terminal(
     recorded.beat()
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert cli.main(["status", "--state", recorded.directory]) == 1
-    assert "\x1b[1;31mRecoveries that fail:" in capsys.readouterr().out
+    assert "\x1b[1;31mFailing recoveries:" in capsys.readouterr().out
 
 
 def test_what_is_not_tried_again_waits_for_a_person(recorded: Recorded, status: Run) -> None:
@@ -246,7 +246,7 @@ def test_what_is_not_tried_again_waits_for_a_person(recorded: Recorded, status: 
     assert shown.code == 1
     text = "a person: recover hook run /usr/local/bin/undrain failed, and is not tried again: it timed out"
     assert f"waits for  {text}\n" in shown.out
-    assert "  next attempt  none: it is not tried again by itself" in shown.lines
+    assert "  next attempt  none: it is not retried automatically" in shown.lines
 
 
 def test_it_fails_also_while_it_is_tried_again(recorded: Recorded, status: Run) -> None:

@@ -217,7 +217,7 @@ def test_the_task_warns_where_the_vm_may_not_be_in_azure(
     assert asked == [endpoint or environ.get("FOREWARN_ENDPOINT") or "http://169.254.169.254"]
     assert len(warnings) == warned
     for text in warnings:
-        assert "http://169.254.169.254 is asked all the same" in text
+        assert "http://169.254.169.254 is asked anyway" in text
         assert "FOREWARN_PLATFORM=azure" in text
 
 

@@ -168,14 +168,14 @@ def test_settings_and_vms() -> None:
         ("timeline:\n  - {at: 1s, fault: {kind: drop, vms: [nobody]}}", "s.yml:2:14: there is no VM 'nobody'."),
         ("timeline:\n  - {at: 1s, fault: {kind: latency}}", "s.yml:2:14: the fault latency needs a latency."),
         ("timeline:\n  - {at: 1s, schedule: {type: Reboot, event_id: x}}", "s.yml:2:14: the EventId x is not a GUID"),
-        ("timeline:\n  - {at: .nan, schedule: {type: Reboot}}", "s.yml:2:10: .nan is not a number to reckon with."),
+        ("timeline:\n  - {at: .nan, schedule: {type: Reboot}}", "s.yml:2:10: .nan is not a finite number."),
         ("timeline:\n  - {at: 99999d, schedule: {type: Reboot}}", "s.yml:2:6: the at '99999d' is not a duration."),
         ("settings:\n  start_delay: 99999d", "s.yml:1:1: the start_delay '99999d' is not a duration."),
         ("timeline:\n  - {at: 1s, schedule: {type: R, notice: 99999d}}", "s.yml:2:14: the notice '99999d' is not"),
         ("a: 1\na: 2", "s.yml:2:1: the key 'a' is there twice."),
         ("timeline:\n  - on: 5", "s.yml:2:5: the key 'on' is not a text: put it in quotes."),
         ("name: 2024-99-99", "s.yml:1:7: '2024-99-99' cannot be read:"),
-        ("a: &x [*x]", "s.yml:1:4: an alias stands inside what it stands for."),
+        ("a: &x [*x]", "s.yml:1:4: an alias refers to a value that contains it."),
         ("name: {", "s.yml:1:8: not YAML:"),
         ("a: !!python/name:os.system ''", "s.yml:1:4: not YAML:"),
         ("just text", "s.yml:1:1: 'just text' is not of type 'object'."),
@@ -226,7 +226,7 @@ def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
 @pytest.mark.parametrize(("module", "package"), [("yaml", "PyYAML"), ("jsonschema", "jsonschema")])
 def test_a_missing_library_is_told(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=f"take the Python package {package}, which is not installed"):
+    with pytest.raises(InputError, match=f"need the Python package {package}, which is not installed"):
         parse_scenario("name: x")
 
 

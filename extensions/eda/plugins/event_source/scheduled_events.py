@@ -111,7 +111,7 @@ class Source:
         url = endpoint.resolve(args.get("endpoint"), os.environ)
         doubt = azure.doubt(args.get("endpoint"), url, os.environ)
         if doubt is not None:
-            logging.getLogger(__name__).warning("%s. %s is asked all the same. %s", doubt, url, azure.HINT)
+            logging.getLogger(__name__).warning("%s. %s is asked anyway. %s", doubt, url, azure.HINT)
         self._client = client.Client(
             url,
             (self._policy_set and self._policy_set.api_version) or args.get("api_version") or client.LATEST_API_VERSION,

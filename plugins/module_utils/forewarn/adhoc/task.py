@@ -134,7 +134,7 @@ def _client(
         why = None if transport else azure.doubt(params["endpoint"], endpoint, environ)
         if why is not None:
             warn(
-                f"{why}. {endpoint} is asked all the same: name the service with endpoint or {ENVIRONMENT_VARIABLE}; "
+                f"{why}. {endpoint} is asked anyway: name the service with endpoint or {ENVIRONMENT_VARIABLE}; "
                 f"in Azure, set {azure.PLATFORM_VARIABLE}={azure.AZURE} on the VM."
             )
     return Client(
@@ -284,7 +284,7 @@ def approve(
     ids = [event.event_id for event in waiting]
     for event in waiting:  # a person who names an event has the last word
         for text in event.doubts:
-            warn(f"event {event.event_id}: {text}; approving it all the same")
+            warn(f"event {event.event_id}: {text}; approving it anyway")
     if waiting and not check_mode:
         try:
             client.approve(ids, document.incarnation, patience)
@@ -321,6 +321,6 @@ def _failure(error: ForewarnError, seconds: float | None) -> dict[str, Any]:
     if error.kind == HTTP and error.status in _ADVICE:
         texts.append(_ADVICE[error.status])
     elif error.kind in (TIMEOUT, CONNECTION):
-        texts.append("Is this host a VM in Azure? Outside of it nobody answers.")
+        texts.append("Is this host a VM in Azure? Outside Azure nobody answers.")
     failure["msg"] = " ".join(texts)
     return failure

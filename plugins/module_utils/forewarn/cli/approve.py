@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             to_send = [listed[key] for key, result in results.items() if result == APPROVED]
             for event in to_send:  # a person who names an event has the last word
                 for text in event.doubts:
-                    problems.warning(f"event {event.event_id}: {text}; approving it all the same")
+                    problems.warning(f"event {event.event_id}: {text}; approving it anyway")
             if to_send:
                 client.approve([event.event_id for event in to_send], document.incarnation, args.patience)
     spelled = {key: listed[key].event_id if key in listed else wanted[key] for key in wanted}

@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=1.0,
         metavar="N",
-        help="let emulated time run N times as fast; 0: only when it is advanced",
+        help="run emulated time N times as fast as real time; 0: only when it is advanced",
     )
     parser.add_argument(
         "--rate-limit",
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="requests per second and VM before 429 (default: unlimited; Azure allows 5)",
     )
-    parser.add_argument("--ready-file", type=Path, metavar="FILE", help="write the base URL there once it listens")
+    parser.add_argument("--ready-file", type=Path, metavar="FILE", help="write the base URL there when it listens")
     parser.add_argument("--allow-remote", action="store_true", help="allow addresses other than loopback")
     parser.add_argument(
         "--allow-host",

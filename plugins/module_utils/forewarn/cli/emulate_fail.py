@@ -22,8 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "kind", nargs="?", type=_kind, metavar="KIND", help=f"an HTTP status from 400 to 599, or {', '.join(KINDS)}"
     )
     parser.add_argument("--times", type=count, metavar="N", help="for N requests (default: until --clear)")
-    parser.add_argument("--for", type=seconds, metavar="TIME", help="for so long (default: until --clear)")
-    parser.add_argument("--latency", type=seconds, metavar="TIME", help="delay answers by so much")
+    parser.add_argument("--for", type=seconds, metavar="TIME", help="for this time (default: until --clear)")
+    parser.add_argument("--latency", type=seconds, metavar="TIME", help="delay answers by this time")
     parser.add_argument("--retry-after", type=seconds, metavar="TIME", help="value of the header Retry-After")
     parser.add_argument("--vm", action="append", metavar="NAME", help="requests of this VM only; may be repeated")
     parser.add_argument(

@@ -71,7 +71,7 @@ def _fault_text(fault: Mapping[str, Any], now: float) -> str:
     if fault.get("retry_after") is not None:
         texts.append(f"Retry-After {exact_text(fault['retry_after'])}")
     if fault["processed"]:
-        texts.append("processed all the same")
+        texts.append("processed anyway")
     texts += [f"requests {', '.join(fault['requests'])}"] if fault.get("requests") else []
     texts += [f"of {', '.join(fault['vms'])}"] if fault.get("vms") else []
     texts += [f"for another {exact_text(fault['until'] - now)}"] if fault.get("until") is not None else []

@@ -15,9 +15,9 @@ from .emulate_status import time_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--advance", type=seconds, metavar="TIME", help="jump ahead by so much")
+    parser.add_argument("--advance", type=seconds, metavar="TIME", help="jump ahead by this time")
     parser.add_argument(
-        "--scale", type=float, metavar="N", help="let it run N times as fast as real time; 0: only when it is advanced"
+        "--scale", type=float, metavar="N", help="run it N times as fast as real time; 0: only when it is advanced"
     )
     add_control_arguments(parser)
 

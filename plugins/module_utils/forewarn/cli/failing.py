@@ -45,7 +45,7 @@ class Recoveries:
         if run.status == RUNNING:
             return "it runs now", None
         if run.exhausted:
-            return "none: it is not tried again by itself", None
+            return "none: it is not retried automatically", None
         if not self._works:
             return "as soon as a runner is at work", None
         left = self._seconds_left(record, run)

@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--event", metavar="ID", help="one event, by the beginning of its id; shown in full")
     parser.add_argument("--limit", type=_limit, metavar="N", help="the newest N events only")
-    parser.add_argument("--documents", action="store_true", help="show each document that the service returned, too")
+    parser.add_argument("--documents", action="store_true", help="also show each document that the service returned")
     parser.add_argument(
         "--compare",
         nargs="?",
@@ -312,7 +312,7 @@ class _Story:
         if shown is None:
             return
         if entry.id in self._after_crash:
-            shown = shown._replace(text=f"{shown.text}; the one before had not been stopped")
+            shown = shown._replace(text=f"{shown.text}; the previous one had not been stopped")
         relative = "" if seconds is None else f"{seconds:+.1f} s" if abs(seconds) < 1000 else f"{seconds:+.0f} s"
         lead = f"  {iso(entry.stamp.wall)}  {relative:>9}  "
         self.page.hanging(lead, self._cut(shown.text), *shown.styles)

@@ -43,7 +43,7 @@ COMMANDS = {
 POLICY_COMMANDS = {
     "check": ("policy_check", "find mistakes in policy files"),
     "test": ("policy_test", "run the tests beside the policies"),
-    "verify": ("policy_verify", "prove what policies do with every event there can be"),
+    "verify": ("policy_verify", "prove what policies do with every possible event"),
     "diff": ("policy_diff", "show what a change of policies changes, for every event"),
     "explain": ("policy_explain", "show every rule tried on one event, with values"),
     "replay": ("policy_replay", "show what a policy would have decided about past events"),
@@ -54,13 +54,13 @@ EMULATE_COMMANDS = {
     "cancel": ("emulate_event", "remove an event that has not started"),
     "start": ("emulate_event", "start an event now, approved or not"),
     "finish": ("emulate_event", "remove a started event from the list now"),
-    "impact": ("emulate_impact", "let a started event affect its VMs once more"),
-    "fail": ("emulate_fail", "let requests to the service fail, or be slow"),
+    "impact": ("emulate_impact", "make a started event affect its VMs once more"),
+    "fail": ("emulate_fail", "make requests to the service fail or take long"),
     "time": ("emulate_time", "jump ahead in emulated time, or change its pace"),
     "status": ("emulate_status", "show VMs, events and faults, or one event"),
     "log": ("emulate_log", "show the requests to the service"),
     "switch-off": ("emulate_service", "switch the service off, as a day without requests does"),
-    "reset": ("emulate_service", "begin the scenario again"),
+    "reset": ("emulate_service", "restart the scenario"),
 }
 _SUBCOMMANDS = {"policy": POLICY_COMMANDS, "emulate": EMULATE_COMMANDS}
 
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except Exception as error:  # Python would end with 1, which means that a policy has a finding
         if isinstance(error, OSError) and error.filename is None and error.errno in _NOT_WRITABLE:
-            hint = "The command may have done its work all the same."
+            hint = "The command may still have done its work."
             _report(f"the output cannot be written: {error.strerror}.", hint)
             return 2
         _report_defect()
@@ -134,7 +134,7 @@ def _open_standard_streams() -> None:
 
 
 def _report(message: str, hint: str) -> None:
-    with suppress(OSError):  # the exit code says it all the same
+    with suppress(OSError):  # the exit code still says it
         Console(sys.stderr).error(message, hint)
 
 

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only events listed since then: 90m, 2h, 3d, or a UTC time, 2026-11-01 or 2026-11-01T10:00Z",
     )
     parser.add_argument(
-        "--changed", action="store_true", help="only events decided differently than then; exit code 1 if there are any"
+        "--changed", action="store_true", help="only events decided differently now; exit code 1 if there are any"
     )
     parser.add_argument("--summary", action="store_true", help="only the numbers, no events")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
@@ -123,11 +123,11 @@ def run(args: argparse.Namespace) -> int:
         problems.end()
     if statistics.nameless:
         problems.warn(
-            f"{plural(statistics.nameless, 'event')} would be approved by the VM concerned, but the recording "
+            f"{plural(statistics.nameless, 'event')} would be approved by the affected VM, but the recording "
             "does not say which VM asked: name it with --vm-name"
         )
     if numbers["backwards"]:
-        problems.warn(f"{plural(numbers['backwards'], 'document')} older than the one before: the order was kept")
+        problems.warn(f"{plural(numbers['backwards'], 'document')} older than the previous one: the order was kept")
     if args.changed and statistics.events and not statistics.compared:
         raise InputError(
             "the recording has no decisions to compare with.", "A runner's journal has them: --from STATE_DIRECTORY."

@@ -112,7 +112,7 @@ def _show_decisions(
             before = news
     if not before:
         if decisions:
-            page.hanging(f"  {label:<5} ", "it had started when it was first seen")
+            page.hanging(f"  {label:<5} ", "it had already started when it was first seen")
         return
     if sent:
         page.hanging(" " * 8, sent)
@@ -162,9 +162,7 @@ def _show_summary(console: Console, page: Page, numbers: dict[str, Any], statist
     console.table(["", *(["THEN", "NOW"] if statistics.compared else ["NOW"])], rows)
     if not statistics.compared:
         return
-    page.line(
-        f"{statistics.changed:,} of {statistics.compared:,} decided differently than then", *_alarm(statistics.changed)
-    )
+    page.line(f"{statistics.changed:,} of {statistics.compared:,} decided differently now", *_alarm(statistics.changed))
     for change, count in statistics.changes.most_common(_SHOWN_CHANGES):
         then = change.then_output + (f" by {change.then_by}" if change.then_by else "")
         now = change.now_output + (f" by {change.now_by}" if change.now_by else "")

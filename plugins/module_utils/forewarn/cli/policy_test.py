@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fail if a rule decides in no test; with --coverage, if anything is left out",
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML as well")
-    parser.add_argument("-v", "--verbose", action="store_true", help="name the tests that pass, too")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also name the tests that pass")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
 
 

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a parameter's value (default: every value that its limits allow, or its default); repeatable",
     )
-    parser.add_argument("--strict", action="store_true", help="fail on warnings, too")
+    parser.add_argument("--strict", action="store_true", help="also fail on warnings")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     add_html(parser)
 

@@ -126,7 +126,7 @@ def _find(journal: JournalReader, prefix: str) -> list[EventRow]:
     if len({record.key for record in found}) > 1:
         ids = ", ".join(event_id_of(record) for record in found)
         raise InputError(
-            f"the recovery of several events fails whose ids begin with {prefix!r}: {ids}.", "Write more of the id."
+            f"several events with failing recoveries have ids that begin with {prefix!r}: {ids}.", "Give more of it."
         )
     if found:
         return found
@@ -180,7 +180,7 @@ def _report(
     elif any(run.status == RUNNING for run in failing.tried(_now(state, record))):
         reason = "a recover hook runs now. It is done when that hook has ended"
     else:
-        reason = "the runner has not taken it yet. It does so at its next turn"
+        reason = "the runner has not taken it yet. It will in its next cycle"
     if args.json:
         content = {
             "state": state.directory,
@@ -205,7 +205,7 @@ def _report(
         what = f"{', '.join(names)} runs again now" if names else "nothing has to run again"
         console.line(console.style("again:", "green") + one_line(f"{about}: {what}"))
     else:
-        console.line(console.style("dealt with:", "green") + one_line(f"{about}: none of its hooks is tried again"))
+        console.line(console.style("dealt with:", "green") + one_line(f"{about}: its hooks are not retried"))
     console.line(one_line(f"Watch it:  {command_text(history_of(event_id), args)}"))
     return 0
 

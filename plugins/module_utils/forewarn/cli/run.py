@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--probe-lead",
         type=seconds,
         metavar="SECONDS",
-        help=f"how long before NotBefore /readyz says no, whatever is decided (default: {PROBE_LEAD_SECONDS:g})",
+        help=f"how long before NotBefore /readyz answers no, whatever is decided (default: {PROBE_LEAD_SECONDS:g})",
     )
     parser.add_argument(
         "--allow-endpoint",

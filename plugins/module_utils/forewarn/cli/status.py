@@ -184,7 +184,7 @@ def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
 
 def _condition(state: State, clocks: Clocks) -> tuple[str, str]:
     if state.beat is None:
-        return NOT_RUNNING, "not running; when it last was is not known"
+        return NOT_RUNNING, "not running; it is not known when it last ran"
     silent = clocks.since(state.beat.stamp)
     last = f"{iso(state.beat.stamp.wall)}, {duration_text(silent)} ago"
     # Treat the beat as fresh: the only question left is whether the process exists in this boot of the machine.
@@ -314,7 +314,7 @@ def show(page: Page, report: Mapping[str, Any]) -> None:
         _show_events(page, events)
     if report["failing_recoveries"]:
         page.line()
-        page.line("Recoveries that fail:", "bold", "red")
+        page.line("Failing recoveries:", "bold", "red")
         failing.show(page, report["failing_recoveries"])
     if report["damaged"]:
         page.line()

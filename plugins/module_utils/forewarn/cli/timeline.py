@@ -201,7 +201,7 @@ def _names(fields: Mapping[str, Any], name: str, separator: str = ", ") -> str:
 
 def _recovery_again(fields: Mapping[str, Any]) -> Line:
     names = _names(fields, "hooks")
-    return Line(f"recovery asked for again{_by(fields)}{f': {names}' if names else ''}", ("cyan",))
+    return Line(f"recovery requested again{_by(fields)}{f': {names}' if names else ''}", ("cyan",))
 
 
 def _recovery_dealt_with(fields: Mapping[str, Any]) -> Line:

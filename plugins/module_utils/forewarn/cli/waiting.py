@@ -102,7 +102,7 @@ class Waiting:
         wait = number_of(decision, "wait_seconds")
         decided = self._newest(record, "decision")
         if wait is None or decided is None:
-            return f"{before}; this VM takes over should it be silent"
+            return f"{before}; this VM takes over if it stays silent"
         left = max(0.0, wait - self._clocks.since(decided.stamp))
         return f"{before}; this VM takes over in {duration_text(math.ceil(left))}"
 

@@ -29,7 +29,7 @@ def schema() -> dict[str, Any]:
 def missing(package: str) -> InputError:
     """Return the error for a library that is not installed; emulating a plain VM needs none."""
     return InputError(
-        f"scenarios and what is scheduled by hand take the Python package {package}, which is not installed.",
+        f"scenarios, and events scheduled by hand, need the Python package {package}, which is not installed.",
         f"Install it: {sys.executable} -m pip install {package}",
     )
 

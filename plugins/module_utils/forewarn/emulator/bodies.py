@@ -56,7 +56,7 @@ def _chunked(stream: BufferedIOBase) -> bytes:
             raise BodyError(413, "The body is too long.")
         pieces.append(stream.read(size))
         if len(pieces[-1]) < size or _line(stream).strip(b"\r\n"):
-            raise BodyError(400, "A chunk is cut short, or longer than it says.")
+            raise BodyError(400, "A chunk is shorter or longer than its size.")
     for _trailer in range(_MOST_TRAILERS):
         if not _line(stream).strip(b"\r\n"):
             return b"".join(pieces)

@@ -26,7 +26,7 @@ class EmulatorClient:
             import requests  # here: it may be missing
         except ImportError as absent:
             raise InputError(
-                "driving an emulator takes the Python package requests, which is not installed.",
+                "driving an emulator needs the Python package requests, which is not installed.",
                 f"Install it: {sys.executable} -m pip install requests",
             ) from absent
 
@@ -196,7 +196,7 @@ class EmulatorClient:
         except self._not_connected as error:
             raise ServiceError(
                 f"the emulator at {self.base_url} does not answer: is it running?",
-                "Start it with 'forewarn emulate'; at its start it says at which address it listens.",
+                "Start it with 'forewarn emulate', which prints the address that it listens on.",
             ) from error
         except self._unreachable as error:
             raise ServiceError(f"the emulator at {self.base_url} does not answer: {error}") from error

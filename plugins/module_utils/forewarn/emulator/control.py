@@ -112,7 +112,7 @@ class Control:
 
     def _time(self, data: object) -> Response:
         if not isinstance(data, dict) or not data or set(data) - {"scale", "advance"}:
-            raise InputError("the body has neither scale nor advance, or something else.")
+            raise InputError("the body must have scale, advance or both, and nothing else.")
         for value in data.values():
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 raise InputError("scale and advance are numbers.")

@@ -40,7 +40,7 @@ class Fault:
         if self.kind not in KINDS:
             raise InputError(f"there is no fault {self.kind!r}.", f"The faults are {', '.join(KINDS)}.")
         if self.kind == "latency" and self.latency <= 0:
-            raise InputError("the fault latency needs a latency.", 'Add, say, latency: "3s".')
+            raise InputError("the fault latency needs a latency.", 'Add for example latency: "3s".')
 
     def hits(self, vm: str, request: str, now: float) -> bool:
         """Return whether a request is hit: ``request`` is one of REQUESTS, ``now`` the present moment."""

@@ -197,7 +197,7 @@ class _Tree:
             raise self._error(node, f"the file has more than {_MOST_VALUES} values, aliases counted in full")
         self._marks.setdefault(path, (node.start_mark.line + 1, node.start_mark.column + 1))
         if any(node is outer for outer in around):
-            raise self._error(node, "an alias stands inside what it stands for")
+            raise self._error(node, "an alias refers to a value that contains it")
         inside = (*around, node)
         if isinstance(node, yaml.SequenceNode):
             return [self._convert(item, (*path, index), inside) for index, item in enumerate(node.value)]
@@ -221,7 +221,7 @@ class _Tree:
         except (ValueError, TypeError) as error:
             raise self._error(node, f"{str(node.value)[:40]!r} cannot be read: {error}") from error
         if isinstance(value, float) and not math.isfinite(value):
-            raise self._error(node, f"{node.value} is not a number to reckon with")
+            raise self._error(node, f"{node.value} is not a finite number")
         return value
 
     def _error(self, node: Any, message: str) -> ScenarioError:

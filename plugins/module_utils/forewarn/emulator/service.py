@@ -189,7 +189,7 @@ class Service:
             found = found[part]
         if dict(query).get("format", "json") == "text":
             if isinstance(found, (dict, list)):
-                raise _RefusedError(400, "Only a single value can be had as text.")
+                raise _RefusedError(400, "Only a single value is available as text.")
             return Response(200, str(found).encode(), {"Content-Type": "text/plain; charset=utf-8"})
         return json_response(200, found)
 

@@ -125,7 +125,7 @@ def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str
     arguments = ["--api-version", api_version]
     done = _forewarn(home, "policy", "compile", *arguments, "--output", str(artifact), "--", *paths)
     if done.returncode:
-        raise InputError(f"forewarn policy compile says:\n{_said(done)}")
+        raise InputError(f"forewarn policy compile fails:\n{_said(done)}")
     objections, remarks = [], []
     for path in paths:
         test = _forewarn(home, "policy", "test", "--", path)

@@ -101,7 +101,7 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
 def _why_silent(answer: Mapping[str, Any]) -> str:
     if answer.get("unreachable"):
         return f"not reached: {answer.get('msg') or 'no reason given'}"
-    said = answer.get("stderr") or answer.get("msg") or "it said nothing"
+    said = answer.get("stderr") or answer.get("msg") or "without output"
     return f"no status: {said}"
 
 
