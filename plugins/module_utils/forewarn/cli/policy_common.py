@@ -71,14 +71,9 @@ def show_findings(findings: Sequence[Finding], console: Console) -> None:
         for line in render(finding, console):
             console.line(line)
         console.line()
-    console.line(console.style(count_of(findings), "bold"))
-
-
-def count_of(findings: Sequence[Finding]) -> str:
-    """Return the number of errors and of warnings as text."""
-    errors = sum(1 for finding in findings if blocks(finding))
-    warnings = len(findings) - errors
-    return ", ".join(plural(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count)
+    errors = sum(blocks(finding) for finding in findings)
+    counts = ((errors, "error"), (len(findings) - errors, "warning"))
+    console.line(console.style(", ".join(plural(count, word) for count, word in counts if count), "bold"))
 
 
 def add_html(parser: argparse.ArgumentParser) -> None:

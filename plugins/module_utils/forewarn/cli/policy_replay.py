@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -161,7 +161,7 @@ def _opened(
         return nullcontext(_journal(name, api_version, report))
     if path.name == FILE_NAME:
         return nullcontext(_journal(str(path.parent), api_version, report))
-    return _Lines(name, api_version, report, timed)
+    return _lines(name, api_version, report, timed)
 
 
 def _journal(directory: str, api_version: str, report: Callable[[str, str], None]) -> Source:
@@ -177,45 +177,34 @@ def _journal(directory: str, api_version: str, report: Callable[[str, str], None
     return Source(directory, read_journal(entries, api_version, report), vm_name, until, lambda: None)
 
 
-class _Lines(AbstractContextManager[Source]):
-    """A file of lines, or standard input, plain or compressed."""
-
-    def __init__(self, name: str, api_version: str, report: Callable[[str, str], None], timed: bool) -> None:
-        self._name = name
-        self._given = api_version, report, timed
-        self._raw: BinaryIO | None = None
-
-    def __enter__(self) -> Source:
-        api_version, report, timed = self._given
-        size = 0
-        if self._name == "-":
+@contextmanager
+def _lines(name: str, api_version: str, report: Callable[[str, str], None], timed: bool) -> Iterator[Source]:
+    """Open a file of lines, or standard input, plain or compressed."""
+    size = 0
+    with ExitStack() as stack:
+        if name == "-":
             raw: Any = sys.stdin.buffer
         else:
             try:
-                raw = self._raw = Path(self._name).open("rb")
+                raw = stack.enter_context(Path(name).open("rb"))
                 size = os.fstat(raw.fileno()).st_size
             except OSError as error:
-                raise InputError(f"{self._name}: {error.strerror}.", "--from needs a recording.") from error
+                raise InputError(f"{name}: {error.strerror}.", "--from needs a recording.") from error
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
         start = buffered.peek(len(_SQLITE))
         if start.startswith(_SQLITE):
-            raise InputError(
-                f"{self._name} is a database.", f"For a runner's journal, {FILE_NAME}, name its directory."
-            )
+            raise InputError(f"{name} is a database.", f"For a runner's journal, {FILE_NAME}, name its directory.")
         stream = cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if start.startswith(_GZIP) else buffered)
-        label = "stdin" if self._name == "-" else self._name
-        records = self._checked(read_lines(stream, label, api_version, report, timed=timed))
-        return Source(label, records, None, None, lambda: raw.tell() / size if size else None)
+        label = "stdin" if name == "-" else name
+        records = _checked(name, read_lines(stream, label, api_version, report, timed=timed))
+        yield Source(label, records, None, None, lambda: raw.tell() / size if size else None)
 
-    def __exit__(self, *_error: object) -> None:
-        if self._raw is not None:
-            self._raw.close()
 
-    def _checked(self, records: Iterator[Record]) -> Iterator[Record]:
-        try:
-            yield from records
-        except (OSError, EOFError) as error:  # gzip raises either for a truncated or damaged file
-            raise InputError(f"{self._name} cannot be read to its end: {error}.") from error
+def _checked(name: str, records: Iterator[Record]) -> Iterator[Record]:
+    try:
+        yield from records
+    except (OSError, EOFError) as error:  # gzip raises either for a truncated or damaged file
+        raise InputError(f"{name} cannot be read to its end: {error}.") from error
 
 
 class _Problems:
