@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 from forewarn.cli.console import Console
-from forewarn.cli.state import Page, wrap
+from forewarn.cli.page import Page, wrap
 from stage import EMULATOR, Line
 
 _ACTOR_WIDTH = 10

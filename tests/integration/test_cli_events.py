@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.cli.state import duration_text
+from forewarn.cli.page import duration_text
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.commands import FOREWARN, forewarn

@@ -16,7 +16,8 @@ from ..runner.drills import drill
 from ..runner.drills.store import Request, check
 from ..runner.event_record import LISTED, RECOVERING
 from .console import Console, one_line, write_json
-from .state import State, add_state_argument, command_text, duration_text, list_of, object_of, open_state, text_of
+from .page import duration_text
+from .state import State, add_state_argument, command_text, list_of, object_of, open_state, text_of
 
 # The shortest notice that the service gives, in seconds. For a Terminate, 5 to 15 minutes can be configured.
 _NOTICES = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import InputError
 from .console import Console, write_json
 from .emulate_common import add_control_arguments, client_of, count
-from .state import iso
+from .page import iso
 
 _HEADER = ("NUMBER", "RECEIVED", "VM", "METHOD", "PATH", "API VERSION", "STATUS", "INCARNATION", "TOOK", "NOTES")
 _STYLES = {"2": "green", "3": "cyan", "4": "yellow", "5": "red", "-": "red"}

@@ -14,7 +14,7 @@ from ..emulator.spec import NOTICE, SEEN_BY, START_ON
 from ..errors import InputError
 from ..events import EVENT_TYPE_SINCE, UNKNOWN_DURATION
 from .emulate_common import add_control_arguments, client_of, report, seconds
-from .state import duration_text, iso
+from .page import duration_text, iso
 
 # Options that are keys of an event in the scenario's schema, and those that --hardware-failure excludes.
 _KEYS = (

@@ -15,9 +15,9 @@ from ..errors import ServiceError
 from ..events import Document, Event, format_time
 from ..imds.client import Client
 from .console import Console, one_line, write_json
+from .page import Page, announced_text, duration_text, fitted, resources_text, wrap
 from .progress import slow_start, waiting
 from .service import add_service_arguments, client_of, refuse_empty_name
-from .state import Page, announced_text, duration_text, fitted, resources_text, wrap
 
 _HEADER = ("TYPE", "STATUS", "NOT BEFORE", "DURATION", "SOURCE", "THIS VM", "RESOURCES", "EVENT ID")
 _DESCRIPTION = "DESCRIPTION"

@@ -20,19 +20,14 @@ from ..runner.journal.reader import JournalReader
 from ..runner.state import dry_runs
 from . import history_compare
 from .console import Console, write_json
+from .page import Page, announced_text, cut, exact_text, iso, resources_text
 from .state import (
-    Page,
     add_state_argument,
-    announced_text,
-    cut,
     event_id_of,
-    exact_text,
-    iso,
     list_of,
     number_of,
     object_of,
     record_as_json,
-    resources_text,
     stamp_of,
     state_directory,
     text_of,

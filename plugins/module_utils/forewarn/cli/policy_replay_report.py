@@ -16,8 +16,8 @@ from ..analysis.replay.replay import APPROVED, NOT_SENT, STARTED, Decided, Repla
 from ..analysis.replay.statistics import OUTCOMES, Statistics, by
 from ..events import format_time
 from .console import Console
+from .page import Page, exact_text, resources_text
 from .policy_common import plural
-from .state import Page, exact_text, resources_text
 
 _SHOWN_CHANGES = 10
 _WORDS = {APPROVED: "approved", NOT_SENT: "not sent", "held": "held", STARTED: "started when first seen"}

@@ -19,8 +19,8 @@ from ..runner.hooks.run import RUNNING
 from ..runner.telemetry import heartbeat
 from . import failing
 from .console import Console, one_line, write_json
+from .page import Page
 from .state import (
-    Page,
     State,
     add_state_argument,
     command_text,

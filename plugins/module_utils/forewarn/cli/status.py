@@ -18,14 +18,11 @@ from ..runner.state import dry_runs
 from ..runner.telemetry import heartbeat
 from . import failing
 from .console import Console, one_line, write_json
+from .page import Page, announced_text, duration_text, iso, resources_text
 from .state import (
-    Page,
     State,
     add_state_argument,
-    announced_text,
-    duration_text,
     hook_text,
-    iso,
     list_of,
     not_before_of,
     number_of,
@@ -33,7 +30,6 @@ from .state import (
     open_state,
     plan_of,
     record_as_json,
-    resources_text,
     stamp_of,
     text_of,
     which_state,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ..policy import approval
 from ..runner.clocks import Clocks
 from .failing import Recoveries, tried
-from .state import duration_text, hook_text, list_of, number_of, object_of, plan_of, reason_of, stamp_of, text_of
+from .page import duration_text
+from .state import hook_text, list_of, number_of, object_of, plan_of, reason_of, stamp_of, text_of
 
 if TYPE_CHECKING:
     from ..runner.journal.reader import JournalEntry, JournalReader
