@@ -18,7 +18,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.compiler.p
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.errors import ForewarnError, InputError
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.events import LATEST_API_VERSION
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.build import build
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.artifact import load_file
 from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.policy.engine import PolicySet
 from ansible_collections.forewarn.azure.plugins.plugin_utils._control_node import cache, options_of
 
@@ -48,7 +48,7 @@ class ActionModule(ActionBase):
             paths_of(options["policies"])  # which are not empty: where they are is another question
             paths = options["policies"] if options["git"] else [str(_find(path, home)) for path in options["policies"]]
             built = build(paths, options["git"], options["ref"], options["api_version"], cache())
-            artifact = load(Path(built["artifact"]).read_bytes())
+            artifact = load_file(built["artifact"])
             policies = PolicySet(artifact, options["params"])
         except ForewarnError as error:
             return {"failed": True, "msg": f"Nothing was rolled out. {error}"}

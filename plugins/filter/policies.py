@@ -64,8 +64,5 @@ def _policy_set(policies: Any, params: Mapping[str, Any] | None, api_version: st
 
 
 class FilterModule:
-    """The filters as Ansible looks them up."""
-
     def filters(self) -> dict[str, Callable[..., Any]]:
-        """Return the filters by their names."""
         return {"decide": decide, "cel": cel}

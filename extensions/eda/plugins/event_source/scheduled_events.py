@@ -91,14 +91,13 @@ class Source:
 
     def __init__(self, args: Mapping[str, Any]) -> None:
         known = {"endpoint", "api_version", "vm_name", "interval", "timeout", "policies", "params"}
-        self._errors = _load("module_utils.forewarn.errors")
         unknown = sorted(args.keys() - known)
         if unknown:
-            raise self._errors.InputError(f"there is no option {unknown[0]}.", f"There are {', '.join(sorted(known))}.")
+            refuse = _load("module_utils.forewarn.errors").InputError
+            raise refuse(f"there is no option {unknown[0]}.", f"There are {', '.join(sorted(known))}.")
         self._vm = _load("module_utils.forewarn.adhoc.task")
         self._decisions = _load("module_utils.forewarn.adhoc.decisions")
-        decision = _load("module_utils.forewarn.policy.decision")
-        self._make_facts = decision.Facts
+        self._make_facts = _load("module_utils.forewarn.policy.decision").Facts
         self._faults = _load("module_utils.forewarn.imds.errors")
         self.interval = max(1.0, float(args.get("interval") or 1))
         policies = [] if args.get("policies") is None else args["policies"]
@@ -126,11 +125,7 @@ class Source:
 
     def _compile(self, paths: list[Path], api_version: str | None, params: Mapping[str, Any]) -> Any:
         if [path.suffix for path in paths] == [".json"]:
-            try:
-                content = paths[0].read_bytes()
-            except OSError as error:
-                raise self._errors.InputError(f"{paths[0]}: {error.strerror}") from error
-            artifact = _load("module_utils.forewarn.policy.artifact").load(content)
+            artifact = _load("module_utils.forewarn.policy.artifact").load_file(paths[0])
         else:
             latest = _load("module_utils.forewarn.events").LATEST_API_VERSION
             artifact = _load("module_utils.forewarn.compiler.policyfile").load_policies(paths, api_version or latest)

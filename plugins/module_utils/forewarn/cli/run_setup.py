@@ -9,12 +9,11 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
-from ..policy.artifact import Artifact, load
+from ..policy.artifact import Artifact, load_file
 from ..policy.engine import PolicySet
 from ..policy.params import from_options
 from ..runner.state import trust
@@ -78,7 +77,8 @@ def _checked_lead(seconds: float) -> float:
 
 
 def _shadow(path: str, api_version: str, params: Mapping[str, Any]) -> PolicySet:
-    artifact = _load(path, "--shadow")
+    trust.check_file(path, "artifact")
+    artifact = load_file(path)
     if artifact.api_version != api_version:
         raise InputError(
             f"{path} is compiled for api-version {artifact.api_version}, the live policies for {api_version}.",
@@ -92,25 +92,14 @@ def _artifact(args: argparse.Namespace) -> Artifact:
     """Return the artifact, loaded or compiled now. Raises InputError."""
     if args.policy:
         return _compile(args.policy, args.api_version or LATEST_API_VERSION)
-    artifact = _load(args.artifact, "--artifact")
+    trust.check_file(args.artifact, "artifact")
+    artifact = load_file(args.artifact)
     if args.api_version not in (None, artifact.api_version):
         raise InputError(
             f"{args.artifact} is compiled for api-version {artifact.api_version}, not {args.api_version}.",
             f"Compile it again with --api-version {args.api_version}, or leave the option out.",
         )
     return artifact
-
-
-def _load(path: str, option: str) -> Artifact:
-    trust.check_file(path, "artifact")
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}.", f"{option} needs a compiled policy.") from error
-    try:
-        return load(content)
-    except InputError as error:
-        raise InputError(f"{path}: {error.message}", error.hint) from error
 
 
 def _compile(paths: Sequence[str], api_version: str) -> Artifact:

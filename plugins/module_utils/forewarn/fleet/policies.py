@@ -15,7 +15,7 @@ from typing import Any
 from ..compiler.paths import find_policies
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
-from ..policy.artifact import Artifact, load
+from ..policy.artifact import Artifact, load, load_file
 from .cache import Cache, digest
 
 
@@ -37,12 +37,7 @@ def find_artifact(paths: Sequence[Path], api_version: str | None, cache: Cache) 
             f"{artifacts[0]} is an artifact, which has all its policies in it.",
             "Give one artifact, or YAML files and directories.",
         )
-    try:
-        artifact = load(artifacts[0].read_bytes())
-    except OSError as error:
-        raise InputError(f"{artifacts[0]}: {error.strerror}") from error
-    except InputError as error:
-        raise InputError(f"{artifacts[0]}: {error.message}", error.hint) from error
+    artifact = load_file(artifacts[0])
     if api_version not in (None, artifact.api_version):
         raise InputError(
             f"{artifacts[0]} was compiled for api-version {artifact.api_version}, api_version is {api_version}.",

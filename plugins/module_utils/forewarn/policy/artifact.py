@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
@@ -67,6 +68,17 @@ def load(source: bytes | str | Mapping[str, Any]) -> Artifact:
     artifact = Artifact(data, digest, data["api_version"])
     _try_expressions(data)
     return artifact
+
+
+def load_file(path: str | Path) -> Artifact:
+    """Read an artifact, and check it as ``load`` does. Raises InputError that names the file."""
+    try:
+        return load(Path(path).read_bytes())
+    except OSError as error:
+        hint = "Name a compiled policy, the output of: forewarn policy compile."
+        raise InputError(f"{path}: {error.strerror}.", hint) from error
+    except InputError as error:
+        raise InputError(f"{path}: {error.message}", error.hint) from error
 
 
 def _decode(source: bytes | str) -> Mapping[str, Any]:
