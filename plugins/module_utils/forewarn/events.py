@@ -50,6 +50,11 @@ EVENT_TYPE_SINCE: Mapping[str, str] = MappingProxyType(
     }
 )
 EVENT_STATUSES = ("Scheduled", "Started")  # SE-15
+# Minimum notice of each type in seconds. For a Terminate, 5 to 15 minutes can be configured.
+NOTICE_SECONDS: Mapping[str, float] = MappingProxyType(
+    {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
+)
+OTHER_NOTICE_SECONDS = 900.0  # of a type that is not documented
 EVENT_SOURCES = ("Platform", "User")  # SE-18
 RESOURCE_TYPES = ("VirtualMachine",)  # SE-13
 UNKNOWN_DURATION = -1  # SE-19

@@ -13,8 +13,9 @@ import pytest
 from forewarn.emulator.clock import ManualClock, ScaledClock
 from forewarn.emulator.lifecycle import UnknownNameError, WrongStateError
 from forewarn.emulator.model import Model
-from forewarn.emulator.spec import NOTICE, EventSpec, Settings, VmSpec
+from forewarn.emulator.spec import EventSpec, Settings, VmSpec
 from forewarn.errors import InputError
+from forewarn.events import NOTICE_SECONDS
 from tools.clocks import ManualClocks
 
 PAIR = (VmSpec("a", fault_domain="0"), VmSpec("b", fault_domain="1"))
@@ -54,7 +55,7 @@ def test_se20_the_recorded_life_scheduled_started_gone() -> None:
     assert model.find(event).status == "Finished"
 
 
-@pytest.mark.parametrize(("event_type", "notice"), [*NOTICE.items(), ("SpotRebalanceRecommendation", 900.0)])
+@pytest.mark.parametrize(("event_type", "notice"), [*NOTICE_SECONDS.items(), ("SpotRebalanceRecommendation", 900.0)])
 def test_minimum_notice_is_the_default_of_each_type(event_type: str, notice: float) -> None:
     model, clock = make()
     model.schedule(EventSpec(event_type, ("a",)))

@@ -17,8 +17,9 @@ from forewarn.emulator.emulation import Emulation
 from forewarn.emulator.faults import Fault
 from forewarn.emulator.model import Model
 from forewarn.emulator.scenario import ScenarioError, load_scenario, parse_scenario
-from forewarn.emulator.spec import NOTICE, RECORDED_GONE_AFTER, VmSpec, parse_duration
+from forewarn.emulator.spec import RECORDED_GONE_AFTER, VmSpec, parse_duration
 from forewarn.errors import InputError
+from forewarn.events import NOTICE_SECONDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def test_the_recorded_sequence(repository: Path) -> None:
     model = Emulation(load_scenario(repository / "docs" / "scenarios" / "live-migration.yml"), clock).model
     model.request()
     seen = []
-    for seconds in (0, 30, NOTICE["Freeze"], RECORDED_GONE_AFTER):
+    for seconds in (0, 30, NOTICE_SECONDS["Freeze"], RECORDED_GONE_AFTER):
         clock.advance(seconds)
         incarnation, events = model.document("WestNO_1")
         seen.append((incarnation, [event.status for event in events]))
@@ -162,7 +163,7 @@ def test_settings_and_vms() -> None:
         ("timeline:\n  - cancel: x\n", "s.yml:2:5: 'at' is a required property."),
         (
             "timeline:\n  - at: 1s\n    cancel: x\n    start: x",
-            "s.yml:2:5: a step does one thing: make a step of its own for each.",
+            "s.yml:2:5: a step does one thing: write a step for each.",
         ),
         ("timeline:\n  - at: 1s\n    cancel: x", "s.yml:3:5: there is no event 'x'."),
         ("timeline:\n  - {at: 1s, fault: {kind: drop, vms: [nobody]}}", "s.yml:2:14: there is no VM 'nobody'."),

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from ..errors import InputError
-from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE
+from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE, NOTICE_SECONDS, OTHER_NOTICE_SECONDS
 from ..policy.timevalues import SECOND, parse_duration
 from ..runner.clocks import Clocks
 from ..runner.drills import drill
@@ -19,9 +19,6 @@ from .console import Console, one_line, write_json
 from .page import duration_text
 from .state import State, add_state_argument, command_text, list_of, object_of, open_state, text_of
 
-# The shortest notice that the service gives, in seconds. For a Terminate, 5 to 15 minutes can be configured.
-_NOTICES = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
-_OTHER_NOTICE = 900.0
 _DURATION = 30.0
 _USER, _PLATFORM = "User", "Platform"
 
@@ -30,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--type", metavar="TYPE", help=f"EventType: {', '.join(EVENT_TYPE_SINCE)}, or one that your policies declare"
     )
-    notices = ", ".join(f"{name} {duration_text(seconds)}" for name, seconds in _NOTICES.items())
+    notices = ", ".join(f"{name} {duration_text(seconds)}" for name, seconds in NOTICE_SECONDS.items())
     parser.add_argument(
         "--notice",
         type=_seconds,
@@ -65,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     request = check(
         Request(
             args.type,
-            _NOTICES.get(args.type, _OTHER_NOTICE) if args.notice is None else args.notice,
+            NOTICE_SECONDS.get(args.type, OTHER_NOTICE_SECONDS) if args.notice is None else args.notice,
             args.duration,
             args.source or _PLATFORM,
             None if args.resources is None else tuple(args.resources),

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``forewarn emulate``: serve an emulated Scheduled Events service until SIGINT or SIGTERM.
 
-The commands that drive it meanwhile have files of their own, ``emulate_*.py``.
+The commands that drive it meanwhile are in ``emulate_*.py``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="name or address by which the control API may be addressed, beside loopback's and those it listens on; "
+        help="name or address by which the control API can be addressed, besides loopback and those it listens on; "
         "may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="write one JSON object per line")

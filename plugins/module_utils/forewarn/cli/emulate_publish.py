@@ -10,9 +10,9 @@ import json
 from typing import Any
 
 from ..emulator.lifecycle import SCHEDULED
-from ..emulator.spec import NOTICE, SEEN_BY, START_ON
+from ..emulator.spec import SEEN_BY, START_ON
 from ..errors import InputError
-from ..events import EVENT_TYPE_SINCE, UNKNOWN_DURATION
+from ..events import EVENT_TYPE_SINCE, NOTICE_SECONDS, UNKNOWN_DURATION
 from .emulate_common import add_control_arguments, client_of, report, seconds
 from .page import duration_text, iso
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="affected VMs, separated by spaces or commas (default: the emulator's first VM)",
     )
-    notices = ", ".join(f"{name} {duration_text(notice)}" for name, notice in NOTICE.items())
+    notices = ", ".join(f"{name} {duration_text(notice)}" for name, notice in NOTICE_SECONDS.items())
     parser.add_argument(
         "--notice", type=seconds, metavar="TIME", help=f"time until NotBefore (default, as documented: {notices})"
     )

@@ -95,7 +95,7 @@ def load(place: str, api_version: str) -> Artifact:
 def _extract(revision: str, path: str, place: str, directory: Path) -> None:
     command = ["git", "archive", "--format=tar", revision, "--", path]
     try:
-        # pylint: disable-next=ansible-bad-function # a command of its own, no module that has run_command
+        # pylint: disable-next=ansible-bad-function # a command, not a module that has run_command
         done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - git, and no shell
     except OSError as error:
         raise InputError(f"{place}: git cannot be run: {error.strerror}") from error

@@ -30,7 +30,7 @@ def read_body(stream: BufferedIOBase, headers: Mapping[str, str]) -> bytes:
     if coding is None:
         return _sized(stream, "0" if length is None else length)
     if length is not None:  # two readers could see different requests
-        raise BodyError(400, "There is a Content-Length beside the Transfer-Encoding.")
+        raise BodyError(400, "There is a Content-Length besides the Transfer-Encoding.")
     if coding.strip().lower() != "chunked":
         raise BodyError(501, f"The Transfer-Encoding {coding[:40]!r} is not implemented: chunked is.")
     return _chunked(stream)

@@ -8,10 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from email.utils import formatdate
-from types import MappingProxyType
 from typing import Any
 
 from ..events import API_VERSIONS, EVENT_TYPE_SINCE, format_time, has_field
@@ -20,28 +19,6 @@ from .spec import BY_VERSION, VmSpec
 
 INSTANCE_API_VERSION = re.compile(r"20\d\d-\d\d-\d\d", re.ASCII)
 FIRST_INSTANCE_API_VERSION = "2017-04-02"
-
-# Field of compute -> the api-version of the instance metadata that introduced it.
-_COMPUTE_SINCE: Mapping[str, str] = MappingProxyType(
-    {
-        "azEnvironment": "2018-10-01",
-        "location": "2017-04-02",
-        "name": "2017-04-02",
-        "osType": "2017-04-02",
-        "placementGroupId": "2017-08-01",
-        "platformFaultDomain": "2017-04-02",
-        "platformUpdateDomain": "2017-04-02",
-        "provider": "2018-10-01",
-        "resourceGroupName": "2017-08-01",
-        "subscriptionId": "2017-08-01",
-        "tags": "2017-08-01",
-        "tagsList": "2019-06-04",
-        "vmId": "2017-04-02",
-        "vmScaleSetName": "2017-12-01",
-        "vmSize": "2017-04-02",
-        "zone": "2017-12-01",
-    }
-)
 
 
 def render(
@@ -97,23 +74,23 @@ def instance(vm: VmSpec, api_version: str) -> dict[str, Any]:
     """Return the content of ``/metadata/instance`` on a VM."""
     tags = sorted(vm.tags.items())
     digest = hashlib.sha256(vm.name.encode()).hexdigest()
-    compute = {
-        "azEnvironment": "AzurePublicCloud",
-        "location": vm.location,
-        "name": vm.name,
-        "osType": "Linux",
-        "placementGroupId": "",
-        "platformFaultDomain": vm.fault_domain,
-        "platformUpdateDomain": vm.fault_domain,
-        "provider": "Microsoft.Compute",
-        "resourceGroupName": "emulated",
-        "subscriptionId": "00000000-0000-0000-0000-000000000000",
-        "tags": ";".join(f"{name}:{value}" for name, value in tags),
-        "tagsList": [{"name": name, "value": value} for name, value in tags],
-        "vmId": "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32])),
-        "vmScaleSetName": vm.scale_set,
-        "vmSize": vm.size,
-        "zone": vm.zone,
+    compute = {  # each field with the api-version of the instance metadata that introduced it
+        "azEnvironment": ("2018-10-01", "AzurePublicCloud"),
+        "location": ("2017-04-02", vm.location),
+        "name": ("2017-04-02", vm.name),
+        "osType": ("2017-04-02", "Linux"),
+        "placementGroupId": ("2017-08-01", ""),
+        "platformFaultDomain": ("2017-04-02", vm.fault_domain),
+        "platformUpdateDomain": ("2017-04-02", vm.fault_domain),
+        "provider": ("2018-10-01", "Microsoft.Compute"),
+        "resourceGroupName": ("2017-08-01", "emulated"),
+        "subscriptionId": ("2017-08-01", "00000000-0000-0000-0000-000000000000"),
+        "tags": ("2017-08-01", ";".join(f"{name}:{value}" for name, value in tags)),
+        "tagsList": ("2019-06-04", [{"name": name, "value": value} for name, value in tags]),
+        "vmId": ("2017-04-02", "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))),
+        "vmScaleSetName": ("2017-12-01", vm.scale_set),
+        "vmSize": ("2017-04-02", vm.size),
+        "zone": ("2017-12-01", vm.zone),
     }
-    known = {name: value for name, value in compute.items() if _COMPUTE_SINCE[name] <= api_version}
+    known = {name: value for name, (since, value) in compute.items() if since <= api_version}
     return {"compute": known, "network": {"interface": []}}

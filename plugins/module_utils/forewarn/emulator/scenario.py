@@ -102,7 +102,7 @@ def _schema_flaws(tree: _Tree) -> list[Flaw]:
         elif error.validator == "anyOf":  # only durations can be written in two ways
             flaws.append(tree.flaw(path, f'{error.instance!r} is not a duration: write it like "15m", "90s" or "7d".'))
         elif error.validator == "maxProperties":
-            flaws.append(tree.flaw(path, "a step does one thing: make a step of its own for each."))
+            flaws.append(tree.flaw(path, "a step does one thing: write a step for each."))
         elif error.validator == "minProperties":
             if isinstance(error.instance, dict) and set(error.instance) - {"at"}:
                 continue  # the missing "at" is a separate flaw

@@ -13,12 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import InputError
+from ..events import NOTICE_SECONDS, OTHER_NOTICE_SECONDS
 
-# Minimum notice of each type in seconds (Terminate: 5 to 15 minutes, as configured).
-NOTICE: Mapping[str, float] = MappingProxyType(
-    {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
-)
-OTHER_NOTICE = 900.0  # a type that is not documented
 RECORDED_IMPACT = 7.0  # SE-20
 RECORDED_GONE_AFTER = 600.0
 LIVE_MIGRATION_SECONDS = 5
@@ -97,7 +93,7 @@ class EventSpec:
     ``start_delay`` is the time between the deciding approval and the start (SE-33). ``seen_by``: the whole ``group``,
     or only the VMs in ``resources``. ``fields`` overrides listed fields, None removes one: for what the service sends
     although it should not. ``hardware_failure``: Started from the first moment (SE-22). ``name``: another name for the
-    event, beside its EventId, for commands.
+    event, besides its EventId, for commands.
     """
 
     event_type: str
@@ -163,7 +159,7 @@ class Settings:
 
     def notice_of(self, event_type: str) -> float:
         """Return the seconds between scheduling and NotBefore."""
-        return self.notice.get(event_type, NOTICE.get(event_type, OTHER_NOTICE))
+        return self.notice.get(event_type, NOTICE_SECONDS.get(event_type, OTHER_NOTICE_SECONDS))
 
 
 def parse_duration(value: object, what: str = "duration") -> float:
