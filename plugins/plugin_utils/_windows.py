@@ -61,7 +61,7 @@ class WindowsTransport(Transport):
             raise PassingFault(f"{self._url}, asked by {MODULE}: {text}.", kind=kind)
         content = result.get("content")
         if not isinstance(content, str):
-            raise PassingFault(f"the answer of {self._url} came without its content.", kind=GARBAGE, status=int(status))
+            raise PassingFault(f"the answer of {self._url} has no content.", kind=GARBAGE, status=int(status))
         # win_uri adds the headers of the answer to its result, their names in snake case.
         known = {"retry-after": result.get("retry_after"), "location": result.get("location")}
         self._date = result.get("date")

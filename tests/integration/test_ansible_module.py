@@ -89,7 +89,7 @@ def test_approves_nothing_where_one_id_is_not_listed(adhoc: AdHoc, emulator: Emu
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"approve": [event_id, UNLISTED]})
     assert (outcome.code, outcome.status) == (2, {"vm": "FAILED"})
     assert outcome.only()["msg"] == (
-        f"Not listed: {UNLISTED}. Nothing was approved. Listed are: {event_id}. "
+        f"Not listed: {UNLISTED}. Nothing was approved. Listed: {event_id}. "
         "An event that has ended or was cancelled is no longer listed."
     )
     assert approvals(emulator) == []

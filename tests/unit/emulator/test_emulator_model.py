@@ -246,7 +246,7 @@ def test_se14_groups_and_lone_vms_see_only_their_own() -> None:
     assert model.document("c")[0] == 1
     with pytest.raises(UnknownNameError):
         model.approve([event], "gpu_1")
-    with pytest.raises(InputError, match="not of one group"):
+    with pytest.raises(InputError, match="not in one group"):
         model.schedule(EventSpec("Reboot", ("gpu_0", "gpu_1")))
 
 

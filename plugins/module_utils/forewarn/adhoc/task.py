@@ -43,8 +43,8 @@ _SLOW_SECONDS = 10.0  # an answer usually takes milliseconds
 
 # What to do about a status, in addition to the client's message.
 _ADVICE = {
-    403: "Look at the VM's metadata security policy (proxyAgentSettings: allow this request, or set the mode to Audit) "
-    "and at its firewall rules for 169.254.169.254.",
+    403: "Check the VM's metadata security policy (proxyAgentSettings: allow this request, or set the mode to Audit) "
+    "and its firewall rules for 169.254.169.254.",
     404: "Run it again in some minutes, or raise patience.",
     410: "Run it again in some minutes, or raise patience.",
 }
@@ -194,7 +194,7 @@ def identify(client: Client, override: str | None, patience: float) -> tuple[Vm,
     if override:
         vm = replace(vm, name=override)
     if vm.name is None:
-        problems.append("the name of this VM is not known, so which events concern it is not known: set vm_name")
+        problems.append("the name of this VM is unknown, so it is unknown which events affect it: set vm_name")
     return vm, problems
 
 
@@ -263,19 +263,19 @@ def approve(
     if expected is not None and (document.incarnation is None or expected != str(document.incarnation)):
         raise Refused(
             f"The document has changed: its incarnation is {document.incarnation}, no longer {expected}. "
-            "Nothing was approved. Look at the events again.",
+            "Nothing was approved. Check the events again.",
             superseded=True,
         )
     if params["events_digest"] not in (None, result["events_digest"]):
         raise Refused(
-            "The events have changed since the decision. Nothing was approved. Look at the events again.",
+            "The events have changed since the decision. Nothing was approved. Check the events again.",
             superseded=True,
         )
     events, unknown = select(document, params["approve"])
     if unknown:
         listed = ", ".join(event.event_id for event in document.events) or "none"
         raise Refused(
-            f"Not listed: {', '.join(unknown)}. Nothing was approved. Listed are: {listed}. "
+            f"Not listed: {', '.join(unknown)}. Nothing was approved. Listed: {listed}. "
             "An event that has ended or was cancelled is no longer listed."
             + (f" And {unread_text(document.problems)}." if document.problems else "")
         )

@@ -320,10 +320,10 @@ class Model:
         check_event(spec)
         names = tuple(self.vm(name).name for name in spec.resources)
         if not names or len(set(names)) != len(names):
-            raise InputError("an event needs at least one VM in its resources, and each of them once.")
+            raise InputError("an event needs at least one VM in its resources, and each VM only once.")
         if len({self.vm(name).deployment for name in names}) > 1:
             raise InputError(
-                f"no single event affects {', '.join(names)}: they are not of one group.", "Schedule one for each."
+                f"no single event affects {', '.join(names)}: they are not in one group.", "Schedule one for each."
             )
         if spec.event_id is not None and (not is_guid(spec.event_id) or spec.event_id.lower() in self.events):
             raise InputError(f"the EventId {spec.event_id} is not a GUID, or is taken.")
