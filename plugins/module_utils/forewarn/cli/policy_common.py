@@ -9,7 +9,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ..compiler.findings import Finding, blocks, render
 from ..errors import InputError

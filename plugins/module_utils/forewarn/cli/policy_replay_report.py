@@ -162,14 +162,11 @@ def _show_summary(console: Console, page: Page, numbers: dict[str, Any], statist
     console.table(["", *(["THEN", "NOW"] if statistics.compared else ["NOW"])], rows)
     if not statistics.compared:
         return
-    page.line(f"{statistics.changed:,} of {statistics.compared:,} decided differently now", *_alarm(statistics.changed))
+    styles = ("bold", "yellow") if statistics.changed else ()
+    page.line(f"{statistics.changed:,} of {statistics.compared:,} decided differently now", *styles)
     for change, count in statistics.changes.most_common(_SHOWN_CHANGES):
         then = change.then_output + (f" by {change.then_by}" if change.then_by else "")
         now = change.now_output + (f" by {change.now_by}" if change.now_by else "")
         page.hanging(f"  {count:>7,}  ", f"{then}, but more than a minute apart" if then == now else f"{then} -> {now}")
     if len(statistics.changes) > _SHOWN_CHANGES:
         page.line(f"  and {len(statistics.changes) - _SHOWN_CHANGES} more kinds: see --json")
-
-
-def _alarm(count: int) -> tuple[str, ...]:
-    return ("bold", "yellow") if count else ()

@@ -115,7 +115,8 @@ class Waiting:
         latest = self._newest(record, "approval-sending", "approved", "approval-failed")
         if latest is None or latest.kind != "approval-failed":
             return "its approval to be sent"
-        return f"its approval, which failed {self._ago(latest)}: {text_of(latest.fields, 'reason')}"
+        ago = duration_text(self._clocks.since(latest.stamp))
+        return f"its approval, which failed {ago} ago: {text_of(latest.fields, 'reason')}"
 
     def _hooks(self, record: EventRow, phase: str, running_only: bool = False) -> str:
         """Describe the hooks of a phase: those that run, else the next one."""
@@ -171,9 +172,6 @@ class Waiting:
 
     def _newest(self, record: EventRow, *kinds: str) -> JournalEntry | None:
         return next(self._journal.entries(record_id=record.id, kinds=kinds, limit=1, newest_first=True), None)
-
-    def _ago(self, entry: JournalEntry) -> str:
-        return f"{duration_text(self._clocks.since(entry.stamp))} ago"
 
 
 def would_texts(entry: JournalEntry) -> list[str]:
