@@ -12,10 +12,10 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.page
 
 DOCUMENTATION = r"""
 name: fleet_page
-short_description: How the runners of a fleet are, as one HTML page
+short_description: Show the state of a fleet's runners as one HTML page
 version_added: 0.1.0
 description:
-  - The page has everything in it, no script, and asks no other address. The playbook C(forewarn.azure.report) uses it.
+  - The page is self-contained, without scripts or external requests. The playbook C(forewarn.azure.report) uses it.
 author:
   - Forewarn maintainers (@forewarn)
 positional: histories, made_at, since
@@ -29,7 +29,7 @@ options:
     type: dict
     required: true
   made_at:
-    description: When they were asked.
+    description: When these results were read.
     type: str
     required: true
   since:

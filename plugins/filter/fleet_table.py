@@ -12,7 +12,7 @@ from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.stat
 
 DOCUMENTATION = r"""
 name: fleet_table
-short_description: How the runners of a fleet are, as lines of a table
+short_description: Show the state of a fleet's runners as lines of a table
 version_added: 0.1.0
 description:
   - Hosts with trouble come first. The playbook C(forewarn.azure.status) uses it.

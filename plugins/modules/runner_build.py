@@ -8,26 +8,26 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: runner_build
-short_description: Build on the control node what a VM needs to run Forewarn
+short_description: Build what a VM needs to run Forewarn, on the control node
 version_added: 0.1.0
 description:
   - Builds C(forewarn.pyz), compiles policies, runs the policies' own tests, and checks the parameters of each host.
-  - It works on the control node alone and touches no VM. The role P(forewarn.azure.runner#role) begins with it.
-  - Hosts of one run that want the same share what was built, so a branch that moves meanwhile does not split a fleet.
-  - What was compiled and proven is kept below Ansible's home directory, for the next run with the same files.
+  - It runs only on the control node and contacts no VM. The role P(forewarn.azure.runner#role) begins with it.
+  - Hosts of one run with the same options share the results, so a branch that moves meanwhile does not split a fleet.
+  - Compiled and proven policies are cached in Ansible's home directory, for the next run with the same files.
 author:
   - Forewarn maintainers (@forewarn)
 requirements:
-  - on the control node, cel-python, jsonschema and PyYAML for the Python that runs Ansible; none of them for a policy
-    that is compiled already
-  - on the control node, git, where O(git) is used
+  - on the control node, cel-python, jsonschema and PyYAML for the Python that runs Ansible; none of them for a compiled
+    policy
+  - on the control node, git, if O(git) is used
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
   - ansible.builtin.action_common_attributes.flow
 attributes:
   check_mode:
     support: full
-    details: Does the same, as it changes nothing outside the run's own temporary directory.
+    details: Does the same, because it changes nothing outside the run's temporary directory.
   diff_mode:
     support: none
   platform:
@@ -42,16 +42,16 @@ attributes:
 options:
   policies:
     description:
-      - Policy files, or directories of them, on the control node. Relative ones are looked for beside the playbook,
-        then where the run was started.
-      - With O(git), paths in the repository; all of it if there are none.
+      - Policy files, or directories of them, on the control node. Relative paths are looked up beside the playbook,
+        then in the current directory.
+      - With O(git), paths in the repository; by default the whole repository.
       - Or one artifact that C(forewarn policy compile) wrote. Its tests cannot be run.
     type: list
     elements: str
     default: []
   git:
     description:
-      - Address of a git repository with policies, as C(git fetch) takes it. It must not ask for a password.
+      - Address of a git repository with policies, as C(git fetch) accepts it. It must not prompt for a password.
     type: str
     default: ""
   ref:
@@ -71,8 +71,8 @@ options:
     default: {}
   gate:
     description:
-      - What a failing test, or an objection of C(forewarn policy verify), is. With V(warn) it is a warning.
-      - A mistake in a policy file is an error in any case.
+      - What happens if a test fails, or C(forewarn policy verify) reports an error. With V(warn) it is a warning.
+      - A mistake in a policy file is always an error.
     type: str
     choices: [error, warn]
     default: error
@@ -105,7 +105,7 @@ digest:
   type: str
   sample: sha256:4558453758da1f546c9735445ba0306af25d93689c97ef26c11ffb71b93e8b13
 name:
-  description: Name for the compiled policies on a VM.
+  description: File name of the compiled policies on a VM.
   returned: success
   type: str
   sample: policy-4558453758da1f54.json
@@ -115,7 +115,7 @@ policy_names:
   type: list
   elements: str
 hooks:
-  description: Which kinds of hooks the policies have.
+  description: Kinds of hooks that the policies have.
   returned: success
   type: list
   elements: str

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: runner_install
-short_description: Bring files to a VM and run their service, sending only what differs
+short_description: Install files on a VM and run their service, sending only what differs
 version_added: 0.1.0
 description:
-  - Made for the role P(forewarn.azure.runner#role), which sends next to nothing to a VM with it where nothing changes.
-  - All files are written beside their places and checked before the first is put in place, each by one rename. They
-    belong to root.
-  - Then the service is enabled, and started, restarted or reloaded, whichever is needed.
+  - Made for the role P(forewarn.azure.runner#role), which sends very little to a VM if nothing changes.
+  - All files are written to temporary names and checked, then each is put in place by one rename. They belong to root.
+  - Then the service is enabled, and started, restarted or reloaded as needed.
 author:
   - Forewarn maintainers (@forewarn)
 requirements:
-  - on the VM, systemd, Python 3.9 or newer, and the rights of root
+  - on the VM, systemd, Python 3.9 or newer, and root privileges
 extends_documentation_fragment:
   - ansible.builtin.action_common_attributes
   - ansible.builtin.action_common_attributes.flow
@@ -27,7 +26,7 @@ attributes:
     support: full
   diff_mode:
     support: full
-    details: Shows the text of files with O(files[].content), and the digests of others.
+    details: Shows the content of files with O(files[].content), and the digests of others.
   platform:
     support: full
     platforms: posix
@@ -39,11 +38,11 @@ attributes:
     support: none
 options:
   python:
-    description: The Python on the VM that does the work.
+    description: The Python to use on the VM.
     type: path
     default: /usr/bin/python3
   directories:
-    description: Directories that are to exist.
+    description: Directories that must exist.
     type: list
     elements: dict
     default: []
@@ -57,7 +56,7 @@ options:
         type: str
         required: true
   files:
-    description: Files that are to exist, in the order in which they are put in place.
+    description: Files that must exist, in the order in which they are put in place.
     type: list
     elements: dict
     default: []
@@ -71,26 +70,26 @@ options:
         type: str
         required: true
       content:
-        description: Its text. Either this or O(files[].source).
+        description: Its content. Either this or O(files[].source).
         type: str
       source:
         description: Path of a file on the control node.
         type: path
       archive:
-        description: Whether it is a ZIP archive, which differs where the names or contents of its files do, not where
-          only their compression does.
+        description: Whether it is a ZIP archive. Archives are compared by the names and contents of their files, not by
+          their compression.
         type: bool
         default: false
       backup:
-        description: Whether the file that it replaces is kept beside it, under a name with the time.
+        description: Whether to keep the replaced file beside it, under a name with the time.
         type: bool
         default: false
       unit:
-        description: Whether C(systemd-analyze verify) has to accept it first.
+        description: Whether to check it with C(systemd-analyze verify) first.
         type: bool
         default: false
   service:
-    description: Service that is to be enabled and to run.
+    description: Service to enable and run.
     type: dict
     suboptions:
       name:
@@ -98,22 +97,22 @@ options:
         type: str
         required: true
       restart_for:
-        description: Paths of O(files) whose change takes a restart.
+        description: Paths of O(files) whose change requires a restart.
         type: list
         elements: str
         default: []
       reload_for:
-        description: Paths of O(files) whose change takes a reload.
+        description: Paths of O(files) whose change requires a reload.
         type: list
         elements: str
         default: []
   absent:
-    description: Instead of all that, stop and disable the service, and remove these files and directories.
+    description: Instead of the above, stop and disable the service, and remove these files and directories.
     type: list
     elements: str
     default: []
   restore:
-    description: Instead of all that, put these RV(backups) of an earlier task back, and restart the service.
+    description: Instead of the above, restore these RV(backups) of an earlier task, and restart the service.
     type: list
     elements: dict
     default: []
@@ -131,21 +130,21 @@ options:
         type: int
         required: true
   keep:
-    description: Instead of all that, remove the oldest files of each pattern.
+    description: Instead of the above, remove the oldest files that match each pattern.
     type: list
     elements: dict
     default: []
     suboptions:
       pattern:
-        description: Which files.
+        description: Pattern of the files.
         type: str
         required: true
       number:
-        description: How many of them stay.
+        description: How many of them to keep.
         type: int
         required: true
       but:
-        description: Files that stay in any case, and are not counted.
+        description: Files that are always kept, and not counted.
         type: list
         elements: str
         default: []
@@ -167,12 +166,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 touched:
-  description: Directories and files that were not as they are to be.
+  description: Directories and files that were changed or, in check mode, would be.
   returned: with O(files)
   type: list
   elements: str
 backups:
-  description: What was replaced and kept, also if the task has failed.
+  description: Files that were replaced, with their backups, even if the task failed.
   returned: with O(files)
   type: list
   elements: dict

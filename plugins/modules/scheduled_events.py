@@ -11,11 +11,11 @@ module: scheduled_events
 short_description: Read, decide and approve Azure Scheduled Events
 version_added: 0.1.0
 description:
-  - Reads the Scheduled Events document from inside an Azure VM, and shows which freeze, reboot, redeployment, eviction
-    or deletion is ahead, for which VMs and when.
-  - With O(policies) the control node decides what each event deserves. The VM only reads, and with O(apply) approves.
-  - With O(approve) events are approved by their id, whatever a policy may say.
-  - Nothing has to be installed on the VM but Python 3.9 or newer.
+  - Reads the Scheduled Events document from inside an Azure VM, and shows which freezes, reboots, redeployments,
+    evictions or deletions are ahead, for which VMs and when.
+  - With O(policies) the control node decides on each event. The VM only reads, and with O(apply) approves.
+  - With O(approve) events are approved by their id, whatever the policies say.
+  - The VM needs only Python 3.9 or newer.
 author:
   - Forewarn maintainers (@forewarn)
 extends_documentation_fragment:
@@ -36,51 +36,50 @@ attributes:
     details: Policies are compiled and evaluated on the control node.
   async:
     support: partial
-    details: Without O(policies), and not on Windows. The task fails otherwise, and says so.
+    details: Supported without O(policies), and not on Windows. Otherwise the task fails with an explanation.
   bypass_host_loop:
     support: none
 options:
   endpoint:
     description:
       - Address of the service, without C(/metadata).
-      - V(auto) looks into the DHCP leases of the VM (option 245), as VMs outside a virtual network need it, and takes
-        the usual address where they name no other.
-      - Without this option the environment variable E(FOREWARN_ENDPOINT) of the VM counts, and without that
-        V(http://169.254.169.254). The task then warns where the VM does not show the chassis asset tag of Azure, unless
-        the environment variable E(FOREWARN_PLATFORM) of the VM is V(azure).
+      - V(auto) reads the DHCP leases of the VM (option 245), which VMs outside a virtual network need, and uses the
+        usual address if they name no other.
+      - By default the environment variable E(FOREWARN_ENDPOINT) of the VM is used, or else
+        V(http://169.254.169.254). In the latter case the task warns if the VM does not show the chassis asset tag of
+        Azure, unless the environment variable E(FOREWARN_PLATFORM) of the VM is V(azure).
     type: str
   api_version:
     description:
-      - Version of the service to ask for.
-      - Without this option it is the one that the artifact in O(policies) was compiled for, and otherwise
-        V(2020-07-01).
+      - Version of the service to request.
+      - By default the version that the artifact in O(policies) was compiled for, or else V(2020-07-01).
     type: str
     choices: ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
   vm_name:
     description:
-      - Resource name of this VM, as the events list it. Needed only where the instance metadata does not have it.
-      - On scale sets it is not the host name.
+      - Resource name of this VM, as the events list it. Needed only if the instance metadata does not have it.
+      - On scale sets it differs from the host name.
     type: str
   timeout:
     description:
-      - How many seconds to wait for the first answer. The first request ever switches the service on for the
-        deployment, which may take up to two minutes.
+      - How many seconds to wait for the first answer. The very first request enables the service for the deployment,
+        which can take up to two minutes.
     type: int
     default: 120
   patience:
     description:
-      - For how many seconds in all to try again after a fault that usually passes, such as 404, 410, 429, 500 or a
-        timeout. The service answers so for minutes while its host is updated.
-      - With V(0) there is one attempt.
+      - For how many seconds in total to retry after a transient fault, such as 404, 410, 429, 500 or a timeout. The
+        service can answer with these for minutes while its host is updated.
+      - With V(0) there is only one attempt.
     type: int
     default: 120
   approve:
     description:
-      - Ids of events to approve, in either case. An approval starts the event for all of its resources, not only for
-        this VM.
-      - An id that is not listed is an error, and then nothing is approved. An event that has started is left alone.
-      - It is the operator's own decision. No policy is asked, and an event with RV(events[].problems) is approved too,
-        with a warning.
+      - Ids of events to approve, in upper or lower case. An approval starts the event for all of its resources, not
+        only for this VM.
+      - An id that is not listed is an error, and then nothing is approved. An event that has started is skipped.
+      - This is the operator's own decision. No policy is evaluated, and an event with RV(events[].problems) is approved
+        too, with a warning.
     type: list
     elements: str
     default: []
@@ -88,7 +87,7 @@ options:
     description:
       - Approve only if the document still has this RV(document_incarnation). Otherwise nothing is approved, the task
         fails, and RV(superseded) is true.
-      - A document without an incarnation never has it. Use O(events_digest) for it.
+      - A document without an incarnation never matches. Use O(events_digest) for such documents.
     type: str
   events_digest:
     description:
@@ -106,25 +105,26 @@ options:
     default: []
   params:
     description:
-      - Values for the parameters that the policies declare. Durations and timestamps are texts, such as V(5m).
+      - Values for the parameters that the policies declare. Durations and timestamps are strings, such as V(5m).
     type: dict
     default: {}
   apply:
     description:
-      - Have each VM approve what O(policies) decided to approve, if it is that VM's turn, which
-        RV(decisions[].eligibility) says.
-      - An event for which a policy has C(prepare) hooks is never approved so, because only the runner on the VM runs
-        hooks.
+      - Let each VM approve what O(policies) decided to approve, if it is that VM's turn, as
+        RV(decisions[].eligibility) shows.
+      - An event for which a policy has C(prepare) hooks is never approved this way, because only the runner on the VM
+        runs hooks.
     type: bool
     default: false
 notes:
-  - Deciding on YAML policies needs the Python packages C(cel-python) and C(jsonschema) on the control node.
-  - What C(forewarn policy verify) finds in YAML policies, notes aside, is a warning of the task.
-  - Call it by its full name, or see the collection's C(docs/adhoc.md) for what C(ansible -m scheduled_events) takes.
-  - RV(events[].notice_seconds) and the policies' C(now) and C(notice) are counted from RV(read_at), the VM's clock. A
-    control node whose clock is wrong does not matter. As nothing is remembered between calls, C(age) is C(0s).
-  - Every request bypasses the proxies of the environment.
-  - The first request of a deployment switches the service on. After a day without any request it is off again.
+  - YAML policies need the Python packages C(cel-python) and C(jsonschema) on the control node.
+  - The task reports the findings of C(forewarn policy verify) in YAML policies as warnings, except notes.
+  - Call it by its full name, or see the collection's C(docs/adhoc.md) for the settings that
+    C(ansible -m scheduled_events) needs.
+  - RV(events[].notice_seconds) and the policies' C(now) and C(notice) are based on RV(read_at), the VM's clock. A wrong
+    clock on the control node does not matter. Nothing is kept between calls, so C(age) is always C(0s).
+  - Requests never use the proxies of the environment.
+  - The first request of a deployment enables the service. After a day without requests it is disabled again.
 """
 
 EXAMPLES = r"""
@@ -137,7 +137,7 @@ EXAMPLES = r"""
     approve:
       - C7061BAC-AFDC-4513-B24B-AA5F13A16123
 
-- name: Let the policies decide, and only show what they say
+- name: Let the policies decide, and only show their decisions
   forewarn.azure.scheduled_events:
     policies:
       - web-tier.yml
@@ -159,10 +159,10 @@ EXAMPLES = r"""
 RETURN = r"""
 ahead:
   description:
-    - What is ahead of this VM, for a glance at many. It is the first key that Ansible prints of a result.
-    - Type, time left and whether this VM is concerned (V(here), V(elsewhere), or V(here?) where its name is not known)
-      of each event, with O(policies) also the outcome.
-    - V(unknown), or V(and what cannot be read) at its end, where RV(problems) are not empty.
+    - A summary of the events ahead of this VM, for an overview of many VMs. Ansible prints it first.
+    - For each event its type, the time left and whether it affects this VM (V(here), V(elsewhere), or V(here?) if its
+      name is not known), with O(policies) also the outcome.
+    - V(unknown), or V(and what cannot be read) at its end, if RV(problems) are not empty.
   returned: when the document was read
   type: str
   sample: "Freeze in 14 min, here: approved"
@@ -172,7 +172,7 @@ msg:
   type: str
   sample: "1 event: Freeze Scheduled C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 api_version:
-  description: The version of the service that was asked for.
+  description: The version of the service that was requested.
   returned: always
   type: str
   sample: "2020-07-01"
@@ -183,19 +183,20 @@ read_at:
   sample: "2022-04-11T22:12:01.551700Z"
 document_incarnation:
   description:
-    - A number that changes with the document, compare it for inequality only. In old versions of the service a text.
-    - Null where the service answered with an empty body, which means that nothing is scheduled.
+    - A number that changes with the document; compare it only for equality. A string in old versions of the service.
+    - Null if the service answered with an empty body, which means that nothing is scheduled.
   returned: when the document was read
   type: raw
   sample: 2
 events_digest:
-  description: A text that changes with what the service says of any of the events. The time left does not change it.
+  description: A string that changes with the content of any event. The time left does not change it.
   returned: when the document was read
   type: str
   sample: 4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945
 events:
   description:
-    - What is scheduled, in the order of the service. A value is null where the service did not say, or not readably.
+    - What is scheduled, in the order of the service. A value is null if the service did not send it, or sent it in
+      an unreadable form.
   returned: when the document was read
   type: list
   elements: dict
@@ -205,7 +206,7 @@ events:
       type: str
       sample: C7061BAC-AFDC-4513-B24B-AA5F13A16123
     event_type:
-      description: V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type of a later day.
+      description: V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a newer type.
       type: str
       sample: Freeze
     event_status:
@@ -217,7 +218,7 @@ events:
       type: str
       sample: VirtualMachine
     resources:
-      description: Resource names of all VMs concerned. The first one leads.
+      description: Resource names of all affected VMs. The first one leads.
       type: list
       elements: str
       sample: [WestNO_0, WestNO_1]
@@ -226,11 +227,11 @@ events:
       type: str
       sample: "2022-04-11T22:26:58Z"
     notice_seconds:
-      description: Seconds from RV(read_at) to RV(events[].not_before), 0 once started, null where unknown.
+      description: Seconds from RV(read_at) to RV(events[].not_before), 0 once started, null if unknown.
       type: float
       sample: 896.4
     duration_in_seconds:
-      description: Expected interruption in seconds, -1 for unknown.
+      description: Expected interruption in seconds, -1 if unknown.
       type: int
       sample: 5
     event_source:
@@ -238,24 +239,24 @@ events:
       type: str
       sample: Platform
     description:
-      description: What the service says about it, free text.
+      description: The service's description, free text.
       type: str
       sample: Virtual machine is being paused because of a memory-preserving Live Migration operation.
     affects_me:
-      description: Whether this VM is among the resources. Null where the name of this VM is not known.
+      description: Whether this VM is among the resources. Null if the name of this VM is not known.
       type: bool
       sample: true
     leader:
-      description: Whether this VM is the first of the resources. Null where the name of this VM is not known.
+      description: Whether this VM is the first of the resources. Null if the name of this VM is not known.
       type: bool
       sample: true
     problems:
-      description: Why no policy may approve this event, in words. Usually empty.
+      description: Reasons why no policy can approve this event. Usually empty.
       type: list
       elements: str
       sample: []
 vm:
-  description: This VM, from its instance metadata. A value is null where it is not known.
+  description: This VM, from its instance metadata. Unknown values are null.
   returned: when the document was read
   type: dict
   contains:
@@ -288,13 +289,13 @@ vm:
       type: dict
       sample: {tier: web}
 problems:
-  description: What could not be read of the document, in words. Usually empty.
+  description: What could not be read in the document. Usually empty.
   returned: when the document was read
   type: list
   elements: str
   sample: []
 vm_problems:
-  description: Why it is not known, or only in part, which VM this is, in words. Usually empty.
+  description: Why this VM's identity is not known, or only in part. Usually empty.
   returned: when the document was read
   type: list
   elements: str
@@ -306,13 +307,13 @@ approved:
   elements: str
   sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
 superseded:
-  description: Whether nothing was approved because the document is no longer the one of O(document_incarnation), or the
-    events are no longer those of O(events_digest).
-  returned: when it is so
+  description: Whether nothing was approved because the document no longer matches O(document_incarnation), or the
+    events no longer match O(events_digest).
+  returned: when true
   type: bool
   sample: true
 fault:
-  description: What went wrong with the service, for programs.
+  description: The fault of the service, for programs.
   returned: when the service or the network failed
   type: dict
   contains:
@@ -321,22 +322,22 @@ fault:
       type: str
       sample: http
     status:
-      description: The HTTP status, null where there was none.
+      description: The HTTP status, or null.
       type: int
       sample: 403
     passing:
-      description: Whether it may pass by itself.
+      description: Whether the fault is transient.
       type: bool
       sample: false
 policy_paths:
-  description: Which policy files, directories or artifact decided, as they were found on the control node.
+  description: Paths on the control node of the policy files, directories or artifact that decided.
   returned: with O(policies), unless they have mistakes
   type: list
   elements: str
   sample: [/srv/policies/web-tier.yml]
 findings:
   description:
-    - The mistakes in the policy files, each with C(path), C(line), C(column), C(code), C(message) and C(suggestion).
+    - Mistakes in the policy files, each with C(path), C(line), C(column), C(code), C(message) and C(suggestion).
   returned: when there are any
   type: list
   elements: dict
@@ -366,7 +367,7 @@ decisions:
       type: str
       sample: approve
     policy:
-      description: The policy that decided. Null where none did, which means V(hold).
+      description: The policy that decided. Null if none did, which means V(hold).
       type: str
       sample: web-tier
     rule:
@@ -378,11 +379,11 @@ decisions:
       type: str
       sample: a freeze of 5 s goes unnoticed here
     evaluated:
-      description: The parts of the rule's condition, as written, and what each was for this event.
+      description: The parts of the rule's condition, as written, with their values for this event.
       type: dict
       sample: {event.DurationInSeconds: "5", params.tolerable_freeze: "9"}
     approver:
-      description: Which VM may send the approval, V(leader), V(any) or V(witness).
+      description: Which VMs can send the approval, V(leader), V(any) or V(witness).
       type: str
       sample: leader
     eligibility:
@@ -400,7 +401,7 @@ decisions:
           type: str
           sample: a freeze of 5 s goes unnoticed here
     verdicts:
-      description: What each policy said, with C(policy), C(output), C(rule), C(reason), C(where) and C(error).
+      description: Each policy's decision, with C(policy), C(output), C(rule), C(reason), C(where) and C(error).
       type: list
       elements: dict
       sample:

@@ -115,7 +115,7 @@ def test_a_host_where_the_runner_cannot_work_is_refused_with_a_sentence(lab: Lab
     for sentence in (
         "The runner needs Python 3.9 or newer, and /usr/local/bin/old-python is Python 3.8.",
         "this machine was not booted with systemd.",
-        "Run the role as root, with become, say.",
+        "Run the role as root, for example with become.",
     ):
         assert sentence in played.text
     for host in lab.hosts:
@@ -214,7 +214,7 @@ def test_policies_that_are_wrong_are_refused_and_no_host_is_touched(lab: Lab, pl
         played = playbooks.play(ROLLOUT, {**VARIABLES, "runner_policies": [directory.name]})
         assert played.code != 0
         assert message in played.text
-        assert "Look at the VM" not in played.text
+        assert "Check the VM" not in played.text
     played = playbooks.play(ROLLOUT, {**VARIABLES, "runner_params": {"tolerable_frieze": 7}})
     assert "no policy declares a parameter tolerable_frieze" in played.text
     assert {host.name: files(host) for host in lab.hosts} == before
@@ -254,7 +254,7 @@ def test_what_does_not_work_is_taken_back_and_no_further_host_is_touched(lab: La
     variables = {**VARIABLES, "runner_endpoint": "http://127.0.0.1:9", "runner_health_seconds": 4}
     played = playbooks.play(ROLLOUT, {**variables, "forewarn_serial": [1, "100%"]})
     assert played.code != 0
-    assert "What was there before is back." in played.text
+    assert "The previous files are restored." in played.text
     assert [played.recap[name]["failed"] for name in NAMES] == [1, 0, 0]
     assert {host.name: files(host) for host in lab.hosts[1:]} == others
     assert {host.name: host.read("/etc/forewarn/config.json") for host in lab.hosts} == before

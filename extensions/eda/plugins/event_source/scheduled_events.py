@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An event source for ansible-rulebook: Azure Scheduled Events of one VM, and the decisions of policies on them."""
+"""An event source for ansible-rulebook: Azure Scheduled Events of one VM and, with policies, the decisions on them."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from pathlib import Path
 from typing import Any
 
 DOCUMENTATION = r"""
-short_description: Azure Scheduled Events of one VM, as they come, change and go
+short_description: Azure Scheduled Events of one VM, as they appear, change and end
 description:
   - Polls the Scheduled Events service of the VM that ansible-rulebook runs on, or an emulator.
-  - Puts an event into the rulebook's queue when a scheduled event is new, changed or gone, or when a policy comes to
-    another decision on it; and when the service stops and starts to answer. It never approves anything.
-  - Runs on Linux with Python 3.11 or newer, and needs no library unless policies are YAML files.
+  - Puts an event into the rulebook's queue when a scheduled event is new, changed or gone, when a policy changes its
+    decision on it, and when the service stops or starts answering. It never approves anything.
+  - Runs on Linux with Python 3.11 or newer, and needs libraries only for YAML policies.
 options:
   endpoint:
-    description: Address of the service, without C(/metadata), or V(auto) to look into the DHCP leases of the VM.
+    description: Address of the service, without C(/metadata), or V(auto) to read the DHCP leases of the VM.
     type: str
     default: the environment variable E(FOREWARN_ENDPOINT), or else http://169.254.169.254
   api_version:
-    description: Version of the service to ask for.
+    description: Version of the service to request.
     type: str
     default: that of the artifact in O(policies), or else 2020-07-01
   vm_name:
-    description: Resource name of this VM, where the instance metadata does not tell it.
+    description: Resource name of this VM, if the instance metadata does not have it.
     type: str
   interval:
     description: Seconds from one poll to the next, at least 1.
     type: float
     default: 1
   timeout:
-    description: Seconds to wait for the first answer, which switches the service on.
+    description: Seconds to wait for the first answer, which enables the service.
     type: int
     default: 120
   policies:
@@ -66,7 +66,7 @@ EXAMPLES = r"""
     - forewarn.azure.scheduled_events:
         policies: [/etc/forewarn/policy.json]
   rules:
-    - name: Tell of what policies hold
+    - name: Report what policies hold
       condition: event.change == "new" and event.decision.output == "hold"
       action:
         debug:
