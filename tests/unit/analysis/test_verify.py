@@ -397,6 +397,6 @@ def test_every_code_has_a_page() -> None:
         page = (ROOT / "docs" / "findings" / f"{code}.md").read_text()
         assert f"# {code}" in page
         assert meaning in page
-        for part in ("## Why it matters", "## For example", "## What to do", "## When it is meant so"):
+        for part in ("## Why it matters", "## For example", "## What to do", "## If it is intentional"):
             assert part in page, code
         assert f"[`{code}`](findings/{code}.md)" in listed
