@@ -20,9 +20,9 @@ _HEAD = """\
 <!-- Written by tests/tools/policy_reference.py from policy.schema.json: change that, and run it. -->
 # Policy reference
 
-Every key of a policy file, as the schema has it that `forewarn policy check` applies. Unknown keys are errors.
-[Policy files](policies.md) explains how they work together, [findings](findings.md) what can be wrong with them.
-Editors take the schema by the first line
+Every key of a policy file, generated from the schema that `forewarn policy check` uses. Unknown keys are errors.
+[Policy files](policies.md) explains how they work together, [findings](findings.md) lists possible mistakes.
+Editors find the schema by the first line
 
 ```yaml
 # yaml-language-server: $schema=<collection>/plugins/module_utils/forewarn/compiler/policy.schema.json
