@@ -2,28 +2,28 @@
 # make demo    a tour on this machine, no Azure needed      make lint    every static check
 # make demo-fleet   its second act: Ansible and three real hosts, as root
 # make test    every test                                   make bench   how long things take
-# make unit    the unit tests alone, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
-# make coverage     which branches the unit tests take; the least that is allowed is in pyproject.toml
-# make lab     those on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
-# make soak    kills the runner for SECONDS, 600 if not said otherwise, in scenarios that no run before has tried
+# make unit    only the unit tests, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
+# make coverage     which branches the unit tests take; the minimum is in pyproject.toml
+# make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
+# make soak    kills the runner for SECONDS (default 600), in scenarios that no earlier run has tried
 # make release VERSION=1.2.3   see CONTRIBUTING.md
-# Each makes .venv by itself. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION.
+# Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION.
 
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 SECONDS ?= 600
-# Below a directory the folders that PACKAGE names, or the files whose names begin so; without it the directory.
+# In a directory, the subdirectories that PACKAGE names, or the files whose names begin with them; without PACKAGE, all.
 tests = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard $(1)/$(package) $(1)/test_$(package)*.py),\
 	$(error There is neither $(1)/$(package) nor $(1)/test_$(package)*.py)))
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
-# The first of these that is there and is one of the versions we test with.
+# The first of these that exists and is a version that we test with.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	if $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$python; break; fi; done)
 heading = @printf '\n== %s\n'
 LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy sanity sanity-next
-# Neither is in the collection.
+# Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
 .PHONY: demo demo-fleet test unit integration coverage lab soak lint bench runner release venv constraints format clean $(LINT:%=lint-%)
@@ -38,7 +38,7 @@ test: .venv/.installed-all
 	$(heading) 'pytest'
 	$(PY) -m pytest $(PYTEST_ARGS)
 
-# Some of these wait, for a disk or for a time that passes: so one worker more than there are processors.
+# Some of these wait, for a disk or for time to pass: so use one worker more than there are processors.
 unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 unit: .venv/.installed-all
@@ -114,7 +114,7 @@ lint-sanity: .venv/.installed-all
 	$(heading) 'ansible-test sanity'
 	tests/tools/ansible-test.sh $(SANITY)
 
-# Skipped, with a word, where there is no Python for it.
+# Skipped, with a message, if there is no Python for it.
 lint-sanity-next: .venv/.installed-all
 	$(heading) 'ansible-test sanity, ansible-core 2.21'
 	tests/tools/ansible-test.sh --core 2.21 $(SANITY)
@@ -126,7 +126,7 @@ format: .venv/.installed-all
 venv: .venv/.installed-all
 
 .venv/pyvenv.cfg:
-	@test -n '$(PYTHON)' || { echo 'Python 3.11, 3.12 or 3.13 is needed: none of python3, python3.13, python3.12, python3.11 is one. Install it, or name it: make PYTHON=/path/to/python' >&2; exit 1; }
+	@test -n '$(PYTHON)' || { echo 'Python 3.11, 3.12 or 3.13 is required, and none of python3, python3.13, python3.12, python3.11 qualifies. Install one, or set it: make PYTHON=/path/to/python' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 
 .venv/.installed: .venv/pyvenv.cfg pyproject.toml constraints.txt
@@ -137,7 +137,7 @@ venv: .venv/.installed-all
 	$(PIP_INSTALL) --constraint constraints.txt --editable '.[ansible,test,lint]'
 	@touch .venv/.installed $@
 
-# What is pinned stays where it is, as far as pyproject.toml lets it; what is new comes in its newest version.
+# Pinned versions stay, as far as pyproject.toml allows; new packages get their newest version.
 constraints: .venv/pyvenv.cfg
 	$(PIP_INSTALL) --editable '.[ansible,test,lint]'
 	{ sed -n '/^#/p' constraints.txt; $(PY) -m pip freeze --exclude-editable | LC_ALL=C sort -f; } >.venv/constraints.txt
