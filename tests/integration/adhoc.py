@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tools.commands import run_program
 
 MODULE = "forewarn.azure.scheduled_events"
 _HOST = re.compile(r"^(\S+) \| (CHANGED|SUCCESS|FAILED|UNREACHABLE)!? => (?=\{)", re.MULTILINE)
@@ -23,6 +24,11 @@ _QUIET = {
     "ANSIBLE_LOCALHOST_WARNING": "False",
     "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
 }
+
+
+def ansible(command: str) -> Path:
+    """Return a command of Ansible, by its name."""
+    return Path(sys.executable).parent / command
 
 
 @dataclass(frozen=True)
@@ -69,15 +75,10 @@ class AdHoc:
         inventory = {"all": {"hosts": {name: {**common, **variables} for name, variables in hosts.items()}}}
         (self.directory / "inventory.json").write_text(json.dumps(inventory))
         merged: dict[str, str | None] = {**self.environ, **(environ or {})}
-        command = str(Path(sys.executable).parent / "ansible")
-        process = subprocess.run(
-            [command, "all", "-i", "inventory.json", "-m", module, "-a", json.dumps(args), *options],
+        process = run_program(
+            *(ansible("ansible"), "all", "-i", "inventory.json", "-m", module, "-a", json.dumps(args), *options),
             cwd=self.directory,
             env={name: value for name, value in merged.items() if value is not None},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
         )
         status, results = {}, {}
         for match in _HOST.finditer(process.stdout):

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from adhoc import AdHoc
+from adhoc import AdHoc, ansible
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.commands import run_program
 
 PLAYBOOK = """\
 - hosts: vm
@@ -46,10 +46,8 @@ def play(tmp_path: Path, collections_path: Path) -> Iterator[Callable[[str], str
         (tmp_path / "play.yml").write_text(playbook)
         variables = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
         (tmp_path / "hosts").write_text(f"vm {variables} endpoint={emulator.vm_endpoint('web_0')}\n")
-        command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts", "play.yml"]
-        process = subprocess.run(
-            command, cwd=tmp_path, env=adhoc.environ, capture_output=True, text=True, timeout=120, check=False
-        )
+        command = [ansible("ansible-playbook"), "-i", "hosts", "play.yml"]
+        process = run_program(*command, cwd=tmp_path, env=adhoc.environ)
         assert process.returncode == 0, process.stdout + process.stderr
         return process.stdout
 
@@ -80,7 +78,5 @@ def test_the_playbook_of_the_documentation_works(play: Callable[[str], str], tmp
 
 @pytest.mark.parametrize(("kind", "name"), [("filter", "decide"), ("filter", "cel"), ("test", "approved")])
 def test_they_are_documented(tmp_path: Path, collections_path: Path, kind: str, name: str) -> None:
-    command = [str(Path(sys.executable).parent / "ansible-doc"), "--type", kind, f"forewarn.azure.{name}"]
-    environ = AdHoc(tmp_path, collections_path).environ
-    process = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
-    assert "EXAMPLES" in process.stdout
+    command = [ansible("ansible-doc"), "--type", kind, f"forewarn.azure.{name}"]
+    assert "EXAMPLES" in run_program(*command, env=AdHoc(tmp_path, collections_path).environ).stdout

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adhoc import MODULE, AdHoc
+from adhoc import MODULE, AdHoc, ansible
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.events import parse_time
+from tools.commands import run_program
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 
 PYTHON_3_9 = Path.home() / ".pyenv/versions/3.9.18/bin/python"
@@ -281,10 +282,7 @@ def test_without_the_action_plugin_policies_are_refused_not_ignored(adhoc: AdHoc
 
 
 def test_the_documentation_renders(adhoc: AdHoc) -> None:
-    command = str(Path(sys.executable).parent / "ansible-doc")
-    process = subprocess.run(
-        [command, "--json", MODULE], env=adhoc.environ, capture_output=True, text=True, timeout=60, check=True
-    )
-    described = json.loads(process.stdout)[MODULE]
+    shown = run_program(ansible("ansible-doc"), "--json", MODULE, env=adhoc.environ).stdout
+    described = json.loads(shown)[MODULE]
     assert described["doc"]["has_action"] is True
     assert {"decisions", "events", "vm", "approved"} <= set(described["return"])

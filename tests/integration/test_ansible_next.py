@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from adhoc import AdHoc
 from forewarn.compiler.policyfile import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.commands import run_program
 
 VERSION = "2.21"
 POLICY = """\
@@ -65,14 +65,6 @@ def test_a_playbook_with_all_plugins(repository: Path, tmp_path: Path, collectio
             "endpoint": emulator.vm_endpoint("web_0"),
         }
         (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"vm": variables}}}))
-        process = subprocess.run(
-            [str(command), "-i", "hosts.json", "play.yml"],
-            cwd=tmp_path,
-            env=adhoc.environ,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        process = run_program(command, "-i", "hosts.json", "play.yml", cwd=tmp_path, env=adhoc.environ)
     assert process.returncode == 0, process.stdout + process.stderr
     assert f"Freeze {event_id}: approved by freezes (rule freeze applies: " in process.stdout

@@ -20,6 +20,7 @@ from forewarn.bundle import CONTENTS, MAIN, archive, build
 from forewarn.cli.main import main
 from forewarn.errors import InputError
 from tools.architecture import STANDARD_LIBRARY_ONLY, is_standard_library_only, module_names
+from tools.commands import run_program
 from tools.pythons import RUNNING, SUPPORTED, python
 
 GOAL_BYTES = 400_000
@@ -212,8 +213,7 @@ def test_every_python_can_read_so_far() -> None:
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8"])
 def test_a_real_old_python_gets_a_sentence(pyz: Path, version: str) -> None:
-    command = [python(version), str(pyz), "run", "--once"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_program(python(version), pyz, "run", "--once")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert f"is Python {version}." in done.stderr
@@ -258,8 +258,7 @@ def test_help_names_the_commands_that_are_here(pyz: Path) -> None:
     """And the others say that they are elsewhere."""
 
     def forewarn(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-I", "-S", str(pyz), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        return run_program(sys.executable, "-I", "-S", pyz, *arguments)
 
     shown = forewarn("--help").stdout
     assert "approve events by id" in shown

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
 from tools.cel_expressions import DECLARATIONS, Generator, values
 from tools.cel_oracles import MISSING, Ours
+from tools.commands import run_program
+from tools.pythons import python
 
 # Runs there: reads cases, prints the number of those that give another outcome, and the first of them.
 SCRIPT = """
@@ -41,17 +40,8 @@ print(json.dumps([sys.version.split()[0], len(data["cases"]), len(wrong), wrong[
 """
 
 
-def _interpreters() -> list[str]:
-    found = [str(path) for path in sorted(Path.home().glob(".pyenv/versions/3.9.*/bin/python"))[-1:]]
-    if not found and (named := shutil.which("python3.9")):
-        found.append(named)
-    return found
-
-
 def test_evaluator_gives_the_same_values_on_python_3_9(tmp_path: Path, package: Path) -> None:
-    interpreters = _interpreters()
-    if not interpreters:
-        pytest.skip("no Python 3.9 on this machine")
+    interpreter = python("3.9")
     random = Random(20260131)
     cases: list[Any] = []
     while len(cases) < 2000:
@@ -64,8 +54,7 @@ def test_evaluator_gives_the_same_values_on_python_3_9(tmp_path: Path, package: 
         cases.append([ours.source, ours.form, given, [outcome.kind, value]])
     path = tmp_path / "cases.json"
     path.write_text(json.dumps({"names": list(DECLARATIONS.variables), "cases": cases}), encoding="utf-8")
-    command = [interpreters[0], "-I", "-c", SCRIPT, str(package.parent), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = run_program(interpreter, "-I", "-c", SCRIPT, package.parent, path)
     assert done.returncode == 0, done.stderr
     version, count, wrong, first = json.loads(done.stdout)
     assert version.startswith("3.9.")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from tools.commands import run_program
 
 
 class Step(NamedTuple):
@@ -143,15 +144,8 @@ def scripts(repository: Path, system: System) -> list[Step]:
 
 
 def do(step: Step, directory: Path, environ: Mapping[str, str]) -> tuple[int, str]:
-    process = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step.script],
-        cwd=directory,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
+    process = run_program(*bash, step.script, cwd=directory, env=environ)
     return process.returncode, process.stdout + process.stderr
 
 

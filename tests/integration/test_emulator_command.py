@@ -10,14 +10,14 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import requests
 from forewarn.emulator.client import EmulatorClient
+from tools.commands import FOREWARN, forewarn, run_program
+from tools.waiting import wait_until
 
 TARGET = "/metadata/scheduledevents?api-version=2020-07-01"
 
@@ -26,31 +26,18 @@ TARGET = "/metadata/scheduledevents?api-version=2020-07-01"
 def emulating(tmp_path: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run the command on a free port; the URL comes from its ready file."""
     ready = tmp_path / "ready"
-    with subprocess.Popen(
-        [sys.executable, "-m", "forewarn.cli.main", "emulate", "--port", "0", "--ready-file", str(ready), *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    command = [*FOREWARN, "emulate", "--port", "0", "--ready-file", str(ready), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            deadline = time.monotonic() + 20
-            while not ready.exists():
-                assert process.poll() is None, process.communicate()
-                assert time.monotonic() < deadline
-                time.sleep(0.01)  # until the next look
+            wait_until(lambda: ready.exists() or process.poll() is not None, 20)
+            assert ready.exists(), process.communicate()
             yield process, ready.read_text().strip()
         finally:
             process.kill()
 
 
 def refused(*options: str) -> str:
-    result = subprocess.run(
-        [sys.executable, "-m", "forewarn.cli.main", "emulate", *options],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
+    result = forewarn("emulate", *options)
     assert result.returncode == 2
     assert result.stdout == ""
     return result.stderr
@@ -91,9 +78,7 @@ def test_json_lines(tmp_path: Path) -> None:
         with EmulatorClient(url) as client:
             client.schedule("Preempt", notice_seconds=0)
             requests.get(url + TARGET, headers={"Metadata": "true"}, timeout=10)
-            deadline = time.monotonic() + 10
-            while client.state()["events"][0]["status"] != "Finished":
-                assert time.monotonic() < deadline
+            wait_until(lambda: client.state()["events"][0]["status"] == "Finished")
         process.terminate()
         out, _err = process.communicate(timeout=10)
     lines = [json.loads(line) for line in out.splitlines()]
@@ -126,7 +111,7 @@ def test_se30_curl_as_in_the_documentation(tmp_path: Path) -> None:
 
         def curl(*options: str) -> str:
             command = ["curl", "-sS", "-w", " %{http_code}", "-m", "10", *options]
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            return run_program(*command).stdout
 
         assert curl(url + TARGET).endswith(" 400")
         assert curl("-H", "Metadata:true", url + TARGET) == '{"DocumentIncarnation": 1, "Events": []} 200'

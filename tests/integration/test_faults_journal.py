@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.runner.journal.reader import JournalReader
+from tools.commands import SEARCH_PATH, run_program
 from tools.journals import run_with_own_mounts
 from tools.runner_process import runners
 from tools.timed_runner import Story, TimedRunner, memory
@@ -42,15 +42,13 @@ PLAIN = {"hooks": [], "approved": True, "eligibility": "started"}
         ("read-only", "start", "Read-only file system"),
     ],
 )
-def test_events_with_hooks_are_held_until_it_can_be_written_again(
-    kind: str, when: str, line: str, package: Path
-) -> None:
+def test_events_with_hooks_are_held_until_it_can_be_written_again(kind: str, when: str, line: str) -> None:
     """Others are approved meanwhile. A drain that ran goes on and counts, and what is due is recovered."""
     with memory() as directory:
         if kind == "too-large":
             seen = in_a_process(directory, kind, when)
         else:
-            seen = run_with_own_mounts(WITH_MOUNTS.format(kind=kind, when=when), package, directory)
+            seen = run_with_own_mounts(WITH_MOUNTS.format(kind=kind, when=when), directory)
     (reason,) = seen["reasons"]
     assert line in reason
     trouble = seen["in trouble"]
@@ -69,9 +67,8 @@ def test_events_with_hooks_are_held_until_it_can_be_written_again(
 
 def in_a_process(directory: Path, *arguments: str) -> dict[str, Any]:
     """Run ``tools.journal_trouble``; return what it prints."""
-    run = [sys.executable, "-m", "tools.journal_trouble", str(directory), *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-m", "tools.journal_trouble", directory, *arguments]
+    done = run_program(*command, env={**os.environ, "PYTHONPATH": SEARCH_PATH})
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
@@ -87,9 +84,9 @@ print(json.dumps(play(Path(sys.argv[1]), {when!r})))
 
 
 @pytest.mark.parametrize("when", ["start", "middle"])
-def test_with_the_disk_full_status_names_the_events_that_are_held_for_it(when: str, package: Path) -> None:
+def test_with_the_disk_full_status_names_the_events_that_are_held_for_it(when: str) -> None:
     with memory() as directory:
-        seen = run_with_own_mounts(FULL_DISK.format(when=when), package, directory)
+        seen = run_with_own_mounts(FULL_DISK.format(when=when), directory)
     full, healed = seen["full"], seen["healed"]
     assert full["code"] == 1, full
     assert "Nothing is pending" not in full["out"]

@@ -18,6 +18,7 @@ from forewarn.runner.journal import schema
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.journal.writer import Journal
 from tools.clocks import ManualClocks
+from tools.commands import SEARCH_PATH
 from tools.journals import commit, entries, opened, record
 
 # Counts up from the record's number, and says each number once it is promised.
@@ -43,10 +44,10 @@ while number < int(sys.argv[2]):
 """
 
 
-def start_writer(directory: Path, package: Path, most: int) -> subprocess.Popen[bytes]:
+def start_writer(directory: Path, most: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", _WRITER, str(directory), str(most)],
-        env={**os.environ, "PYTHONPATH": f"{package.parent}:{Path(__file__).parents[1]}"},
+        env={**os.environ, "PYTHONPATH": SEARCH_PATH},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -72,8 +73,8 @@ def kill_after(wait_for: int, writer: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.mark.parametrize("wait_for", [1, 37, 150, 290])  # the WAL goes into the file every 30 commits or so
-def test_what_was_committed_survives_a_sigkill(tmp_path: Path, package: Path, wait_for: int) -> None:
-    promised = kill_after(wait_for, start_writer(tmp_path, package, 100_000))
+def test_what_was_committed_survives_a_sigkill(tmp_path: Path, wait_for: int) -> None:
+    promised = kill_after(wait_for, start_writer(tmp_path, 100_000))
     assert (tmp_path / "journal.db-wal").exists()
 
     journal = Journal(str(tmp_path), ManualClocks())
@@ -86,10 +87,10 @@ def test_what_was_committed_survives_a_sigkill(tmp_path: Path, package: Path, wa
     journal.close()
 
 
-def test_it_may_be_killed_at_any_moment_of_its_beginning(tmp_path: Path, package: Path) -> None:
+def test_it_may_be_killed_at_any_moment_of_its_beginning(tmp_path: Path) -> None:
     count = 0
     for attempt in range(12):
-        writer = start_writer(tmp_path, package, 100_000)
+        writer = start_writer(tmp_path, 100_000)
         # An interpreter needs some 50 ms to get there: from before the file is opened to after some commits.
         time.sleep(0.03 + attempt * 0.01)  # another moment each time
         writer.kill()
@@ -106,8 +107,8 @@ def test_it_may_be_killed_at_any_moment_of_its_beginning(tmp_path: Path, package
         journal.close()
 
 
-def test_what_was_left_behind_is_read_without_being_touched(tmp_path: Path, package: Path) -> None:
-    promised = kill_after(12, start_writer(tmp_path, package, 100_000))
+def test_what_was_left_behind_is_read_without_being_touched(tmp_path: Path) -> None:
+    promised = kill_after(12, start_writer(tmp_path, 100_000))
 
     def content() -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in tmp_path.iterdir() if not path.name.endswith("-shm")}
@@ -120,9 +121,9 @@ def test_what_was_left_behind_is_read_without_being_touched(tmp_path: Path, pack
     assert content() == before
 
 
-def test_reading_while_it_is_written(tmp_path: Path, package: Path) -> None:
+def test_reading_while_it_is_written(tmp_path: Path) -> None:
     most = 400
-    writer = start_writer(tmp_path, package, most)
+    writer = start_writer(tmp_path, most)
     assert writer.stdout is not None
     assert os.read(writer.stdout.fileno(), 16)  # there is a journal
     seen, looks = 0, 0

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from tools.commands import run_program
 from tools.pythons import SUPPORTED, python
 
 _PROGRAM = """
@@ -90,9 +90,7 @@ print(json.dumps(found))
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_it_works_the_same(tmp_path: Path, package: Path, version: str) -> None:
     command = [python(version), "-I", "-S", "-B", "-X", "dev", "-W", "error", "-c", _PROGRAM]
-    done = subprocess.run(
-        [*command, str(package.parent), str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = run_program(*command, package.parent, tmp_path)
     assert done.stderr == ""  # among them: connections that nobody closed
     aside = [0, None, True, True]
     assert json.loads(done.stdout) == {

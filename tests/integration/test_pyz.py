@@ -22,6 +22,7 @@ from forewarn import __version__
 from forewarn.bundle import archive, build
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.commands import run_program
 from tools.pythons import RUNNING, SUPPORTED, python
 from tools.runner_process import approvals, compiled
 from tools.waiting import wait_until
@@ -85,7 +86,7 @@ def forewarn(pyz: Path, environ: dict[str, str]) -> Forewarn:
 
     def run(version: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [python(version), "-I", "-S", "-W", "error", str(pyz), *arguments]
-        return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+        return run_program(*command, env=environ)
 
     return run
 
@@ -118,21 +119,14 @@ def test_it_knows_its_version(forewarn: Forewarn, version: str) -> None:
 @pytest.mark.parametrize("version", SUPPORTED)
 def test_nothing_that_it_imports_is_missing(pyz: Path, version: str) -> None:
     command = [python(version), "-I", "-S", "-B", "-W", "error", "-c", IMPORT_ALL, str(pyz)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run_program(*command)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_it_is_a_program_of_its_own(pyz: Path, environ: dict[str, str]) -> None:
     search_path = Path(python(RUNNING)).parent
     assert (search_path / "python3").exists()
-    done = subprocess.run(
-        [str(pyz), "events"],
-        env={**environ, "PATH": f"{search_path}:{os.defpath}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_program(pyz, "events", env={**environ, "PATH": f"{search_path}:{os.defpath}"})
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -144,8 +138,7 @@ def test_it_can_be_unpacked(pyz: Path, environ: dict[str, str], tmp_path: Path) 
         ["-m", "compileall", "-q", str(directory)],
     ):
         subprocess.run([python(RUNNING), *arguments], check=True, timeout=60)
-    command = [python(RUNNING), "-I", "-S", str(directory), "events"]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    done = run_program(python(RUNNING), "-I", "-S", directory, "events", env=environ)
     assert (done.returncode, done.stderr) == (0, "")
     assert list(directory.rglob("events.*.pyc"))
 

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from adhoc import AdHoc
+from adhoc import AdHoc, ansible
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_TRUE
 from forewarn import __version__
+from tools.commands import run_program
 
 POLICY = """\
 name: web
@@ -102,21 +101,15 @@ def play(tmp_path: Path, home: Path, collections_path: Path, repository: Path) -
         (tmp_path / "inventory.json").write_text(json.dumps({"all": {"hosts": named}}))
         (tmp_path / "play.yml").write_text(book)
         playbook = "play.yml" if "\n" in book else book
-        process = subprocess.run(
-            [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.json", *options, playbook],
-            cwd=tmp_path,
-            env={
-                **adhoc.environ,
-                "ANSIBLE_HOME": str(home),
-                "ANSIBLE_CONNECTION_PLUGINS": str(repository / "tests" / "tools" / "connection"),
-                "PRETENDED_VMS": str(vms),
-                **({} if sick else {"PRETENDED_VERSION": __version__}),
-            },
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        environ = {
+            **adhoc.environ,
+            "ANSIBLE_HOME": str(home),
+            "ANSIBLE_CONNECTION_PLUGINS": str(repository / "tests" / "tools" / "connection"),
+            "PRETENDED_VMS": str(vms),
+            **({} if sick else {"PRETENDED_VERSION": __version__}),
+        }
+        command = [ansible("ansible-playbook"), "-i", "inventory.json", *options, playbook]
+        process = run_program(*command, cwd=tmp_path, env=environ, timeout=300)
         asked = {name: _read(vms / f"{name}.jsonl") for name in hosts}
         return Played(process.returncode, process.stdout + process.stderr, asked)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.commands import run_program
 from tools.runner_process import Start, approvals, compiled
 from tools.waiting import wait_until
 
@@ -185,14 +186,9 @@ def test_an_artifact_needs_the_standard_library_alone(
     """A Python without site-packages runs an artifact, and says what to do about policy files."""
 
     def run(option: str, path: Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-S", "-m", "forewarn.cli.main", "run", option, str(path), "--once"],
-            env={"PYTHONPATH": str(package.parent), "FOREWARN_ENDPOINT": server.url},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        command = [sys.executable, "-S", "-m", "forewarn.cli.main", "run", option, path, "--once"]
+        environ = {"PYTHONPATH": str(package.parent), "FOREWARN_ENDPOINT": server.url}
+        return run_program(*command, env=environ)
 
     done = run("--artifact", artifact)
     assert (done.returncode, done.stderr) == (0, "")

@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
 from tools.architecture import is_standard_library_only, module_names
+from tools.commands import run_program
+from tools.pythons import RUNNING, SUPPORTED, python
 
-VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13")
 # -I and -S leave no site-packages and no environment; what was imported from elsewhere all the same is printed.
 PROGRAM = """
 import importlib, json, sys, sysconfig
@@ -31,31 +29,13 @@ print(json.dumps({"version": "%d.%d" % sys.version_info[:2], "strangers": strang
 """
 
 
-@cache
-def interpreters() -> dict[str, str]:
-    """Return the interpreters of this machine, at least the running one, by version."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable}
-    for version in VERSIONS:
-        candidates = [shutil.which(f"python{version}"), *(str(p) for p in pyenv.glob(f"{version}.*/bin/python"))]
-        for candidate in filter(None, candidates):
-            # pyenv's stand-ins are on the PATH also for versions that it will not start.
-            if subprocess.run([candidate, "-I", "-c", ""], capture_output=True, check=False).returncode == 0:
-                found.setdefault(version, candidate)
-    return found
-
-
 def run(version: str, package: Path, names: list[str]) -> subprocess.CompletedProcess[str]:
     """Import modules by the interpreter of a version; skip the test where the machine has none."""
-    if version not in interpreters():
-        pytest.skip(f"this machine has no Python {version}")
-    command = [interpreters()[version], "-I", "-S", "-B", "-W", "error", "-c", PROGRAM]
-    return subprocess.run(
-        [*command, str(package.parent), json.dumps(names)], capture_output=True, text=True, timeout=60, check=False
-    )
+    command = [python(version), "-I", "-S", "-B", "-W", "error", "-c", PROGRAM]
+    return run_program(*command, package.parent, json.dumps(names))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", SUPPORTED)
 def test_a_vm_needs_nothing_but_python(package: Path, version: str) -> None:
     names = [f"forewarn.{name}".rstrip(".") for name in module_names(package) if is_standard_library_only(name)]
     assert {"forewarn.events", "forewarn.policy.decision", "forewarn.imds", "forewarn.runner"} <= set(names)
@@ -65,7 +45,8 @@ def test_a_vm_needs_nothing_but_python(package: Path, version: str) -> None:
 
 
 def test_the_running_python_is_among_them() -> None:
-    assert f"{sys.version_info.major}.{sys.version_info.minor}" in interpreters()
+    assert RUNNING in SUPPORTED
+    assert python(RUNNING) == sys.executable
 
 
 @pytest.mark.parametrize("line", ["import yaml", "import requests", "from __future__ import nothing", "def f(: pass"])
@@ -73,5 +54,4 @@ def test_an_offence_is_found(tmp_path: Path, line: str) -> None:
     source = tmp_path / "forewarn"
     source.mkdir()
     (source / "__init__.py").write_text(line + "\n")
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert run(version, source, ["forewarn"]).returncode == 1
+    assert run(RUNNING, source, ["forewarn"]).returncode == 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn`` as people run it."""
+"""Programs as people run them, ``forewarn`` above all."""
 
 from __future__ import annotations
 
@@ -10,29 +10,43 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from forewarn.cli.main import main
 
 FOREWARN = [sys.executable, "-m", "forewarn.cli.main"]
+# As PYTHONPATH: another Python program imports the package and the tools of the tests from where this process does.
+SEARCH_PATH = os.pathsep.join(filter(None, sys.path))
 
 
-def forewarn(
-    *arguments: object, cwd: Path | None = None, stdin: str | None = None, **environ: str
+def run_program(
+    *command: object,
+    cwd: Path | None = None,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 120,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; ``environ`` is added to the environment."""
+    """Run a program to its end; return what it wrote and its exit code. ``env`` is its whole environment."""
     return subprocess.run(
-        [*FOREWARN, *map(str, arguments)],
-        env={**os.environ, **environ},
+        list(map(str, command)),
+        env=env,
         cwd=cwd,
         input=stdin,
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=timeout,
         check=False,
     )
+
+
+def forewarn(
+    *arguments: object, cwd: Path | None = None, stdin: str | None = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of Forewarn to its end; ``environ`` is added to the environment."""
+    return run_program(*FOREWARN, *arguments, cwd=cwd, stdin=stdin, env={**os.environ, **environ})
 
 
 def in_process(

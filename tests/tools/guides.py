@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from tools.commands import run_program
 
 EMULATOR_PORT = "8254"  # the default, as pages write it; tests take one that is free
 _FENCE = re.compile(r"^```(\w*)\s*$")
@@ -110,16 +111,7 @@ def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> i
             for command in commands(block):
                 script += [f"printf '\\n{_MARK}{len(ran)}\\n'", *_shell(command, port), f"printf '\\n{_MARK}%s\\n' $?"]
                 ran.append(command)
-    process = subprocess.run(
-        ["bash", "-c", "\n".join(script)],
-        cwd=directory,
-        env=dict(environ),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    process = run_program("bash", "-c", "\n".join(script), cwd=directory, env=environ, stdin="", timeout=300)
     pieces = process.stdout.replace(f":{port}", f":{EMULATOR_PORT}").split(f"\n{_MARK}")[1:]
     for command, begin, end in zip(ran, pieces[::2], pieces[1::2], strict=True):
         place = f"{page.name}:{command.line}: $ {command.text}"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Journals for tests: clocks that stand still until told, records, and disks that are full or read-only."""
+"""Journals for tests: clocks that move when a test says so, records, and disks that are full or read-only."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from forewarn.runner.clocks import Clocks
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
 from forewarn.runner.journal.writer import EventRow, Journal
 from tools.clocks import ManualClocks
+from tools.commands import SEARCH_PATH, run_program
 
 DAY = 86400.0
 
@@ -63,7 +64,7 @@ def _private_mounts() -> tuple[str, ...] | None:
     return None
 
 
-def run_with_own_mounts(program: str, package: Path, directory: Path) -> dict[str, Any]:
+def run_with_own_mounts(program: str, directory: Path) -> dict[str, Any]:
     """Run a Python program that may mount what it likes on ``sys.argv[1]``; return what it prints, as JSON.
 
     The mounts are its own and end with it. Skips the test where such a thing is not permitted.
@@ -71,14 +72,8 @@ def run_with_own_mounts(program: str, package: Path, directory: Path) -> dict[st
     command = _private_mounts()
     if command is None:
         pytest.skip("no mount namespaces here")
-    done = subprocess.run(
-        [*command, sys.executable, "-c", program, str(directory)],
-        env={"PYTHONPATH": f"{package.parent}:{Path(__file__).parent.parent}", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    environ = {"PYTHONPATH": SEARCH_PATH, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    done = run_program(*command, sys.executable, "-c", program, directory, env=environ)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert isinstance(found, dict)

@@ -19,7 +19,7 @@ RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def python(version: str) -> str:
-    """Return the interpreter of a version, ``3.9`` say; skip the test where the machine has none."""
+    """Return the interpreter of a version, for example ``3.9``; skip the test where the machine has none."""
     path = _find(version)
     if path is None:
         pytest.skip(f"this machine has no Python {version}")

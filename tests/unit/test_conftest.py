@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import CLOSED_ENDPOINT, NetworkRefusedError
+from tools.commands import run_program
 
 METADATA = ("169.254.169.254", 80)
 
@@ -47,12 +47,7 @@ def test_loopback_is_allowed(host: str) -> None:
 
 
 def test_a_subprocess_meets_a_closed_port() -> None:
-    seen = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.environ['FOREWARN_ENDPOINT'])"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    seen = run_program(sys.executable, "-c", "import os; print(os.environ['FOREWARN_ENDPOINT'])")
     assert seen.stdout.strip() == CLOSED_ENDPOINT
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", 9), timeout=5)

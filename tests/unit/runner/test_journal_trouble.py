@@ -366,8 +366,8 @@ print(json.dumps(found))
 """
 
 
-def test_a_full_disk(tmp_path: Path, package: Path) -> None:
-    found = run_with_own_mounts(_FULL_DISK, package, tmp_path)
+def test_a_full_disk(tmp_path: Path) -> None:
+    found = run_with_own_mounts(_FULL_DISK, tmp_path)
     full = f"{tmp_path}/journal.db cannot be used: the disk is full"
     durable = found["durable"]
     assert durable > 10
@@ -430,8 +430,8 @@ print(json.dumps(found))
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_disk_that_has_become_read_only(tmp_path: Path, package: Path, killed: bool) -> None:
-    found = run_with_own_mounts(_READ_ONLY_DISK.replace("KILLED", str(killed)), package, tmp_path)
+def test_a_disk_that_has_become_read_only(tmp_path: Path, killed: bool) -> None:
+    found = run_with_own_mounts(_READ_ONLY_DISK.replace("KILLED", str(killed)), tmp_path)
     assert found.pop("trouble") == f"{tmp_path}/journal.db cannot be used: Read-only file system"
     assert found.pop("files") == (4 if killed else 2)
     assert found == {
