@@ -5,25 +5,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
-import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import emulator
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
+from tools.adhoc import MODULE, AdHoc
 from tools.link_collection import link_collection
 
 HOSTS = {1: 7, 32: 3}  # number of hosts -> runs
-_ANSIBLE = str(Path(sysconfig.get_path("scripts"), "ansible"))
 
 
 def run() -> Report:
@@ -39,21 +33,21 @@ def run() -> Report:
             "return_content": True,
             "use_proxy": False,
         }
-        ansible = _ansible(directory)
-        first = ansible(1, "forewarn.azure.scheduled_events", ours)  # compiles; what came of it is kept
-        ansible(1, "ansible.builtin.uri", theirs)
+        ansible = AdHoc(directory, link_collection(directory / "collections"))
+        first = timed(ansible, 1, MODULE, ours)  # compiles the policies; the result is kept
+        timed(ansible, 1, "ansible.builtin.uri", theirs)
         quantities.append(Quantity("scheduled_events, the first time ever", first, "s"))
         for hosts, runs in HOSTS.items():
             times: tuple[list[float], list[float]] = ([], [])
             for _ in range(runs):
-                times[0].append(ansible(hosts, "forewarn.azure.scheduled_events", ours))
-                times[1].append(ansible(hosts, "ansible.builtin.uri", theirs))
+                times[0].append(timed(ansible, hosts, MODULE, ours))
+                times[1].append(timed(ansible, hosts, "ansible.builtin.uri", theirs))
             mine, baseline = map(statistics.median, times)
             where = "1 host" if hosts == 1 else f"{hosts} hosts"
             quantities.append(Quantity(f"scheduled_events with policies, {where}", mine, "s"))
             quantities.append(Quantity(f"uri, {where}", baseline, "s"))
             goals.append(Goal(where, mine / baseline, "uri", AT_MOST, 1.15))
-        sent = _sent(directory, ansible, ours) / 1000
+        sent = _sent(ansible, ours) / 1000
     quantities.append(Quantity("sent to a host", sent, "kB"))
     return Report(
         "Asking a fleet ad hoc",
@@ -66,35 +60,18 @@ def run() -> Report:
     )
 
 
-def _ansible(directory: Path) -> Callable[..., float]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # as users have it
-    environ.update(
-        ANSIBLE_COLLECTIONS_PATH=str(link_collection(directory / "collections")),
-        ANSIBLE_HOME=str(directory / "home"),
-        ANSIBLE_REMOTE_TEMP=str(directory / "remote"),
-        ANSIBLE_NOCOLOR="1",
-    )
-    (directory / "ansible.cfg").write_text("[defaults]\n")
-
-    def call(hosts: int, module: str, args: dict[str, Any], more: dict[str, str] | None = None) -> float:
-        common = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        inventory = {"all": {"hosts": {f"h{number}": common for number in range(hosts)}}}
-        (directory / "inventory.json").write_text(json.dumps(inventory))
-        command: Sequence[str] = [_ANSIBLE, "all", "-i", "inventory.json", "-m", module, "-a", json.dumps(args)]
-        begin = time.monotonic()
-        process = subprocess.run(
-            command, cwd=directory, env={**environ, **(more or {})}, capture_output=True, text=True, check=False
-        )
-        seconds = time.monotonic() - begin
-        if process.returncode or process.stdout.count("SUCCESS") != hosts:
-            raise AssertionError(process.stdout + process.stderr)
-        return seconds
-
-    return call
+def timed(ansible: AdHoc, hosts: int, module: str, args: dict[str, Any], **environ: str) -> float:
+    """Return the seconds that the command takes with a module on so many hosts."""
+    as_users_have_it = {"PYTHONDONTWRITEBYTECODE": None, **environ}
+    begin = time.monotonic()
+    outcome = ansible.run({f"h{number}": {} for number in range(hosts)}, args, module=module, environ=as_users_have_it)
+    seconds = time.monotonic() - begin
+    if outcome.code or list(outcome.status.values()) != ["SUCCESS"] * hosts:
+        raise AssertionError(outcome.stdout + outcome.stderr)
+    return seconds
 
 
-def _sent(directory: Path, ansible: Callable[..., float], args: dict[str, Any]) -> int:
+def _sent(ansible: AdHoc, args: dict[str, Any]) -> int:
     """Return the bytes that one host gets."""
-    ansible(1, "forewarn.azure.scheduled_events", args, {"ANSIBLE_KEEP_REMOTE_FILES": "1"})
-    return sum(path.stat().st_size for path in (directory / "remote").rglob("AnsiballZ_*.py"))
+    timed(ansible, 1, MODULE, args, ANSIBLE_KEEP_REMOTE_FILES="1")
+    return sum(path.stat().st_size for path in (ansible.directory / "remote").rglob("AnsiballZ_*.py"))

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import socket
 import statistics
 import tempfile
 from pathlib import Path
 
-from benchmarks.processes import RUNNER, artifact_of
+from benchmarks.processes import RUNNER, artifact_of, bare_socket
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 from benchmarks.startup import first_request
@@ -29,16 +28,14 @@ def run() -> Report:
     times: tuple[list[float], list[float]] = ([], [])
     with (
         artifact_of(POLICY) as artifact,
-        socket.create_server(("127.0.0.1", 0)) as server,
+        bare_socket() as (server, endpoint),
         tempfile.TemporaryDirectory(prefix="forewarn-bench-") as directory,
     ):
-        server.settimeout(20)
         states = (Path(directory) / "long", Path(directory) / "empty")
         for state, events in zip(states, (EVENTS, 0)):
             state.mkdir(mode=0o700)
             fill(state, events)
         size = (states[0] / "journal.db").stat().st_size / 2**20
-        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
         for _ in range(WARM_UP_RUNS + RUNS):
             for state, found in zip(states, times):
                 found.append(first_request([*RUNNER, str(artifact), "--endpoint", endpoint], server, state))

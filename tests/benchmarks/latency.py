@@ -12,11 +12,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.processes import RUNNER, artifact_of, emulator, started
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 from forewarn.emulator.client import EmulatorClient
+from tools.waiting import wait_until
 
 INTERVAL = 1.0
 ALLOWANCE = 0.025  # for reading, deciding and sending, and for what the request budget stretches the interval by
@@ -118,14 +120,12 @@ def schedule_all(client: EmulatorClient, vms: Sequence[str]) -> None:
 
 def collect(client: EmulatorClient) -> list[float]:
     """Wait until all events are approved; return for each how long that took, in seconds."""
-    deadline = time.monotonic() + 5
-    while True:
-        events = [event for event in client.state()["events"] if event["type"] == "Freeze"]
-        if all(event["approvals"] for event in events):
-            break
-        if time.monotonic() > deadline:
-            raise AssertionError("an event was not approved")
-        time.sleep(0.2)  # until the next look
+
+    def freezes() -> list[dict[str, Any]]:
+        return [event for event in client.state()["events"] if event["type"] == "Freeze"]
+
+    wait_until(lambda: all(event["approvals"] for event in freezes()), 5, 0.2, "an event was not approved")
+    events = freezes()
     if len(events) != RUNNERS * ROUNDS * EVENTS_PER_ROUND:
         raise AssertionError(f"{len(events)} events are not all")
     refused = [entry for entry in client.requests() if entry["status"] != 200]

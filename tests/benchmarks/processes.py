@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from forewarn.emulator.client import EmulatorClient
+from tools.waiting import wait_until
 
 PYTHON = (sys.executable,)
 RUNNER = (str(Path(sysconfig.get_path("scripts"), "forewarn")), "run", "--artifact")
-_PATIENCE = 20.0
 
 
 @contextlib.contextmanager
@@ -29,13 +29,17 @@ def emulator(vms: Sequence[str]) -> Iterator[EmulatorClient]:
         ready = Path(directory) / "url"
         options = ["--port", "0", "--ready-file", str(ready), *(part for vm in vms for part in ("--vm", vm))]
         with started([*PYTHON, "-m", "forewarn.cli.main", "emulate", *options]) as process:
-            deadline = time.monotonic() + _PATIENCE
-            while not ready.exists():
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError("the emulator did not start")
-                time.sleep(0.02)  # until the next look
+            wait_until(lambda: ready.exists() or process.poll() is not None, what="the emulator did not start")
             with EmulatorClient(ready.read_text(encoding="utf-8").strip()) as client:
                 yield client
+
+
+@contextlib.contextmanager
+def bare_socket() -> Iterator[tuple[socket.socket, str]]:
+    """Yield a socket that listens and answers nothing, and its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(20)
+        yield server, f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.processes import PYTHON, RUNNER, artifact_of, started
+from benchmarks.processes import PYTHON, RUNNER, artifact_of, bare_socket, started
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 
@@ -24,9 +24,7 @@ NOTHING = (*PYTHON, "-c", "pass")
 def run() -> Report:
     """Start both in turn, many times."""
     runner, nothing = [], []
-    with artifact_of(POLICY) as artifact, socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(20)
-        endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+    with artifact_of(POLICY) as artifact, bare_socket() as (server, endpoint):
         for _ in range(WARM_UP_RUNS + RUNS):
             runner.append(first_request([*RUNNER, str(artifact), "--endpoint", endpoint], server))
             nothing.append(whole_run(NOTHING))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
-from forewarn.compiler.policyfile import compile_policies
-from tools.runner_process import Process
+from tools.runner_process import Process, compiled, program
 from tools.stuck_services import WAYS, StuckService, stuck_service
 from tools.waiting import wait_until
 
@@ -28,7 +26,7 @@ MOST_RECOVERY_SECONDS = 1.0
 MOST_TIMES = 3.0
 ANSWERS = "answers"
 
-_HOOK = """#!/bin/sh
+_HOOK = """
 echo "$(date +%s.%N) $FOREWARN_PHASE begins" >> {directory}/said
 [ "$FOREWARN_PHASE" = recover ] && exec sleep 60
 sleep 0.1
@@ -107,14 +105,14 @@ def one_after_another(directory: Path, service: StuckService, way: str, found: W
     try:
         runner.wait_for("identity")
         service.schedule("P", 600)
-        wait_until(lambda: _moments(directory, "prepare begins"))
+        wait_until(lambda: _times(directory, "prepare begins"))
         if way != ANSWERS:
             service.get_stuck(way)
         runner.wait_for("hook-ended", count=HOOKS, timeout=60)
     finally:
         _end(runner)
     known = [datetime.fromisoformat(line["time"]).timestamp() for line in runner.lines if line["line"] == "hook-ended"]
-    begins, ends = _moments(directory, "prepare begins"), _moments(directory, "prepare ends")
+    begins, ends = _times(directory, "prepare begins"), _times(directory, "prepare ends")
     if not len(known) == len(begins) == len(ends) == HOOKS:
         raise AssertionError("not every hook ran")
     # The log's times are cut to milliseconds, so starts are up to one too long and ends up to one too short.
@@ -130,7 +128,7 @@ def restarts(directory: Path, service: StuckService, way: str, found: Waits) -> 
         service.schedule("R", 600, "Reboot")
         runner.wait_for("hook-ended", phase="prepare")
         service.clear()
-        wait_until(lambda: _moments(directory, "recover begins"))
+        wait_until(lambda: _times(directory, "recover begins"))
         for number in range(RESTARTS):
             time.sleep(0.2)  # the hook's process is to be in the journal
             _end(runner)
@@ -139,27 +137,23 @@ def restarts(directory: Path, service: StuckService, way: str, found: Waits) -> 
             begin = time.time()
             runner = _runner(directory, service)
             wait_until(partial(_has_begun_again, directory, number + 2))
-            begun = _moments(directory, "recover begins")
+            begun = _times(directory, "recover begins")
             found.recoveries.append(begun[-1] - begin)
     finally:
         _end(runner)
 
 
 def _has_begun_again(directory: Path, times: int) -> bool:
-    return len(_moments(directory, "recover begins")) >= times
+    return len(_times(directory, "recover begins")) >= times
 
 
 def _runner(directory: Path, service: StuckService) -> Process:
     artifact = directory / "policy.json"
     if not artifact.exists():
         directory.chmod(0o700)
-        hook = directory / "hook"
-        hook.write_text(_HOOK.format(directory=directory))
-        hook.chmod(0o755)
+        hook = program(directory / "hook", _HOOK.format(directory=directory))
         chain = ", ".join(f'{{run: [{hook}, "{number}"]}}' for number in range(HOOKS))
-        source = directory / "drains.yml"
-        source.write_text(_POLICY.format(hook=hook, chain=chain))
-        artifact.write_text(json.dumps(compile_policies([source]).artifact))
+        compiled(directory, _POLICY.format(hook=hook, chain=chain))
     return Process("--artifact", str(artifact), endpoint=service.url, state=directory / "state")
 
 
@@ -171,7 +165,7 @@ def _end(runner: Process) -> None:
             stream.close()
 
 
-def _moments(directory: Path, what: str) -> list[float]:
+def _times(directory: Path, what: str) -> list[float]:
     """Return the times that hooks wrote down."""
     said = directory / "said"
     lines = said.read_text().splitlines() if said.exists() else []

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from adhoc import AdHoc, ansible
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.adhoc import AdHoc, ansible
 from tools.commands import run_program
 
 PLAYBOOK = """\

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 import pytest
-from adhoc import AdHoc
 from forewarn.emulator.server import EmulatorServer
+from tools.adhoc import AdHoc
 
 POLICY = """\
 name: web

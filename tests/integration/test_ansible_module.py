@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adhoc import MODULE, AdHoc, ansible
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.events import parse_time
+from tools.adhoc import MODULE, AdHoc, ansible
 from tools.commands import run_program
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 

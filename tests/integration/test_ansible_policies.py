@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adhoc import AdHoc
 from forewarn.compiler.policyfile import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.adhoc import AdHoc
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 
 POLICY = """\

@@ -19,6 +19,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.runner.hooks.running import GRACE_SECONDS, MOST_RUNNING
+from tools.hook_bench import is_running
 from tools.runner_process import Process, Start, approvals, compiled, program
 from tools.timed_runner import memory
 from tools.waiting import wait_until
@@ -88,14 +89,6 @@ def cpu_seconds(process: Process) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def alive(pid: int) -> bool:
-    """Return whether a process runs: one that has ended and waits to be reaped does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 def ended_in(seconds: float, line: dict[str, Any]) -> bool:
     """Return whether a hook's end was no later than that, or little."""
     return bool(line["seconds"] < seconds + SLACK_SECONDS)
@@ -114,7 +107,7 @@ def test_one_that_ignores_sigterm_as_does_its_child(
     assert ended["seconds"] >= 3.0 + GRACE_SECONDS
     assert ended_in(3.0 + GRACE_SECONDS, ended)
     assert len(pids()) == 2
-    wait_until(lambda: not any(alive(pid) for pid in pids()))
+    wait_until(lambda: not any(map(is_running, pids())))
     runner.wait_for("decision", eligibility="preparation-failed")
     emulator.start(event_id)
     runner.wait_for("hook-ended", phase="recover", result="succeeded")

@@ -13,6 +13,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from tools.commands import FOREWARN
+from tools.hook_bench import is_running
 from tools.runner_process import compiled
 from tools.waiting import wait_until
 
@@ -25,13 +26,6 @@ rule:
       prepare: [{run: [/bin/sh, -c, 'echo $$ > PID; exec sleep 60']}]
       recover: [{run: [/bin/true]}]
 """
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 def test_hooks_end_with_the_runner_when_nobody_reads_its_log(tmp_path: Path) -> None:
@@ -51,6 +45,6 @@ def test_hooks_end_with_the_runner_when_nobody_reads_its_log(tmp_path: Path) -> 
                 runner.stdout.close()
                 emulator.schedule("Freeze", ["web_0"], notice_seconds=300)  # about which the log has a line
                 assert runner.wait(20) == 141
-                assert not _lives(hook)
+                assert not is_running(hook)
             finally:
                 runner.kill()

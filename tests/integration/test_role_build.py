@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from adhoc import AdHoc, Outcome
+from tools.adhoc import AdHoc, Outcome
 
 BUILD = "forewarn.azure.runner_build"
 POLICY = """\

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from adhoc import AdHoc, ansible
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_TRUE
 from forewarn import __version__
+from tools.adhoc import AdHoc, ansible
 from tools.commands import run_program
 
 POLICY = """\

@@ -59,6 +59,7 @@ def open_files() -> dict[str, str]:
 
 
 def is_running(pid: int) -> bool:
+    """Return whether a process runs. One that has ended and waits to be reaped does not."""
     found = identity(pid)
     return found is not None and found.state not in "ZX"
 

@@ -163,9 +163,9 @@ class Story:
 
     def count(self, kind: str, **fields: Any) -> int:
         """Return how many entries the ledger has of a kind with these fields."""
-        return len(self.moments(kind, **fields))
+        return len(self.times(kind, **fields))
 
-    def moments(self, kind: str, **fields: Any) -> list[float]:
+    def times(self, kind: str, **fields: Any) -> list[float]:
         """Return when that happened."""
         found = [entry for entry in self.world.ledger if entry.kind == kind]
         return [entry.at for entry in found if fields.items() <= entry.fields.items()]

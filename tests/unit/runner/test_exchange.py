@@ -51,10 +51,10 @@ def test_hooks_follow_each_other_while_nobody_answers(story: Story) -> None:
     judge = NobodyWaits()
     judge.read(story.world.ledger)
     assert judge.judged >= 5
-    assert story.moments("post") == [], "no document says that it is still listed"
+    assert story.times("post") == [], "no document says that it is still listed"
     story.world.stuck = frozenset()
     story.turns(READ_TIMEOUT_SECONDS + 12)
-    assert len(story.moments("post")) == 1
+    assert len(story.times("post")) == 1
 
 
 def test_a_runner_that_waits_for_the_service_is_found_out(story: Story) -> None:
@@ -96,11 +96,11 @@ def test_an_approval_is_the_first_request_after_a_document(story: Story, name: s
     story.world.latency = 0.02
     story.schedule(name, notice=600.0)
     story.turns(5)
-    assert len(story.moments("post")) == 1
+    assert len(story.times("post")) == 1
     (post,) = [entry.fields for entry in story.world.ledger if entry.kind == "post"]
     assert post["after"] == DOCUMENT
     if name == "plain":
-        assert story.moments("post")[0] < 0.5, "at once, not at the next tick"
+        assert story.times("post")[0] < 0.5, "at once, not at the next tick"
 
 
 def test_hooks_do_not_wait_for_who_this_vm_is(story: Story) -> None:
@@ -111,7 +111,7 @@ def test_hooks_do_not_wait_for_who_this_vm_is(story: Story) -> None:
     story.turns(0.3)
     assert story.begun()["prepare drain"] <= 0.1
     story.turns(6)
-    assert len(story.moments("post")) == 1, "once the question has been given up"
+    assert len(story.times("post")) == 1, "once the question has been given up"
 
 
 def test_what_is_learned_late_of_the_vm_is_decided_upon_at_once(story: Story) -> None:
@@ -122,7 +122,7 @@ def test_what_is_learned_late_of_the_vm_is_decided_upon_at_once(story: Story) ->
     story.turns(0.4)
     assert story.begun()["prepare drain"] == pytest.approx(0.6, abs=0.01), "with the answer, not with the next document"
     story.turns(1)
-    assert len(story.moments("post")) == 1
+    assert len(story.times("post")) == 1
 
 
 def test_nothing_else_is_asked_while_an_approval_is_under_way(story: Story) -> None:
@@ -130,7 +130,7 @@ def test_nothing_else_is_asked_while_an_approval_is_under_way(story: Story) -> N
     story.world.stuck = frozenset({APPROVAL})
     story.schedule("plain", notice=600.0)
     story.turns(1.5)
-    (posted,) = story.moments("post")
+    (posted,) = story.times("post")
     story.world.stuck = frozenset()
     drained = story.schedule("drain", notice=600.0)
     story.turns(READ_TIMEOUT_SECONDS - 2.0)
@@ -150,7 +150,7 @@ def test_a_document_that_lay_about_while_the_vm_was_frozen_approves_nothing(stor
     answered_at = story.world.now + 0.2
     story.world.clock.advance(30.0)
     story.turns(2)
-    (posted,) = story.moments("post")
+    (posted,) = story.times("post")
     assert posted >= answered_at + 29.9, "it was asked anew"
 
 
@@ -204,7 +204,7 @@ def test_a_stop_waits_half_a_second_for_the_answer_to_an_approval(story: Story) 
     story.turns(3)
     story.world.latency = 0.3
     story.schedule("plain", notice=600.0)
-    while not story.moments("post"):
+    while not story.times("post"):
         story.instance.runner.turn()
     story.instance.runner._stopped()
     assert [name for _level, name, _fields in story.instance.log.lines][-2:] == ["approved", "stopped"]
@@ -214,7 +214,7 @@ def test_an_approval_whose_answer_nobody_waited_for_may_have_had_an_effect(story
     story.turns(3)
     story.world.stuck = frozenset({APPROVAL})
     event = story.schedule("plain", notice=600.0)
-    while not story.moments("post"):
+    while not story.times("post"):
         story.instance.runner.turn()
     before = story.world.now
     story.instance.runner._stopped()

@@ -89,8 +89,8 @@ def test_nothing_is_approved_by_the_policies_of_the_runner_before(tmp_path: Path
     if slow:
         story.slow = {"drain", "late"}
     story.go(20)
-    late = story.moments("start", name="late")
-    posts = story.moments("post", result="taken")
+    late = story.times("start", name="late")
+    posts = story.times("post", result="taken")
     assert late
     assert (not posts) if slow else late[0] < posts[0]
 

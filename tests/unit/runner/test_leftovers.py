@@ -17,6 +17,7 @@ import pytest
 from forewarn.runner.hooks import executor
 from forewarn.runner.hooks.executor import end_leftovers
 from forewarn.runner.hooks.process import identity, signal_group
+from tools.hook_bench import is_running
 from tools.runner_world import VMS
 from tools.stories import DRAINED, Story, hook, match
 from tools.world_runner import new_runner
@@ -27,11 +28,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 print(child.pid, flush=True)
 sys.stdin.readline()
 """
-
-
-def alive(pid: int) -> bool:
-    found = identity(pid)
-    return found is not None and found.state not in "ZX"
 
 
 def test_what_a_leftover_hook_has_started_is_ended_though_its_leader_is_gone() -> None:
@@ -51,9 +47,9 @@ def test_what_a_leftover_hook_has_started_is_ended_though_its_leader_is_gone() -
     leader.stdin.close()
     leader.wait()
     try:
-        assert alive(child)
+        assert is_running(child)
         end_leftovers([(leader.pid, found.start)])
-        assert not alive(child), "the next attempt runs beside it"
+        assert not is_running(child), "the next attempt runs beside it"
     finally:
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
@@ -146,7 +142,7 @@ def test_a_process_of_another_boot_is_not_taken_for_a_leftover(tmp_path: Path) -
     story.instance.runner.recorder.journal._disconnect()
     new_runner(story.world, str(tmp_path), VMS[0]).runner.resume()
     try:
-        assert alive(process.pid), "it is somebody else's"
+        assert is_running(process.pid), "it is somebody else's"
     finally:
         process.kill()
         process.wait()

@@ -38,7 +38,7 @@ def test_a_postponed_not_before_leaves_a_hook_its_time(tmp_path: Path, values: d
     story.world.postpone(event, 900.0)
     let_drain_take_forty_seconds(story, 50)
     assert story.count("asked") == 0
-    assert story.moments("end", result="succeeded")[0] < story.moments("post", result="taken")[0]
+    assert story.times("end", result="succeeded")[0] < story.times("post", result="taken")[0]
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -48,7 +48,7 @@ def test_a_hook_that_not_before_has_ended_runs_again_if_there_is_time_again(tmp_
     story.slow = {"drain"}
     event = story.schedule(notice=20.0)
     story.go(18)
-    assert story.moments("asked") == [pytest.approx(17.0, abs=1.0)]
+    assert story.times("asked") == [pytest.approx(17.0, abs=1.0)]
     assert story.count("post") == 0
     story.world.postpone(event, 900.0)
     let_drain_take_forty_seconds(story, 60)

@@ -143,7 +143,7 @@ def test_stages_run_in_the_order_of_the_policies_as_they_are_now(tmp_path: Path)
     story.go(3)
     story.reload()
     story.go(20)
-    assert story.moments("start", name="drain")[0] < story.moments("start", name="stop-db")[0]
+    assert story.times("start", name="drain")[0] < story.times("start", name="stop-db")[0]
 
 
 def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_path: Path) -> None:
