@@ -17,11 +17,9 @@ from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import Reading, read
 from forewarn.compiler.policyfile import load_policies
 from tools.cel_oracles import CelPython, Google
+from tools.policy_files import SHIPPED
 from tools.policy_oracle import Answer, Oracle
 
-POLICIES = sorted(
-    path for path in (Path(__file__).parents[2] / "policies").glob("*.yml") if not path.stem.endswith(".test")
-)
 ENGINES: dict[str, type[CelPython] | type[Google]] = {"cel-python": CelPython, "cel-expr-python": Google}
 
 
@@ -30,7 +28,7 @@ def decided_spaces(reading: Reading) -> Iterator[Decided]:
         yield Decided(reading, space)
 
 
-@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_class_of_a_shipped_policy(path: Path) -> None:
     reading = read(load_policies([path]))
     prover = Prover(reading)
@@ -59,9 +57,9 @@ def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
     """All shipped policies at once have five million classes: one is looked at of every combination of what each
     policy says, of every event type and status.
     """
-    reading = read(load_policies(POLICIES))
+    reading = read(load_policies(SHIPPED))
     prover = Prover(reading)
-    oracles = {policy.name: Oracle(path, CelPython) for path, policy in zip(POLICIES, reading.policies, strict=True)}
+    oracles = {policy.name: Oracle(path, CelPython) for path, policy in zip(SHIPPED, reading.policies, strict=True)}
     ways = classes = 0
     for decided in decided_spaces(reading):
         classes += decided.space.reachable.bit_count()

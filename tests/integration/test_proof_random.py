@@ -16,15 +16,13 @@ from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read
 from forewarn.compiler.policyfile import load_policies
 from forewarn.policy.timevalues import format_duration
+from tools.policy_files import SHIPPED
 from tools.random_events import case
 
-POLICIES = sorted(
-    path for path in (Path(__file__).parents[2] / "policies").glob("*.yml") if not path.stem.endswith(".test")
-)
 EVENTS = 100_000
 
 
-@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_random_events_are_decided_as_their_class(path: Path) -> None:
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
@@ -32,7 +30,7 @@ def test_random_events_are_decided_as_their_class(path: Path) -> None:
     types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     outcomes: Counter[int] = Counter()
     answers: Counter[tuple[str, str | None]] = Counter()
-    for _ in range(EVENTS // len(POLICIES)):
+    for _ in range(EVENTS // len(SHIPPED)):
         event, document, facts, params = case(space, types, chance)
         number = space.locate(event, facts, params, ())
         assert number is not None, (event, facts, params)

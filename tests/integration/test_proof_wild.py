@@ -17,22 +17,17 @@ from forewarn.analysis.diff import INCOMPARABLE, LESS, MORE, compare
 from forewarn.analysis.symbolic.decide import Decided, Outcome
 from forewarn.analysis.symbolic.reading import Reading, read, read_together
 from forewarn.analysis.verify import verify
-from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
 from forewarn.events import Document
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.view import DocumentView
+from tools.policy_files import loaded
 from tools.wild_policies import LONG, Case, case, other, policy
 
 POLICIES, CHANGES, EVENTS = 120, 120, 40
 MOST = 60_000  # classes; of more it takes too long
-
-
-def loaded(path: Path, text: str) -> Artifact:
-    path.write_text(text)
-    return load_policies([path])
 
 
 def size(reading: Reading) -> int:
@@ -64,7 +59,7 @@ def test_no_event_refutes_what_is_proven(part: int, tmp_path: Path, monkeypatch:
     for number in range(part, POLICIES, 2):
         chance = random.Random(number)
         text = policy(chance)
-        artifact = loaded(tmp_path / f"{number}.yml", text)
+        artifact = loaded(tmp_path, text)
         reading = read(artifact)
         if size(reading) > MOST:
             continue
@@ -126,7 +121,7 @@ def test_no_event_refutes_that_nothing_has_changed(tmp_path: Path) -> None:
     for number in range(CHANGES):
         chance = random.Random(number)
         text = policy(chance)
-        artifacts = [loaded(tmp_path / "p.yml", one) for one in (text, other(text, chance))]
+        artifacts = [loaded(tmp_path, one) for one in (text, other(text, chance))]
         if size(read_together(artifacts)[0]) > MOST:
             continue
         found = compare(artifacts[0], artifacts[1])

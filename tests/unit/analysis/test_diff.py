@@ -19,10 +19,9 @@ from forewarn.analysis.symbolic.reading import read, read_together
 from forewarn.analysis.symbolic.regions import Cube, words
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
-from forewarn.policy.artifact import Artifact
+from tools.policy_files import DIRECTORY, loaded
 from tools.random_events import case
 
-ROOT = Path(__file__).parents[3]
 BRIEF = """name: p
 rule:
   match:
@@ -35,14 +34,8 @@ DRAIN = "\n      prepare: [{run: [/bin/drain]}]"
 UNDRAIN = DRAIN + "\n      recover: [{run: [/bin/undrain]}]"
 
 
-def artifact(directory: Path, text: str) -> Artifact:
-    path = directory / "p.yml"
-    path.write_text(text)
-    return load_policies([path])
-
-
 def difference(directory: Path, old: str, new: str) -> Difference:
-    return compare(artifact(directory, old), artifact(directory, new))
+    return compare(loaded(directory, old), loaded(directory, new))
 
 
 def brief(most: int = 9, more: str = "") -> str:
@@ -158,7 +151,7 @@ def test_a_limit_that_is_a_parameter_is_told_as_a_comparison(tmp_path: Path) -> 
 def test_a_comparison_is_told_only_of_values_within_one_interval(tmp_path: Path) -> None:
     params = "params: [{name: most, type: int, default: 9, min: 0, max: 60}]\n"
     text = brief(9).replace("name: p\n", "name: p\n" + params).replace("< 9", "< params.most && params.most != 20")
-    (space,) = read(artifact(tmp_path, text)).spaces()
+    (space,) = read(loaded(tmp_path, text)).spaces()
     label = {name: [value.label for value in space.by_name[name].values] for name in space.by_name}
     duration, most = "event.DurationInSeconds", "params.most"
     first, second = (
@@ -247,8 +240,8 @@ def test_when_hooks_run_is_told(old: str, new: str, what: str, tmp_path: Path) -
 
 
 def test_random_events_change_exactly_where_it_is_told(tmp_path: Path) -> None:
-    old = load_policies([ROOT / "policies" / "azure-sample.yml"])
-    new = load_policies([ROOT / "policies" / "web-tier.yml"])
+    old = load_policies([DIRECTORY / "azure-sample.yml"])
+    new = load_policies([DIRECTORY / "web-tier.yml"])
     before, after = read_together([old, new])
     (space,) = before.spaces()
     outputs = 0

@@ -21,9 +21,8 @@ from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
 from tools.elements import Elements
+from tools.policy_files import DIRECTORY
 
-ROOT = Path(__file__).parents[3]
-POLICIES = ROOT / "policies"
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&lt;\u202e'
 HOSTILE = f"""
 name: evil
@@ -51,13 +50,13 @@ def page_of(*paths: Path) -> str:
 def everything(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the page of all shipped policies, as the command writes it."""
     file = tmp_path_factory.mktemp("page") / "page.html"
-    assert main(["policy", "verify", str(POLICIES), "--html", str(file)]) == 0
+    assert main(["policy", "verify", str(DIRECTORY), "--html", str(file)]) == 0
     return file.read_text()
 
 
 def test_the_page_is_small_and_the_same_each_time(everything: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(everything.encode()) < 300_000
-    assert main(["policy", "verify", str(POLICIES), "--html", "-"]) == 0
+    assert main(["policy", "verify", str(DIRECTORY), "--html", "-"]) == 0
     assert capsys.readouterr().out == everything
 
 
@@ -80,7 +79,7 @@ def test_nothing_is_asked_for_and_only_the_own_script_runs(everything: str) -> N
         assert not re.search(
             r"https?://(?!www\.(?:gnu|w3)\.org)|@import|url\(|fetch\(|XMLHttp|innerHTML|eval\(", content
         )
-    assert json.loads(table) == json.loads(json.dumps(verification_table(load_policies([POLICIES]))))
+    assert json.loads(table) == json.loads(json.dumps(verification_table(load_policies([DIRECTORY]))))
 
 
 def test_every_link_leads_to_a_rule_and_every_finding_has_one(everything: str) -> None:
@@ -114,9 +113,9 @@ def test_no_text_of_a_policy_is_markup(tmp_path: Path) -> None:
 
 def test_diff_has_its_changes_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new = tmp_path / "web-tier.yml"
-    new.write_text((POLICIES / "web-tier.yml").read_text().replace("default: 9", "default: 15"))
+    new.write_text((DIRECTORY / "web-tier.yml").read_text().replace("default: 9", "default: 15"))
     file = tmp_path / "diff.html"
-    assert main(["policy", "diff", str(POLICIES / "web-tier.yml"), str(new), "--html", str(file)]) == 1
+    assert main(["policy", "diff", str(DIRECTORY / "web-tier.yml"), str(new), "--html", str(file)]) == 1
     assert "more permissive" in capsys.readouterr().out
     page = file.read_text()
     assert "DurationInSeconds in 9..14" in page
@@ -128,7 +127,7 @@ def test_diff_has_its_changes_in_words(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "none" / "page.html"
-    assert main(["policy", "verify", str(POLICIES / "spot.yml"), "--html", str(file)]) == 2
+    assert main(["policy", "verify", str(DIRECTORY / "spot.yml"), "--html", str(file)]) == 2
     assert f"{file}: No such file or directory" in capsys.readouterr().err
 
 
@@ -136,7 +135,7 @@ def test_json_and_a_page_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     output = io.StringIO()
     monkeypatch.setattr("sys.stdout", output)
     file = tmp_path / "page.html"
-    assert main(["policy", "verify", str(POLICIES / "spot.yml"), "--json", "--html", str(file)]) == 0
+    assert main(["policy", "verify", str(DIRECTORY / "spot.yml"), "--json", "--html", str(file)]) == 0
     report: dict[str, Any] = json.loads(output.getvalue())
     assert report["findings"]
     assert file.read_text().startswith("<!DOCTYPE html>")

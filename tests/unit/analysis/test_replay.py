@@ -15,7 +15,6 @@ import pytest
 from forewarn.analysis.replay.recordings import Past, Record
 from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, Replayed
 from forewarn.analysis.replay.statistics import Change, Spans, Statistics
-from forewarn.compiler.policyfile import load_policies
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.approval import eligibility
 from forewarn.policy.decision import APPROVE, Facts
@@ -24,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tools import events
 from tools.events import NOW
+from tools.policy_files import HEAD, loaded
 
 BRIEF = 'event.EventType == "Freeze" && event.DurationInSeconds < 9'
 LATE = 'notice < duration("5m")'
@@ -41,9 +41,7 @@ def policies(directory: Path, *conditions: str, more: str = "") -> PolicySet:
         f"    - id: r{number}\n      condition: {json.dumps(condition)}\n      output: approve\n{more}"
         for number, condition in enumerate(conditions)
     )
-    path = directory / "p.yml"
-    path.write_text(f"name: p\nrule:\n  match:\n{rules}")
-    return PolicySet(load_policies([path]))
+    return PolicySet(loaded(directory, HEAD + rules))
 
 
 def event(event_id: str = "E1", **values: Any) -> Event:

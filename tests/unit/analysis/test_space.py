@@ -19,17 +19,13 @@ from forewarn.analysis.symbolic.space import Space
 from forewarn.analysis.symbolic.symbols import Dimension, Param
 from forewarn.compiler.policyfile import load_policies
 from forewarn.errors import InputError
-from forewarn.policy.artifact import Artifact
 from forewarn.policy.engine import PolicySet
 from forewarn.policy.timevalues import format_duration, format_timestamp
 from forewarn.policy.view import DocumentView
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.policy_files import HEAD, SHIPPED, loaded
 from tools.random_events import case
-
-POLICIES = sorted(
-    path for path in (Path(__file__).parents[3] / "policies").glob("*.yml") if not path.stem.endswith(".test")
-)
 
 # Policies that use every construct which the space claims to understand, and some that it does not.
 CONSTRUCTS = {
@@ -125,12 +121,6 @@ rule:
 }
 
 
-def loaded(directory: Path, text: str, api_version: str = "2020-07-01") -> Artifact:
-    path = directory / "p.yml"
-    path.write_text(text)
-    return load_policies([path], api_version)
-
-
 def as_json(kind: str, value: Any) -> Any:
     return {"duration": format_duration, "timestamp": format_timestamp}.get(kind, lambda one: one)(value)
 
@@ -203,7 +193,7 @@ def random_events_agree(reading: Reading, count: int) -> int:
     return inside
 
 
-@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_class_of_the_shipped_policies_is_what_the_engine_decides(path: Path) -> None:
     assert every_class_agrees(read(load_policies([path])), 4_000) > 50
 
@@ -213,7 +203,7 @@ def test_every_class_of_every_construct_is_what_the_engine_decides(name: str, tm
     assert every_class_agrees(read(loaded(tmp_path, CONSTRUCTS[name])), 3_000) > 200
 
 
-@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_random_events_decide_as_their_class(path: Path) -> None:
     assert random_events_agree(read(load_policies([path])), 2_000) == 2_000
 
@@ -230,7 +220,7 @@ def test_older_api_versions_have_fewer_classes(api_version: str, tmp_path: Path)
         "    - {condition: has(event.EventSource) && event.EventSource == 'User', output: approve}\n"
         "    - {condition: event.EventType == 'Reboot' && has(event.DurationInSeconds), output: hold}\n"
     )
-    reading = read(loaded(tmp_path, text, api_version))
+    reading = read(loaded(tmp_path, text, api_version=api_version))
     (space,) = reading.spaces()
     assert len(space.by_name["event.DurationInSeconds"].values) == 1
     assert (len(space.by_name["event.EventSource"].values) == 1) == (api_version < "2019-08-01")
@@ -239,7 +229,7 @@ def test_older_api_versions_have_fewer_classes(api_version: str, tmp_path: Path)
 
 
 def test_policies_together(tmp_path: Path) -> None:
-    reading = read(load_policies([POLICIES[0], POLICIES[3], POLICIES[4]]))
+    reading = read(load_policies([SHIPPED[0], SHIPPED[3], SHIPPED[4]]))
     assert every_class_agrees(reading, 3_000) > 1000
     assert random_events_agree(reading, 1_500) == 1_500
 
@@ -327,4 +317,4 @@ def test_a_space_that_is_too_large_is_told(tmp_path: Path) -> None:
         for number in range(20)
     )
     with pytest.raises(InputError, match="more than can be analysed"):
-        list(read(loaded(tmp_path, "name: p\nrule:\n  match:\n" + lines)).spaces())
+        list(read(loaded(tmp_path, HEAD + lines)).spaces())

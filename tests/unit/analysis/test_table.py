@@ -24,9 +24,8 @@ from forewarn.events import Vm, parse_document
 from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
+from tools.policy_files import DIRECTORY, SHIPPED, loaded
 
-ROOT = Path(__file__).parents[3]
-POLICIES = sorted(path for path in (ROOT / "policies").glob("*.yml") if not path.name.endswith(".test.yml"))
 CATEGORIES = {"approve": "approve", "prepared": "approve", "hold": "hold", "failed": "hold", "uncovered": "hold"}
 TRICKY = """name: tricky
 params:
@@ -44,14 +43,6 @@ rule:
        prepare: [{run: [/bin/drain]}], explanation: "vm.tags['tier'] + event.Description"}
     - {id: zone, condition: vm.zone == '1' || event.EventSource == 'User', output: approve}
 """
-
-
-def loaded(directory: Path, *texts: str, api_version: str = "2020-07-01") -> Artifact:
-    paths = []
-    for number, text in enumerate(texts):
-        paths.append(directory / f"p{number}.yml")
-        paths[-1].write_text(text)
-    return load_policies(paths, api_version)
 
 
 def leaf_at(table: Mapping[str, Any], root: int, places: list[int]) -> int:
@@ -151,16 +142,16 @@ def assert_as_decided(table: Mapping[str, Any], artifacts: list[Artifact], most:
     return compared
 
 
-@pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_cell_of_a_shipped_policy_is_as_the_engine_decides(path: Path) -> None:
     artifact = load_policies([path])
     assert assert_as_decided(verification_table(artifact), [artifact], 700) > 60
 
 
 def test_policies_together(tmp_path: Path) -> None:
-    artifact = load_policies(POLICIES)
+    artifact = load_policies(SHIPPED)
     table = verification_table(artifact)
-    assert [view["title"] for view in table["views"]] == ["all policies together", *(path.stem for path in POLICIES)]
+    assert [view["title"] for view in table["views"]] == ["all policies together", *(path.stem for path in SHIPPED)]
     assert assert_as_decided(table, [artifact], 600) > 60
 
 
@@ -173,8 +164,8 @@ def test_reasons_that_read_times_tags_and_resources(api_version: str, tmp_path: 
 
 
 def test_a_difference_has_both_sides(tmp_path: Path) -> None:
-    old = load_policies([ROOT / "policies" / "web-tier.yml"])
-    text = (ROOT / "policies" / "web-tier.yml").read_text().replace("default: 9", "default: 15")
+    old = load_policies([DIRECTORY / "web-tier.yml"])
+    text = (DIRECTORY / "web-tier.yml").read_text().replace("default: 9", "default: 15")
     new = loaded(tmp_path, text)
     table = difference_table(old, new)
     assert assert_as_decided(table, [old, new], 2000) > 200
@@ -182,7 +173,7 @@ def test_a_difference_has_both_sides(tmp_path: Path) -> None:
 
 
 def test_slices_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    artifact = load_policies([ROOT / "policies" / "web-tier.yml", ROOT / "policies" / "spot.yml"])
+    artifact = load_policies([DIRECTORY / "web-tier.yml", DIRECTORY / "spot.yml"])
     whole = verification_table(artifact)
     monkeypatch.setattr(space, "MAX_CLASSES", 700)
     sliced = verification_table(artifact)
@@ -197,7 +188,7 @@ def test_slices_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_class_is_lost_and_none_is_invented() -> None:
-    artifact = load_policies([ROOT / "policies" / "azure-sample.yml"])
+    artifact = load_policies([DIRECTORY / "azure-sample.yml"])
     table = verification_table(artifact)
     found = [leaf_at(table, table["views"][0]["root"], places) for places in cases(table, 10**6)]
     (reading,) = read_together([artifact])
@@ -218,13 +209,13 @@ def test_a_limit_is_shown_at_its_default_and_a_switch_can_be_turned(tmp_path: Pa
 
 
 def test_the_table_is_the_same_twice_and_small() -> None:
-    first, second = (json.dumps(verification_table(load_policies(POLICIES))) for _ in range(2))
+    first, second = (json.dumps(verification_table(load_policies(SHIPPED))) for _ in range(2))
     assert first == second
     assert len(first) < 100_000
 
 
 def test_sets_that_overlap_are_refused() -> None:
-    (reading,) = read_together([load_policies([ROOT / "policies" / "azure-sample.yml"])])
+    (reading,) = read_together([load_policies([DIRECTORY / "azure-sample.yml"])])
     (everything,) = reading.spaces()
     forest = Forest(everything.dimensions)
     one = forest.plant(everything, [(1, everything.mask("event.EventType", 0))])

@@ -17,27 +17,15 @@ from forewarn.analysis.diff import compare
 from forewarn.analysis.finding import Finding
 from forewarn.analysis.replay.recordings import read_lines
 from forewarn.analysis.symbolic.reading import read
-from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
-from forewarn.compiler.policyfile import load_policies
 from forewarn.compiler.policytest import run_tests
 from forewarn.events import DocumentError, Vm, parse_document
 from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
 from tools.events import listed
+from tools.policy_files import HEAD, loaded, verified
 
-HEAD = "name: {name}\nrule:\n  match:\n"
 REST = "    - {id: rest, output: hold}\ninvariants:\n  - {name: nothing is approved, expression: decision == hold}\n"
-
-
-def loaded(directory: Path, text: str, name: str = "p") -> Any:
-    path = directory / f"{name}.yml"
-    path.write_text(text.replace("{name}", name))
-    return load_policies([path])
-
-
-def found(directory: Path, text: str, **options: Any) -> list[Finding]:
-    return list(verify(read(loaded(directory, text), **options)).findings)
 
 
 def codes(findings: list[Finding]) -> set[str]:
@@ -69,8 +57,8 @@ def decided(artifact: Any, **fields: Any) -> str:
 )
 def test_what_is_approved_is_seen(tmp_path: Path, condition: str) -> None:
     text = HEAD + f'    - {{id: some, condition: "{condition}", output: approve}}\n' + REST
-    assert "invariant-violated" in codes(found(tmp_path, text))
-    assert "unsatisfiable-rule" not in codes(found(tmp_path, text))
+    assert "invariant-violated" in codes(verified(tmp_path, text))
+    assert "unsatisfiable-rule" not in codes(verified(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +76,7 @@ def test_a_difference_of_times_has_a_value_for_some_events_though_not_for_all(tm
         f'    - {{id: some, condition: "{condition}", output: approve}}\n' + REST
     )
     assert decided(loaded(tmp_path, text)) == "approve"  # in 2026, though there is no such difference in 2000
-    findings = found(tmp_path, text)
+    findings = verified(tmp_path, text)
     assert "unsatisfiable-rule" not in codes(findings)
     assert "invariant-violated" in codes(findings)
     assert "rule-can-fail" in {one.code for one in findings}
@@ -108,9 +96,9 @@ def test_a_difference_of_times_has_a_value_for_some_events_though_not_for_all(tm
 )
 def test_a_rule_for_what_no_event_can_have_is_for_none(tmp_path: Path, condition: str) -> None:
     text = HEAD + f'    - {{id: odd, condition: "{condition}", output: approve}}\n' + REST
-    assert codes(found(tmp_path, text)) - {"rule-can-fail"} == {"unsatisfiable-rule"}
+    assert codes(verified(tmp_path, text)) - {"rule-can-fail"} == {"unsatisfiable-rule"}
     longest = text.replace("x" * 257, "x" * 256).replace("x" * 4097, "x" * 4096)
-    assert ("invariant-violated" in codes(found(tmp_path, longest))) == (longest != text)
+    assert ("invariant-violated" in codes(verified(tmp_path, longest))) == (longest != text)
 
 
 def test_a_rule_about_the_absence_of_a_vm_is_not_shadowed(tmp_path: Path) -> None:
@@ -118,12 +106,12 @@ def test_a_rule_about_the_absence_of_a_vm_is_not_shadowed(tmp_path: Path) -> Non
         HEAD
         + "    - {id: one, condition: \"'vm_1' in event.Resources\", output: hold}\n    - {id: all, output: approve}\n"
     )
-    assert "shadowed-rule" not in codes(found(tmp_path, text))
+    assert "shadowed-rule" not in codes(verified(tmp_path, text))
 
 
 def test_a_vm_is_one_in_whatever_case(tmp_path: Path) -> None:
     condition = "vm.name == 'web_0' && !affects_me && 'WEB_0' in event.Resources"
-    findings = found(tmp_path, HEAD + f'    - {{id: odd, condition: "{condition}", output: approve}}\n' + REST)
+    findings = verified(tmp_path, HEAD + f'    - {{id: odd, condition: "{condition}", output: approve}}\n' + REST)
     assert codes(findings) == {"unsatisfiable-rule"}
 
 
@@ -135,7 +123,7 @@ def test_a_vm_may_be_spelled_as_no_policy_asks(tmp_path: Path, more: str) -> Non
         "invariants:\n  - {name: by that name alone, expression: \"decision == hold || vm.name == 'WEB_0'\"}\n"
     )
     assert decided(loaded(tmp_path, text), Resources=["WEB_0"]) == "approve"  # and the VM is called web_0
-    findings = found(tmp_path, text)
+    findings = verified(tmp_path, text)
     assert "unsatisfiable-rule" not in codes(findings)
     (violated,) = [one for one in findings if one.code == "invariant-violated"]
     assert "WEB_0 in another case" in violated.message
@@ -148,7 +136,7 @@ def test_a_claim_is_about_types_that_nobody_knows_as_well(tmp_path: Path) -> Non
         "invariants:\n  - name: none of that kind\n"
         "    expression: \"event.EventType in ['Freeze', 'Reboot'] || event.EventType != params.kind\"\n"
     )
-    (violated,) = [one for one in found(tmp_path, text) if one.code == "invariant-violated"]
+    (violated,) = [one for one in verified(tmp_path, text) if one.code == "invariant-violated"]
     assert violated.case is not None
     assert violated.case["event"]["EventType"] == "Hibernate"
 
@@ -160,7 +148,7 @@ def test_a_limit_on_one_side_of_a_time(tmp_path: Path) -> None:
         "rule:\n  match:\n"
         "    - {id: early, condition: now < params.due, output: hold}\n    - {id: late, output: approve}\n"
     )
-    assert found(tmp_path, text) == []
+    assert verified(tmp_path, text) == []
 
 
 def test_a_group_takes_only_what_its_rules_take(tmp_path: Path) -> None:
@@ -170,7 +158,7 @@ def test_a_group_takes_only_what_its_rules_take(tmp_path: Path) -> None:
         '    - {id: first, condition: event.EventType == "Reboot", output: approve}\n'
         '    - {id: second, condition: event.EventType == "Reboot", output: hold}\n    - {id: rest, output: hold}\n'
     )
-    (dead,) = [one for one in found(tmp_path, text) if one.code == "shadowed-rule"]
+    (dead,) = [one for one in verified(tmp_path, text) if one.code == "shadowed-rule"]
     assert dead.rule == "second"
     assert "first before it takes" in dead.message
 
@@ -180,13 +168,12 @@ def test_a_group_that_nobody_approves_has_no_follower_that_does(tmp_path: Path) 
         HEAD
         + "    - {id: drain, output: approve, approver: any, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
     )
-    assert "follower-approves" not in codes(found(tmp_path, text))
+    assert "follower-approves" not in codes(verified(tmp_path, text))
 
 
 def test_one_policy_that_asks_for_the_leader_is_enough(tmp_path: Path) -> None:
-    for name, more in (("a", ", approver: any"), ("b", "")):
-        (tmp_path / f"{name}.yml").write_text(f"name: {name}\nrule: {{match: [{{id: r, output: approve{more}}}]}}\n")
-    findings = verify(read(load_policies([tmp_path / "a.yml", tmp_path / "b.yml"]))).findings
+    rule = "name: {}\nrule: {{match: [{{id: r, output: approve{}}}]}}\n"
+    findings = verified(tmp_path, rule.format("a", ", approver: any"), rule.format("b", ""))
     assert "follower-approves" not in codes(list(findings))
 
 
@@ -208,7 +195,7 @@ def test_a_finding_is_repeated_by_its_command_and_its_test(
         "name: p\nparams: [{name: limit, type: int, default: 9}]\nrule:\n  match:\n"
         f'    - {{id: some, condition: "{condition}", output: approve}}\n' + REST
     )
-    (finding,) = [one for one in found(tmp_path, text, params=params) if one.code == "invariant-violated"]
+    (finding,) = [one for one in verified(tmp_path, text, params=params) if one.code == "invariant-violated"]
     assert finding.case is not None
     event = tmp_path / "event.json"
     event.write_text(json.dumps(finding.case["event"]))
@@ -222,9 +209,8 @@ def test_a_finding_is_repeated_by_its_command_and_its_test(
 
 
 def test_a_command_names_the_version(tmp_path: Path) -> None:
-    path = tmp_path / "p.yml"
-    path.write_text("name: p\nrule: {match: [{id: r, output: approve, prepare: [{run: [/bin/a]}]}]}\n")
-    findings = verify(read(load_policies([path], "2019-08-01"))).findings
+    rule = "name: p\nrule: {match: [{id: r, output: approve, prepare: [{run: [/bin/a]}]}]}\n"
+    findings = verified(tmp_path, rule, api_version="2019-08-01")
     assert findings
     assert all(one.explain[-2:] == ("--api-version", "2019-08-01") for one in findings if one.case is not None)
 
@@ -235,7 +221,7 @@ def test_an_unknown_duration_in_what_is_not_understood_is_seen(tmp_path: Path, t
     text = HEAD + f'    - {{id: a, condition: "{condition}", output: approve}}\n' + REST
     artifact = loaded(tmp_path, text)
     assert [decided(artifact, DurationInSeconds=seconds) for seconds in (-1, 900)] == ["approve", "hold"]
-    (unknown,) = [one for one in found(tmp_path, text) if one.code == "unknown-duration-approved"]
+    (unknown,) = [one for one in verified(tmp_path, text) if one.code == "unknown-duration-approved"]
     assert unknown.severity == "error"
     assert "approves a Freeze whose duration is unknown (-1), though a longer one is held" in unknown.message
 
@@ -243,10 +229,10 @@ def test_an_unknown_duration_in_what_is_not_understood_is_seen(tmp_path: Path, t
 def test_a_difference_that_no_event_shows_is_but_a_perhaps(tmp_path: Path) -> None:
     test = "event.DurationInSeconds * 7 - 3 < 1000000000"  # which takes longer than any event that is tried
     text = HEAD + f"    - {{id: a, condition: {test}, output: approve}}\n" + REST
-    (unknown,) = [one for one in found(tmp_path, text) if one.code == "unknown-duration-approved"]
+    (unknown,) = [one for one in verified(tmp_path, text) if one.code == "unknown-duration-approved"]
     assert (unknown.severity, unknown.certain) == ("note", False)
     text = text.replace(test, f"event.DurationInSeconds >= 0 && {test}")
-    assert "unknown-duration-approved" not in {one.code for one in found(tmp_path, text)}
+    assert "unknown-duration-approved" not in {one.code for one in verified(tmp_path, text)}
 
 
 @pytest.mark.parametrize(
@@ -264,7 +250,7 @@ def test_what_is_approved_unprepared_by_what_is_not_understood_is_seen(
         f'    - {{id: a, condition: "{test}", output: approve}}\n'
         "    - {id: b, output: approve, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
     )
-    (unprepared,) = [one for one in found(tmp_path, text) if one.code == "approved-unprepared"]
+    (unprepared,) = [one for one in verified(tmp_path, text) if one.code == "approved-unprepared"]
     assert unprepared.severity == severity
     assert f"for others that differ in {differing} only" in unprepared.message
 
@@ -278,7 +264,7 @@ def test_events_of_another_kind_may_be_prepared_for(tmp_path: Path, test: str) -
         f'    - {{id: a, condition: "{test}", output: approve}}\n'
         "    - {id: b, output: approve, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
     )
-    assert "approved-unprepared" not in {one.code for one in found(tmp_path, text)}
+    assert "approved-unprepared" not in {one.code for one in verified(tmp_path, text)}
 
 
 def test_in_what_events_differ_is_told_once(tmp_path: Path) -> None:
@@ -286,7 +272,7 @@ def test_in_what_events_differ_is_told_once(tmp_path: Path) -> None:
         "    - {id: a, condition: notice < duration('5m'), output: approve}\n"
         "    - {id: b, output: approve, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
     )
-    (unprepared,) = [one for one in found(tmp_path, text) if one.code == "approved-unprepared"]
+    (unprepared,) = [one for one in verified(tmp_path, text) if one.code == "approved-unprepared"]
     assert "differ in notice only" in unprepared.message
 
 
@@ -305,7 +291,7 @@ def large(output: str) -> str:
 def test_what_is_not_understood_may_be_false_in_a_large_space(tmp_path: Path) -> None:
     text = large("approve")
     assert decided(loaded(tmp_path, text)) == "approve"
-    findings = found(tmp_path, text)
+    findings = verified(tmp_path, text)
     assert "unsatisfiable-rule" not in codes(findings)
     (violated,) = [one for one in findings if one.code == "invariant-violated"]
     assert "(event.Resources.exists(name, name.startsWith('db'))) is false" in violated.message
@@ -322,11 +308,11 @@ def test_slices_of_what_is_not_understood_say_the_same(
         "      prepare: [{run: [/bin/a]}]\n      recover: [{run: [/bin/b]}]\n" + REST
     )
     wanted = {("unknown-duration-approved", "error", "a"), ("approved-unprepared", "warning", "a")}
-    assert wanted <= {(one.code, one.severity, one.rule) for one in found(tmp_path, text)}
+    assert wanted <= {(one.code, one.severity, one.rule) for one in verified(tmp_path, text)}
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", most)
     spaces = list(read(loaded(tmp_path, text)).spaces())
     assert any(name.startswith("opaque:") for space in spaces for name, _place in space.cell)
-    assert wanted <= {(one.code, one.severity, one.rule) for one in found(tmp_path, text)}
+    assert wanted <= {(one.code, one.severity, one.rule) for one in verified(tmp_path, text)}
 
 
 def test_a_change_in_a_large_space_is_seen(tmp_path: Path) -> None:
@@ -410,5 +396,5 @@ def test_a_field_that_is_there_twice_is_a_doubt() -> None:
 
 def test_what_has_no_value_is_not_called_false(tmp_path: Path) -> None:
     text = HEAD + '    - {id: share, condition: "60 / event.DurationInSeconds > 5", output: hold}\n' + REST
-    (failing,) = [one for one in found(tmp_path, text) if one.code == "rule-can-fail"]
+    (failing,) = [one for one in verified(tmp_path, text) if one.code == "rule-can-fail"]
     assert failing.message.endswith("when (60 / event.DurationInSeconds) has no value")

@@ -20,19 +20,12 @@ from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import CODES, Finding, verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
+from tools.policy_files import DIRECTORY, HEAD, SHIPPED, loaded, verified, written
 
-ROOT = Path(__file__).parents[3]
-HEAD = "name: p\nrule:\n  match:\n"
 CLASSIC = (
     HEAD + "    - id: brief\n      condition: event.EventType == 'Freeze' && event.DurationInSeconds < 9\n"
     "      output: approve\n    - id: rest\n      output: hold\n"
 )
-
-
-def found(directory: Path, text: str, **options: Any) -> list[Finding]:
-    path = directory / "p.yml"
-    path.write_text(text)
-    return list(verify(read(load_policies([path], options.pop("api_version", "2020-07-01")), **options)).findings)
 
 
 def of(findings: list[Finding], code: str) -> Finding:
@@ -48,7 +41,7 @@ def event_of(finding: Finding) -> Mapping[str, Any]:
 
 
 def test_the_classic_mistake_comes_out_in_words(tmp_path: Path) -> None:
-    finding = of(found(tmp_path, CLASSIC), "unknown-duration-approved")
+    finding = of(verified(tmp_path, CLASSIC), "unknown-duration-approved")
     assert "approves a Freeze whose duration is unknown (-1)" in finding.message
     assert "9 s and more is held" in finding.message
     assert finding.severity == "error"
@@ -59,7 +52,7 @@ def test_the_classic_mistake_comes_out_in_words(tmp_path: Path) -> None:
 
 def test_the_classic_mistake_alone(tmp_path: Path) -> None:
     text = HEAD + "    - {id: brief, condition: event.DurationInSeconds < 9, output: approve}\n"
-    assert of(found(tmp_path, text), "unknown-duration-approved").message == (
+    assert of(verified(tmp_path, text), "unknown-duration-approved").message == (
         "rule brief approves a Freeze whose duration is unknown (-1), though one of 9 s and more is held; "
         "likewise for Reboot, Redeploy, Preempt and Terminate"
     )
@@ -68,7 +61,7 @@ def test_the_classic_mistake_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("night", ["now.getHours() < 5", "event.NotBefore.getHours() < 5", "now.getDayOfWeek() != 0"])
 def test_a_mistake_behind_a_rule_for_some_hours_is_shown_at_another(night: str, tmp_path: Path) -> None:
     text = CLASSIC.replace("  match:\n", f'  match:\n    - {{id: night, condition: "{night}", output: hold}}\n')
-    finding = of(found(tmp_path, text), "unknown-duration-approved")
+    finding = of(verified(tmp_path, text), "unknown-duration-approved")
     assert finding.severity == "error"
     assert finding.case is not None
     assert finding.case["decision"]["rule"] == "brief"
@@ -85,7 +78,7 @@ def test_a_mistake_behind_a_rule_for_some_hours_is_shown_at_another(night: str, 
 )
 def test_a_duration_that_is_asked_for_well_is_no_finding(condition: str, tmp_path: Path) -> None:
     text = HEAD + f"    - {{id: a, condition: {json.dumps(condition)}, output: approve}}\n    - {{output: hold}}\n"
-    assert not [one for one in found(tmp_path, text) if one.code == "unknown-duration-approved"]
+    assert not [one for one in verified(tmp_path, text) if one.code == "unknown-duration-approved"]
 
 
 def test_shadowed_and_unsatisfiable_rules(tmp_path: Path) -> None:
@@ -97,7 +90,7 @@ def test_shadowed_and_unsatisfiable_rules(tmp_path: Path) -> None:
         "          - {id: inner, condition: event.EventType == 'Preempt', output: approve}\n"
         "    - {id: last, output: hold}\n"
     )
-    findings = found(tmp_path, text)
+    findings = verified(tmp_path, text)
     shadowed = [one for one in findings if one.code == "shadowed-rule"]
     assert [(one.rule, one.severity) for one in shadowed] == [("narrow", "error"), ("outer.inner", "error")]
     assert "wide before it takes every event" in shadowed[0].message
@@ -109,7 +102,7 @@ def test_a_default_that_is_never_needed_is_but_a_note(tmp_path: Path) -> None:
         "    - {id: all, condition: \"event.EventStatus in ['Scheduled', 'Started']\", output: hold}\n"
         "    - {id: default, output: hold}\n"
     )
-    assert [(one.code, one.severity) for one in found(tmp_path, text)] == [("shadowed-rule", "note")]
+    assert [(one.code, one.severity) for one in verified(tmp_path, text)] == [("shadowed-rule", "note")]
 
 
 def test_what_is_not_understood_supports_no_claim(tmp_path: Path) -> None:
@@ -118,7 +111,7 @@ def test_what_is_not_understood_supports_no_claim(tmp_path: Path) -> None:
         "    - {id: b, condition: \"event.Description.contains('xy')\", output: hold}\n"  # dead, but we cannot know
         "    - {id: rest, output: hold}\n"
     )
-    findings = found(tmp_path, text)
+    findings = verified(tmp_path, text)
     assert not [one for one in findings if one.code in ("shadowed-rule", "unsatisfiable-rule")]
 
 
@@ -129,8 +122,7 @@ def test_what_is_not_understood_is_told_as_it_is_written(tmp_path: Path) -> None
         "    - id: a\n      condition: \"event.EventType == 'Freeze' && variables.even && variables.half % 3 == 0\"\n"
         "      output: approve\n    - {output: hold}\n"
     )
-    (tmp_path / "p.yml").write_text(text)
-    reported = verify(read(load_policies([tmp_path / "p.yml"]))).not_understood
+    reported = verify(read(loaded(tmp_path, text))).not_understood
     assert set(reported) == {
         "variables.half * 2 == event.DurationInSeconds",
         "variables.half * 2",
@@ -145,7 +137,7 @@ def test_rules_that_can_fail(tmp_path: Path) -> None:
         "    - id: told\n      condition: event.EventType == 'Freeze'\n      output: approve\n"
         "      explanation: string(event.DurationInSeconds)\n    - {output: hold}\n"
     )
-    tag, reported = [one for one in found(tmp_path, text) if one.code == "rule-can-fail"]
+    tag, reported = [one for one in verified(tmp_path, text) if one.code == "rule-can-fail"]
     assert (tag.severity, reported.severity) == (
         "warning",
         "note",
@@ -162,7 +154,7 @@ def test_a_dead_rule_within_one_that_a_slice_never_reaches(tmp_path: Path, monke
         "          - {id: again, condition: leader, output: approve}\n    - {output: hold}\n"
     )
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 30)
-    finding = of(found(tmp_path, text), "shadowed-rule")
+    finding = of(verified(tmp_path, text), "shadowed-rule")
     assert finding.message == "rule outer.again never decides: outer.first before it takes every event that it is for"
 
 
@@ -171,7 +163,7 @@ def test_what_only_unknown_types_meet_no_event_meets(tmp_path: Path) -> None:
     text = (
         HEAD + f'    - {{id: new, condition: "!(event.EventType in {known})", output: hold}}\n    - {{output: hold}}\n'
     )
-    assert of(found(tmp_path, text), "unsatisfiable-rule").rule == "new"
+    assert of(verified(tmp_path, text), "unsatisfiable-rule").rule == "new"
 
 
 def test_slices_of_a_large_space_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,12 +180,11 @@ def test_slices_of_a_large_space_say_the_same(tmp_path: Path, monkeypatch: pytes
         "invariants:\n  - {name: mine only, expression: decision == hold || event.DurationInSeconds > 2}\n"
         "  - {name: reboots, expression: \"decision == hold || event.EventType != 'Reboot'\"}\n"
     )
-    whole = [(one.code, one.severity, one.rule, one.message) for one in found(tmp_path, text)]
+    whole = [(one.code, one.severity, one.rule, one.message) for one in verified(tmp_path, text)]
     assert {code for code, *_ in whole} == CODES.keys() - {"unused-suppression", "engines-differ"}
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 10_000)
-    path = tmp_path / "p.yml"
-    assert len(list(read(load_policies([path])).spaces())) > 8
-    parts = [(one.code, one.severity, one.rule, one.message) for one in found(tmp_path, text)]
+    assert len(list(read(loaded(tmp_path, text)).spaces())) > 8
+    parts = [(one.code, one.severity, one.rule, one.message) for one in verified(tmp_path, text)]
     assert [one[:3] for one in parts] == [one[:3] for one in whole]
     of_all = ("uncovered-events", "invariant-violated", "invariant-can-fail")  # for many reasons, told by types
     assert [one for one in parts if one not in whole and one[0] not in of_all] == []
@@ -212,7 +203,7 @@ def test_a_rule_is_shown_by_its_policy_alone(tmp_path: Path, capsys: pytest.Capt
 
 def test_uncovered_events(tmp_path: Path) -> None:
     text = HEAD + "    - {condition: \"event.EventType in ['Freeze', 'Reboot']\", output: hold}\n"
-    finding = of(found(tmp_path, text), "uncovered-events")
+    finding = of(verified(tmp_path, text), "uncovered-events")
     assert "Redeploy, Preempt, Terminate" in finding.message
     assert event_of(finding)["EventType"] == "Redeploy"
 
@@ -223,7 +214,7 @@ def test_approved_unprepared(tmp_path: Path) -> None:
         "    - id: drain\n      condition: event.EventType == 'Reboot'\n      output: approve\n"
         "      prepare: [{run: [/bin/drain]}]\n    - {output: hold}\n"
     )
-    finding = of(found(tmp_path, text), "approved-unprepared")
+    finding = of(verified(tmp_path, text), "approved-unprepared")
     assert finding.rule == "user"
     assert "a Reboot" in finding.message
     assert "EventSource only" in finding.message
@@ -234,7 +225,7 @@ def test_each_claim_is_told_of_though_several_are_at_one_place(tmp_path: Path) -
         "name: p\nrule: {match: [{id: a, output: approve}]}\ninvariants: [{name: one, expression: decision == hold}, "
         "{name: two, expression: &same event.EventType != 'Freeze'}, {name: three, expression: *same}]\n"
     )
-    reported = [one.message.partition(" ")[0] for one in found(tmp_path, text) if one.code == "invariant-violated"]
+    reported = [one.message.partition(" ")[0] for one in verified(tmp_path, text) if one.code == "invariant-violated"]
     assert reported == ["'one'", "'two'", "'three'"]
 
 
@@ -244,9 +235,9 @@ def test_followers(tmp_path: Path) -> None:
         + "    - {id: a, condition: event.EventType == 'Freeze', approver: any, output: approve}\n"
         + "    - {output: hold}\n"
     )
-    assert of(found(tmp_path, text), "follower-approves").severity == "warning"
+    assert of(verified(tmp_path, text), "follower-approves").severity == "warning"
     alone = text.replace("'Freeze'", "'Freeze' && size(event.Resources) == 1")
-    assert not [one for one in found(tmp_path, alone) if one.code == "follower-approves"]
+    assert not [one for one in verified(tmp_path, alone) if one.code == "follower-approves"]
 
 
 def test_invariants(tmp_path: Path) -> None:
@@ -256,7 +247,7 @@ def test_invariants(tmp_path: Path) -> None:
         "  - {name: fine, expression: \"decision == hold || event.EventType == 'Freeze'\"}\n"
         '  - {name: fails, expression: "event.DurationInSeconds > -5"}\n'
     )
-    findings = found(tmp_path, text)
+    findings = verified(tmp_path, text)
     violated = of(findings, "invariant-violated")
     assert "'unknown'" in violated.message
     assert event_of(violated)["DurationInSeconds"] == -1
@@ -265,10 +256,8 @@ def test_invariants(tmp_path: Path) -> None:
 
 
 def test_policies_are_verified_as_they_run_together(tmp_path: Path) -> None:
-    brake = tmp_path / "brake.yml"
-    brake.write_text("name: brake\nrule:\n  match:\n    - {condition: event.DurationInSeconds < 0, output: hold}\n")
-    (tmp_path / "p.yml").write_text(CLASSIC)
-    findings = verify(read(load_policies([tmp_path / "p.yml", brake]))).findings
+    brake = "name: brake\nrule:\n  match:\n    - {condition: event.DurationInSeconds < 0, output: hold}\n"
+    findings = verified(tmp_path, CLASSIC, brake)
     assert not [one for one in findings if one.code == "unknown-duration-approved"]
 
 
@@ -279,22 +268,19 @@ def test_a_parameter_is_proven_over_its_range(tmp_path: Path) -> None:
         "    - {output: hold}\ninvariants:\n"
         "  - {name: at most 10 s, expression: decision == hold || event.DurationInSeconds < 10}\n"
     )
-    violated = of(found(tmp_path, text), "invariant-violated")
+    violated = of(verified(tmp_path, text), "invariant-violated")
     assert violated.case is not None
     assert violated.case["params"]["most"] > 10
-    assert not [one for one in found(tmp_path, text, params={"most": 10}) if one.severity == "error"]
+    assert not [one for one in verified(tmp_path, text, params={"most": 10}) if one.severity == "error"]
 
 
 def test_the_shipped_policies_verify_without_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    for path in sorted((ROOT / "policies").glob("*.yml")):
-        if not path.stem.endswith(".test"):
-            assert main(["policy", "verify", "--strict", str(path)]) == 0, capsys.readouterr().out
-    assert main(["policy", "verify", "--strict", str(ROOT / "policies")]) == 0, capsys.readouterr().out
+    for path in (*SHIPPED, DIRECTORY):
+        assert main(["policy", "verify", "--strict", str(path)]) == 0, capsys.readouterr().out
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "p.yml"
-    path.write_text(CLASSIC)
+    (path,) = written(tmp_path, CLASSIC)
     assert main(["policy", "verify", str(path)]) == 1
     out = capsys.readouterr().out
     assert f"{path}:4:7: error unknown-duration-approved" in out
@@ -322,8 +308,7 @@ def test_cases_are_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_json_strict_and_invariants_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "p.yml"
-    path.write_text(HEAD + "    - {id: a, condition: \"event.EventType == 'Freeze'\", output: hold}\n")
+    (path,) = written(tmp_path, HEAD + "    - {id: a, condition: \"event.EventType == 'Freeze'\", output: hold}\n")
     assert main(["policy", "verify", str(path)]) == 0
     assert main(["policy", "verify", str(path), "--strict"]) == 1
     capsys.readouterr()
@@ -343,10 +328,8 @@ def test_json_strict_and_invariants_of_a_file(tmp_path: Path, capsys: pytest.Cap
 def test_a_disagreement_with_the_engine_is_never_told_as_truth(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "p.yml"
-    path.write_text(CLASSIC)
-    other = load_policies([ROOT / "policies" / "observe-only.yml"])
-    reading = read(other)
+    (path,) = written(tmp_path, CLASSIC)
+    reading = read(load_policies([DIRECTORY / "observe-only.yml"]))
     real = Prover.decide
     monkeypatch.setattr(Prover, "decide", lambda _self, witness: real(Prover(reading), witness))
     with pytest.raises(AnalysisError, match="disagrees with itself"):
@@ -358,7 +341,7 @@ def test_a_disagreement_with_the_engine_is_never_told_as_truth(
 
 
 def test_witnesses_are_inputs_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = ROOT / "policies" / "database-primary.yml"
+    path = DIRECTORY / "database-primary.yml"
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
     decided = Decided(reading, space)
@@ -389,12 +372,12 @@ def test_a_finding_is_suppressed_with_a_reason(tmp_path: Path, capsys: pytest.Ca
     assert main(["policy", "verify", str(path)]) == 2  # no reason
 
 
-def test_every_code_has_a_page() -> None:
-    pages = {path.stem for path in (ROOT / "docs" / "findings").glob("*.md")}
+def test_every_code_has_a_page(repository: Path) -> None:
+    pages = {path.stem for path in (repository / "docs" / "findings").glob("*.md")}
     assert CODES.keys() <= pages
-    listed = (ROOT / "docs" / "verify.md").read_text()
+    listed = (repository / "docs" / "verify.md").read_text()
     for code, meaning in CODES.items():
-        page = (ROOT / "docs" / "findings" / f"{code}.md").read_text()
+        page = (repository / "docs" / "findings" / f"{code}.md").read_text()
         assert f"# {code}" in page
         assert meaning in page
         for part in ("## Why it matters", "## For example", "## What to do", "## If it is intentional"):

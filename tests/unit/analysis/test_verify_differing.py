@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.symbolic.reading import read
-from forewarn.analysis.verify import Finding, verify
+from forewarn.analysis.verify import Finding
 from forewarn.cli.main import main
 from forewarn.compiler.cel_python import CelPython
 from forewarn.compiler.outcome import Outcome
-from forewarn.compiler.policyfile import load_policies
+from tools.policy_files import verified
 
 BRIEF = "event.EventType == 'Freeze' && event.DurationInSeconds in [3, 4]"
 POLICY = f"""\
@@ -60,10 +59,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def findings(directory: Path, *texts: str) -> list[Finding]:
-    paths = [directory / f"{number}.yml" for number, _text in enumerate(texts)]
-    for path, text in zip(paths, texts, strict=True):
-        path.write_text(text)
-    return [one for one in verify(read(load_policies(paths))).findings if one.code == "engines-differ"]
+    return [one for one in verified(directory, *texts) if one.code == "engines-differ"]
 
 
 def test_each_way_that_a_rule_can_go_is_asked_about_once(tmp_path: Path, said: Counter[tuple[str, str, Any]]) -> None:
@@ -92,7 +88,7 @@ def test_a_rule_that_is_not_understood_is_asked_about_at_several_times(
 def test_the_finding_has_place_event_and_what_each_engine_says(tmp_path: Path, wrong: None) -> None:
     (finding,) = findings(tmp_path, POLICY)
     assert (finding.severity, finding.policy, finding.rule) == ("error", "p", "brief")
-    assert (finding.source, finding.line, finding.column) == ("0.yml", 5, 18)
+    assert (finding.source, finding.line, finding.column) == ("p.yml", 5, 18)
     assert finding.message == (f"forewarn and cel-python differ on {BRIEF}: forewarn says true, cel-python says false")
     assert finding.case is not None
     assert finding.case["event"]["EventType"] == "Freeze"
@@ -127,5 +123,5 @@ def test_a_suppression_is_heeded_and_never_unused(tmp_path: Path, wrong: None, m
     (finding,) = findings(tmp_path, POLICY + SUPPRESS)
     assert finding.suppressed == "cel-python is wrong about lists"
     monkeypatch.undo()
-    codes = [one.code for one in verify(read(load_policies([tmp_path / "0.yml"]))).findings]
+    codes = [one.code for one in verified(tmp_path, POLICY + SUPPRESS)]
     assert codes == ["rule-can-fail"], "of events that only the tests have, verify knows nothing"

@@ -14,23 +14,18 @@ from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import load_policies
 from forewarn.events import parse_time
+from tools.policy_files import HEAD, SHIPPED, verified
 
-HEAD = "name: p\nrule:\n  match:\n"
 PREPARE = "prepare: [{run: [/bin/drain]}]"
 RECOVER = "recover: [{run: [/bin/undrain]}]"
 STARTED = "event.EventStatus == 'Started'"
-SHIPPED = [path for path in (Path(__file__).parents[3] / "policies").glob("*.yml") if ".test." not in path.name]
 CODES = ("prepared-not-recovered", "prepares-early", "recover-never-runs", "started-not-recovered")
 
 
-def found(directory: Path, *matches: str, **others: str) -> dict[str, Finding]:
-    """Return the findings of this file's kinds by their code; ``others`` are further policies by their name."""
-    texts = {"p": HEAD + "".join(f"    - {match}\n" for match in matches), **others}
-    paths = []
-    for name, text in texts.items():
-        paths.append(directory / f"{name}.yml")
-        paths[-1].write_text(text)
-    findings = [one for one in verify(read(load_policies(paths))).findings if one.code in CODES]
+def found(directory: Path, *matches: str, other: str = "") -> dict[str, Finding]:
+    """Return the findings of this file's kinds by their code; ``other`` is a second policy."""
+    text = HEAD + "".join(f"    - {match}\n" for match in matches)
+    findings = [one for one in verified(directory, text, *filter(None, [other])) if one.code in CODES]
     assert len({(one.code, one.rule) for one in findings}) == len(findings)
     return {one.code: one for one in findings}
 
@@ -69,13 +64,12 @@ class TestPreparedNotRecovered:
     def test_with_a_reason_it_is_suppressed(self, tmp_path: Path) -> None:
         text = HEAD + f"    - {{id: a, output: approve, group: independent, {PREPARE}}}\n"
         text += "suppress: [{code: prepared-not-recovered, rule: a, reason: a checkpoint undoes nothing}]\n"
-        (tmp_path / "p.yml").write_text(text)
-        (finding,) = verify(read(load_policies([tmp_path / "p.yml"]))).findings
+        (finding,) = verified(tmp_path, text)
         assert finding.suppressed == "a checkpoint undoes nothing"
 
     def test_of_several_policies_each_has_to_undo_its_own(self, tmp_path: Path) -> None:
         other = f"name: q\nrule:\n  match:\n    - {{id: b, output: approve, {PREPARE}, {RECOVER}}}\n"
-        finding = found(tmp_path, f"{{id: a, output: approve, {PREPARE}}}", q=other)["prepared-not-recovered"]
+        finding = found(tmp_path, f"{{id: a, output: approve, {PREPARE}}}", other=other)["prepared-not-recovered"]
         assert (finding.policy, finding.rule, finding.alone) == ("p", "a", True)
 
 
@@ -137,7 +131,7 @@ class TestPreparesEarly:
         approve = f"{{id: a, condition: size(event.Resources) == 1, output: approve, {PREPARE}, {RECOVER}}}"
         assert not found(tmp_path, approve)
         brake = "name: brake\nrule:\n  match:\n    - {id: all, output: hold}\n"
-        finding = found(tmp_path, approve, brake=brake)["prepares-early"]
+        finding = found(tmp_path, approve, other=brake)["prepares-early"]
         assert finding.case is not None
         assert (finding.policy, finding.rule, finding.case["decision"]["policy"]) == ("p", "a", "brake")
 
@@ -217,18 +211,15 @@ class TestStartedNotRecovered:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_policies_have_none_that_is_not_explained(path: Path) -> None:
-    findings = [one for one in verify(read(load_policies([path]))).findings if one.code in CODES]
-    assert [(one.code, one.rule) for one in findings if one.suppressed is None] == []
-    unused = [one for one in verify(read(load_policies([path]))).findings if one.code == "unused-suppression"]
-    assert not unused
+    findings = verify(read(load_policies([path]))).findings
+    assert [(one.code, one.rule) for one in findings if one.code in CODES and one.suppressed is None] == []
+    assert not [one for one in findings if one.code == "unused-suppression"]
 
 
 def test_a_suppression_that_a_policy_needs_alone_is_not_unused_beside_others(tmp_path: Path) -> None:
     witness = HEAD + "    - {id: a, output: approve, approver: witness}\n"
     witness += "suppress: [{code: follower-approves, rule: a, reason: they have hung}]\n"
-    (tmp_path / "p.yml").write_text(witness)
-    (tmp_path / "brake.yml").write_text("name: brake\nrule:\n  match:\n    - {output: hold}\n")
-    paths = [tmp_path / "p.yml", tmp_path / "brake.yml"]
-    assert [one.code for one in verify(read(load_policies(paths))).findings] == []
-    (tmp_path / "p.yml").write_text(witness.replace("approver: witness", "approver: leader"))
-    assert [one.code for one in verify(read(load_policies(paths))).findings] == ["unused-suppression"]
+    brake = "name: brake\nrule:\n  match:\n    - {output: hold}\n"
+    assert [one.code for one in verified(tmp_path, witness, brake)] == []
+    leader = witness.replace("approver: witness", "approver: leader")
+    assert [one.code for one in verified(tmp_path, leader, brake)] == ["unused-suppression"]

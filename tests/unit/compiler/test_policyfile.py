@@ -15,24 +15,16 @@ import yaml
 from forewarn.compiler import expression, policyfile
 from forewarn.compiler.environment import policy_declarations
 from forewarn.compiler.findings import CODES, Finding, render
-from forewarn.compiler.policyfile import Compilation, PolicyError, compile_policies, load_policies
+from forewarn.compiler.policyfile import PolicyError, compile_policies, load_policies
 from forewarn.compiler.policytest import run_tests
 from forewarn.compiler.schema import load as load_schema
 from forewarn.compiler.types import BOOL
 from forewarn.errors import InputError
 from forewarn.policy.artifact import digest_of
 from forewarn.policy.artifact import load as load_artifact
+from tools.policy_files import HEAD, compiled
 
-HEAD = "name: p\nrule:\n  match:\n"
 HOLD = "    - output: hold\n"
-
-
-def compiled(directory: Path, *texts: str, api_version: str = "2020-07-01") -> Compilation:
-    paths = []
-    for number, text in enumerate(texts):
-        paths.append(directory / f"p{number}.yml")
-        paths[-1].write_text(text)
-    return compile_policies(paths, api_version)
 
 
 def found(directory: Path, *texts: str) -> list[tuple[str, int, int]]:
@@ -207,10 +199,10 @@ def test_findings_are_told_all_at_once_in_the_order_of_the_files(tmp_path: Path)
     first = "name: q\nrule:\n  match:\n    - {output: hold, id: a b, conditon: x}\n    - output: nothing\n"
     codes = [(Path(f.path).name, f.line, f.code) for f in compiled(tmp_path, first, second).findings]
     assert codes == [
-        ("p0.yml", 4, "malformed"),
-        ("p0.yml", 4, "unknown-key"),
-        ("p0.yml", 5, "unreachable"),
-        ("p0.yml", 5, "wrong-value"),
+        ("p.yml", 4, "malformed"),
+        ("p.yml", 4, "unknown-key"),
+        ("p.yml", 5, "unreachable"),
+        ("p.yml", 5, "wrong-value"),
         ("p1.yml", 4, "undeclared-name"),
     ]
 
@@ -276,7 +268,7 @@ def test_the_artifact(tmp_path: Path) -> None:
     artifact = compiled(tmp_path, text).artifact
     assert artifact is not None
     assert artifact["digest"] == digest_of(artifact)
-    assert artifact["sources"][0]["path"] == "p0.yml"
+    assert artifact["sources"][0]["path"] == "p.yml"
     (policy,) = artifact["policies"]
     assert policy["params"] == [{"name": "a", "type": "duration", "min": "1m", "default": "5m"}]
     assert policy["extra_values"] == {"EventType": ["SpotRebalanceRecommendation"]}

@@ -11,19 +11,11 @@ from typing import Any
 
 import pytest
 from forewarn.compiler.findings import Finding
-from forewarn.compiler.policyfile import Compilation, compile_policies
 from forewarn.errors import InputError
 from forewarn.policy.artifact import digest_of
 from forewarn.policy.artifact import load as load_artifact
 from forewarn.policy.structure import secret_in_clear, stays_here
-
-HEAD = "name: p\nrule:\n  match:\n"
-
-
-def compiled(directory: Path, text: str) -> Compilation:
-    path = directory / "p.yml"
-    path.write_text(text)
-    return compile_policies([path])
+from tools.policy_files import HEAD, compiled
 
 
 def findings_of(directory: Path, hook: str) -> list[Finding]:

@@ -22,16 +22,15 @@ from forewarn.policy.decision import Facts, Verdict
 from forewarn.policy.engine import PolicySet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tools import policy_files
+from tools.policy_files import HEAD
 
-HEAD = "name: p\nrule:\n  match:\n"
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 EVENT = Event("e1", "Reboot", "VirtualMachine", ("web_0",), "Scheduled", NOW, "", "Platform", -1)
 
 
 def compiled(directory: Path, match: str) -> Compilation:
-    path = directory / "p.yml"
-    path.write_text(f"{HEAD}    - {match}\n")
-    return compile_policies([path])
+    return policy_files.compiled(directory, f"{HEAD}    - {match}\n")
 
 
 def match_of(compilation: Compilation) -> dict[str, Any]:

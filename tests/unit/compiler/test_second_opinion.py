@@ -30,6 +30,7 @@ from forewarn.policy.evaluate import Builder
 from forewarn.policy.forms import Form, Or
 from tools.cel_expressions import DECLARATIONS, Generator, values
 from tools.cel_oracles import MISSING, Ours
+from tools.policy_files import loaded
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 EVENT = {
@@ -60,8 +61,7 @@ Evaluate = Callable[..., Outcome]
 
 
 def differences(directory: Path, policy: str, *rules: str, event: Mapping[str, Any] = EVENT) -> list[Difference]:
-    (directory / "p.yml").write_text(policy)
-    opinion = SecondOpinion(load_policies([directory / "p.yml"]))
+    opinion = SecondOpinion(loaded(directory, policy))
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [event]}), "2020-07-01")
     facts = Facts(NOW, Vm("web_0", tags={"role": "db"}), {})
     return list(opinion.differences("p", rules or ("first",), document.events[0], document, facts, {"limit": 7}))
@@ -291,8 +291,7 @@ class TestPolicyTests:
 
 
 def test_without_cel_python_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "p.yml").write_text(POLICY)
-    artifact = load_policies([tmp_path / "p.yml"])
+    artifact = loaded(tmp_path, POLICY)
     monkeypatch.delitem(sys.modules, "forewarn.compiler.cel_python")
     monkeypatch.setitem(sys.modules, "celpy", None)  # what it needs itself is missing, say
     with pytest.raises(MissingLibraryError, match="cel-python") as caught:

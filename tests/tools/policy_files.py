@@ -1,0 +1,44 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Policies as files: texts of a test, written and compiled, and the policies that the repository ships."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from forewarn.analysis.finding import Finding
+from forewarn.analysis.symbolic.reading import read
+from forewarn.analysis.verify import verify
+from forewarn.compiler.policyfile import Compilation, compile_policies, load_policies
+from forewarn.events import LATEST_API_VERSION
+from forewarn.policy.artifact import Artifact
+
+DIRECTORY = Path(__file__).parents[2] / "policies"
+SHIPPED = sorted(path for path in DIRECTORY.glob("*.yml") if not path.stem.endswith(".test"))
+HEAD = "name: p\nrule:\n  match:\n"
+
+
+def written(directory: Path, *texts: str) -> list[Path]:
+    """Write policies; the files are ``p.yml``, ``p1.yml``, ``p2.yml``, …"""
+    paths = []
+    for number, text in enumerate(texts):
+        paths.append(directory / f"p{number or ''}.yml")
+        paths[-1].write_text(text)
+    return paths
+
+
+def compiled(directory: Path, *texts: str, api_version: str = LATEST_API_VERSION) -> Compilation:
+    """Write policies, and compile them."""
+    return compile_policies(written(directory, *texts), api_version)
+
+
+def loaded(directory: Path, *texts: str, api_version: str = LATEST_API_VERSION) -> Artifact:
+    """Write policies, compile them, and return their artifact. Raises PolicyError."""
+    return load_policies(written(directory, *texts), api_version)
+
+
+def verified(directory: Path, *texts: str, api_version: str = LATEST_API_VERSION, **options: Any) -> list[Finding]:
+    """Write policies; return what ``verify`` finds in them. ``options`` are those of ``read``."""
+    return list(verify(read(loaded(directory, *texts, api_version=api_version), **options)).findings)
