@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.bundle import build
 from forewarn.cli import main as cli
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from hypothesis import settings
+from tools.browser import Browser, browser
 from tools.link_collection import link_collection
 from tools.recorded_state import Recorded, Run, Shown
 from tools.runner_process import Start, runners
+from tools.webhooks import make_certificate
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"
@@ -105,6 +108,24 @@ def package() -> Path:
 def collections_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory to put into ANSIBLE_COLLECTIONS_PATH: this checkout as ``forewarn.azure``."""
     return link_collection(tmp_path_factory.mktemp("collections"))
+
+
+@pytest.fixture(scope="session")
+def pyz(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return ``forewarn.pyz``, the file that a VM runs."""
+    return build(package, tmp_path_factory.mktemp("vm") / "forewarn.pyz").path
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a certificate for servers on loopback."""
+    return make_certificate(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
 
 
 # For tests of runners and of commands that ask the service

@@ -31,65 +31,59 @@ def server() -> Iterator[EmulatorServer]:
         yield server
 
 
-@pytest.fixture
-def client(server: EmulatorServer) -> Iterator[EmulatorClient]:
-    with EmulatorClient(server.url) as client:
-        yield client
-
-
-def test_everything_a_client_can_do(server: EmulatorServer, client: EmulatorClient) -> None:
+def test_everything_a_client_can_do(server: EmulatorServer, emulator: EmulatorClient) -> None:
     get(server.url)
-    first = client.schedule("Reboot", ["web_0"], name="one", source="User", notice_seconds=60, description="why not")
-    client.start("one")
-    client.secondary_impact("one", 5)
-    assert client.state()["vms"][0]["impacted_by"] == [first]
-    client.finish(first)
-    client.cancel(client.schedule("Freeze", fields={"Description": None}))
-    crash = client.hardware_failure("web_1", impact="4m")
-    roll = client.schedule_fault_domains({"type": "Reboot", "resources": ["web_0", "web_1"]}, 30)
-    state = client.state()
+    first = emulator.schedule("Reboot", ["web_0"], name="one", source="User", notice_seconds=60, description="why not")
+    emulator.start("one")
+    emulator.secondary_impact("one", 5)
+    assert emulator.state()["vms"][0]["impacted_by"] == [first]
+    emulator.finish(first)
+    emulator.cancel(emulator.schedule("Freeze", fields={"Description": None}))
+    crash = emulator.hardware_failure("web_1", impact="4m")
+    roll = emulator.schedule_fault_domains({"type": "Reboot", "resources": ["web_0", "web_1"]}, 30)
+    state = emulator.state()
     assert [event["status"] for event in state["events"]] == ["Finished", "Cancelled", "Started", "Scheduled"]
     assert state["vms"][0]["listed"] == [crash, roll]
-    assert client.event(crash.lower())["started_by"] == "hardware failure"
-    client.switch_off()
-    assert client.state()["vms"][0]["incarnation"] == 1
-    client.reset()
-    assert client.state()["events"] == client.requests() == []
+    assert emulator.event(crash.lower())["started_by"] == "hardware failure"
+    emulator.switch_off()
+    assert emulator.state()["vms"][0]["incarnation"] == 1
+    emulator.reset()
+    assert emulator.state()["events"] == emulator.requests() == []
 
 
-def test_how_late_a_client_was_can_be_measured(server: EmulatorServer, client: EmulatorClient) -> None:
+def test_how_late_a_client_was_can_be_measured(server: EmulatorServer, emulator: EmulatorClient) -> None:
     get(server.url)
     before = time.monotonic()
-    event = client.schedule("Reboot")
+    event = emulator.schedule("Reboot")
     get(server.url)
     assert approve(server.url, event) == 200
     after = time.monotonic()
-    data = client.event(event)
-    log = client.requests(since=1)
+    data = emulator.event(event)
+    log = emulator.requests(since=1)
     visible = data["visible_since"]["web_0"]["monotonic"]
     seen, approved = (entry["received"]["monotonic"] for entry in log)
     assert before <= visible <= seen <= approved <= data["approvals"][0]["at"]["monotonic"] <= after
     assert [entry["event_ids"] for entry in log] == [[], [event]]
-    client.clear_requests()
-    assert client.requests() == []
+    emulator.clear_requests()
+    assert emulator.requests() == []
 
 
-def test_time_can_be_advanced_and_scaled(server: EmulatorServer, client: EmulatorClient) -> None:
+def test_time_can_be_advanced_and_scaled(server: EmulatorServer, emulator: EmulatorClient) -> None:
     get(server.url)
-    client.schedule("Preempt")
-    client.advance(29.9)
+    emulator.schedule("Preempt")
+    emulator.advance(29.9)
     assert statuses(server.url) == ["Scheduled"]
-    client.advance(0.1)
+    emulator.advance(0.1)
     assert statuses(server.url) == ["Started"]
-    client.set_time_scale(10_000)  # gone 10 minutes later: 60 ms
+    emulator.set_time_scale(10_000)  # gone 10 minutes later: 60 ms
     deadline = time.monotonic() + 10
     while statuses(server.url):
         assert time.monotonic() < deadline
     for bad in (-1, float("nan"), 1e9):
         with pytest.raises(InputError):
-            client.set_time_scale(bad)
+            emulator.set_time_scale(bad)
     with pytest.raises(InputError):
-        client.advance(-1)
+        emulator.advance(-1)
 
 
 def test_advancing_running_time_brings_not_before_closer() -> None:
@@ -132,26 +126,26 @@ def test_advancing_running_time_brings_not_before_closer() -> None:
     ],
 )
 def test_the_control_api_refuses(
-    server: EmulatorServer, client: EmulatorClient, method: str, path: str, body: Any, status: int
+    server: EmulatorServer, emulator: EmulatorClient, method: str, path: str, body: Any, status: int
 ) -> None:
     response = requests.request(method, f"{server.url}/emulator/v1/{path}", json=body, timeout=10)
     assert response.status_code == status
     assert response.json()["error"]
-    assert client.state()["events"] == []
+    assert emulator.state()["events"] == []
 
 
-def test_the_control_api_wants_json_by_name(server: EmulatorServer, client: EmulatorClient) -> None:
+def test_the_control_api_wants_json_by_name(server: EmulatorServer, emulator: EmulatorClient) -> None:
     """A web page can make a browser send a form or plain text to a local port, but not this type."""
-    event = client.schedule("Reboot")
+    event = emulator.schedule("Reboot")
     url = f"{server.url}/emulator/v1/events"
     for headers in ({}, {"Content-Type": "text/plain"}):
         assert requests.post(f"{url}/{event}/cancel", headers=headers, timeout=10).status_code == 400
         assert requests.post(url, data='{"type": "Reboot"}', headers=headers, timeout=10).status_code == 400
     headers = {"Content-Type": "application/json; charset=utf-8"}
     assert requests.post(url, data="{", headers=headers, timeout=10).status_code == 400
-    client.cancel(event)
+    emulator.cancel(event)
     with pytest.raises(InputError, match="Cancelled, not Scheduled"):
-        client.cancel(event)
+        emulator.cancel(event)
     assert requests.post(f"{url}/{event}/cancel", json={}, timeout=10).status_code == 409
 
 
@@ -173,10 +167,10 @@ def test_the_control_api_wants_json_by_name(server: EmulatorServer, client: Emul
     ids=str,
 )
 def test_the_control_api_refuses_the_names_of_others(
-    server: EmulatorServer, client: EmulatorClient, headers: dict[str, str]
+    server: EmulatorServer, emulator: EmulatorClient, headers: dict[str, str]
 ) -> None:
     """A web page whose name has come to mean 127.0.0.1 neither creates events nor reads anything."""
-    event = client.schedule("Reboot")
+    event = emulator.schedule("Reboot")
     url = f"{server.url}/emulator/v1"
     answers = [
         requests.post(f"{url}/events", json={"type": "Reboot"}, headers=headers, timeout=10),
@@ -186,7 +180,7 @@ def test_the_control_api_refuses_the_names_of_others(
     ]
     assert [answer.status_code for answer in answers] == [403] * 4
     assert all("--allow-host" in answer.json()["error"] for answer in answers)
-    assert [(data["event_id"], data["status"]) for data in client.state()["events"]] == [(event, "Scheduled")]
+    assert [(data["event_id"], data["status"]) for data in emulator.state()["events"]] == [(event, "Scheduled")]
 
 
 @pytest.mark.parametrize(
@@ -245,15 +239,15 @@ def test_a_client_of_another_server(answer: bytes) -> None:
         assert len(other.requests) == 1
 
 
-def test_an_unknown_event_is_told_with_those_there_are(client: EmulatorClient) -> None:
+def test_an_unknown_event_is_told_with_those_there_are(emulator: EmulatorClient) -> None:
     with pytest.raises(InputError, match="None has been scheduled yet"):
-        client.cancel("x")
-    event = client.schedule("Reboot", name="one")
+        emulator.cancel("x")
+    event = emulator.schedule("Reboot", name="one")
     with pytest.raises(InputError, match=rf"there is no event 'x'. The newest are {event} \(one\)\."):
-        client.cancel("x")
+        emulator.cancel("x")
 
 
-def test_control_requests_are_not_in_the_log(server: EmulatorServer, client: EmulatorClient) -> None:
-    client.state()
+def test_control_requests_are_not_in_the_log(server: EmulatorServer, emulator: EmulatorClient) -> None:
+    emulator.state()
     get(server.url)
-    assert [entry["path"] for entry in client.requests()] == ["/metadata/scheduledevents"]
+    assert [entry["path"] for entry in emulator.requests()] == ["/metadata/scheduledevents"]

@@ -34,12 +34,6 @@ def server() -> Iterator[EmulatorServer]:
         yield server
 
 
-@pytest.fixture
-def client(server: EmulatorServer) -> Iterator[EmulatorClient]:
-    with EmulatorClient(server.url) as client:
-        yield client
-
-
 @contextlib.contextmanager
 def connected(server: EmulatorServer) -> Iterator[http.client.HTTPConnection]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
@@ -52,17 +46,17 @@ def connected(server: EmulatorServer) -> Iterator[http.client.HTTPConnection]:
 # -- the service -------------------------------------------------------------------------------------------------------
 
 
-def test_se20_se31_the_life_of_an_event_between_two_vms(server: EmulatorServer, client: EmulatorClient) -> None:
-    leader, second = server.vm_endpoint("web_0"), client.vm_endpoint("web_1")
+def test_se20_se31_the_life_of_an_event_between_two_vms(server: EmulatorServer, emulator: EmulatorClient) -> None:
+    leader, second = server.vm_endpoint("web_0"), emulator.vm_endpoint("web_1")
     assert get(leader).json() == {"DocumentIncarnation": 1, "Events": []}
-    event = client.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5)
+    event = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5)
     assert get(leader).json() == get(second).json() == get(server.url).json()
     assert get(leader).json()["DocumentIncarnation"] == 2
     assert approve(leader, event) == 200
     assert approve(second, event) == 200
     assert get(second).json()["DocumentIncarnation"] == 3
     assert get(second).json()["Events"][0]["NotBefore"] == ""
-    client.advance(600)
+    emulator.advance(600)
     assert get(second).json() == {"DocumentIncarnation": 4, "Events": []}
     assert approve(leader, event) == 400
 
@@ -161,10 +155,10 @@ def test_bodies_whose_end_cannot_be_told(server: EmulatorServer) -> None:
             assert answer.startswith(f"HTTP/1.1 {status} ".encode())
 
 
-def test_an_approval_in_chunks(server: EmulatorServer, client: EmulatorClient) -> None:
+def test_an_approval_in_chunks(server: EmulatorServer, emulator: EmulatorClient) -> None:
     """As clients send it that make the body while they send it; the connection is kept."""
     get(server.url)
-    event = client.schedule("Reboot")
+    event = emulator.schedule("Reboot")
     body = json.dumps({"StartRequests": [{"EventId": event}]}).encode()
     with connected(server) as connection:
         for pieces in (iter([body[:7], body[7:]]), iter([body])):
@@ -173,7 +167,7 @@ def test_an_approval_in_chunks(server: EmulatorServer, client: EmulatorClient) -
             assert (response.status, response.read()) == (200, b"")
         connection.request("GET", TARGET, headers={"Metadata": "true"})
         assert b'"Started"' in connection.getresponse().read()
-    assert [entry["event_ids"] for entry in client.requests()] == [[], [event], [event], []]
+    assert [entry["event_ids"] for entry in emulator.requests()] == [[], [event], [event], []]
 
 
 @pytest.mark.parametrize(
@@ -233,10 +227,10 @@ def test_429_beyond_five_requests_a_second() -> None:
             assert answers == [200] * 5 + [429]
 
 
-def test_many_clients_at_once(server: EmulatorServer, client: EmulatorClient) -> None:
+def test_many_clients_at_once(server: EmulatorServer, emulator: EmulatorClient) -> None:
     """50 events approved from 8 threads, each exactly once started, none lost."""
     get(server.url)  # the service is on, so each event is a change
-    events = [client.schedule("Reboot", "web_0") for _ in range(50)]
+    events = [emulator.schedule("Reboot", "web_0") for _ in range(50)]
     results: list[int] = []
 
     def work(number: int) -> None:
@@ -252,46 +246,46 @@ def test_many_clients_at_once(server: EmulatorServer, client: EmulatorClient) ->
     assert results == [200] * 100
     assert statuses(server.url) == ["Started"] * 50
     assert get(server.url).json()["DocumentIncarnation"] == 101
-    assert [len(event["approvals"]) for event in client.state()["events"]] == [2] * 50
+    assert [len(event["approvals"]) for event in emulator.state()["events"]] == [2] * 50
 
 
 # -- faults at the wire ------------------------------------------------------------------------------------------------
 
 
-def test_a_dropped_connection_and_one_cut_off(server: EmulatorServer, client: EmulatorClient) -> None:
-    client.schedule("Reboot")
-    client.inject_fault("drop", times=1)
+def test_a_dropped_connection_and_one_cut_off(server: EmulatorServer, emulator: EmulatorClient) -> None:
+    emulator.schedule("Reboot")
+    emulator.inject_fault("drop", times=1)
     with connected(server) as connection:
         connection.request("GET", TARGET, headers={"Metadata": "true"})
         with pytest.raises(http.client.RemoteDisconnected):
             connection.getresponse()
-    client.inject_fault("cut_off", times=1)
+    emulator.inject_fault("cut_off", times=1)
     with connected(server) as connection:
         connection.request("GET", TARGET, headers={"Metadata": "true"})
         with pytest.raises(http.client.IncompleteRead):
             connection.getresponse().read()
-    assert [(entry["fault"], entry["status"]) for entry in client.requests()] == [("drop", None), ("cut_off", 200)]
+    assert [(entry["fault"], entry["status"]) for entry in emulator.requests()] == [("drop", None), ("cut_off", 200)]
 
 
-def test_latency_outlasts_a_client(client: EmulatorClient, server: EmulatorServer) -> None:
-    client.inject_fault("latency", latency_seconds=30, times=1, requests="get", vms="web_0")
+def test_latency_outlasts_a_client(emulator: EmulatorClient, server: EmulatorServer) -> None:
+    emulator.inject_fault("latency", latency_seconds=30, times=1, requests="get", vms="web_0")
     with pytest.raises(requests.ReadTimeout):
         requests.get(server.url + TARGET, headers={"Metadata": "true"}, timeout=0.05)
     assert get(server.vm_endpoint("web_1")).status_code == 200
     assert get(server.url).status_code == 200
 
 
-def test_a_status_for_a_while(client: EmulatorClient, server: EmulatorServer) -> None:
-    client.inject_fault(429, for_seconds=60, retry_after_seconds=30)
+def test_a_status_for_a_while(emulator: EmulatorClient, server: EmulatorServer) -> None:
+    emulator.inject_fault(429, for_seconds=60, retry_after_seconds=30)
     response = get(server.url)
     assert (response.status_code, response.headers["Retry-After"]) == (429, "30")
-    client.advance(60)
+    emulator.advance(60)
     assert get(server.url).status_code == 200
-    client.inject_fault("503")
+    emulator.inject_fault("503")
     assert get(server.url).status_code == 503
-    client.clear_faults()
+    emulator.clear_faults()
     assert get(server.url).status_code == 200
-    client.inject_fault("empty", times=1)
+    emulator.inject_fault("empty", times=1)
     assert (get(server.url).content, get(server.url).status_code) == (b"", 200)
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from selenium.webdriver.common.by import By
-from tools.browser import DESKTOP, PHONE, Browser, browser
+from tools.browser import DESKTOP, PHONE, Browser
 
 AT = "2026-11-21T16:10:00.000Z"
 EVIL = "</style><script>document.title = 'ran'</script><img src='http://example.com/' onerror='document.title = 1'>"
@@ -48,12 +47,6 @@ def event(event_id: str, state: str, left: float, **fields: Any) -> dict[str, An
 
 def history(*events: dict[str, Any]) -> Any:
     return {"stdout": json.dumps({"events": events})}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import tomllib
 from tools import guides
+from tools.listened import free_port
 
 PAGES = {
     "docs/emulator.md": 14,
@@ -40,12 +40,6 @@ def environ(tmp_path: Path, collections_path: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": os.devnull,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 @pytest.mark.parametrize("name", PAGES)

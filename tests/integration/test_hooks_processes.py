@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from forewarn import __version__
-from forewarn.bundle import build
 from forewarn.compiler.policyfile import load_policies
 from forewarn.events import Event, Vm, parse_document
 from forewarn.policy.decision import Facts
@@ -25,7 +24,7 @@ from forewarn.runner.hooks.commands import HookError, HookSettings, Occasion, co
 from forewarn.runner.hooks.executor import Executor, Outcome
 from tools.pythons import SUPPORTED, python
 from tools.waiting import wait_until
-from tools.webhooks import HANG, HOST, Answer, Proxy, Webhook, make_certificate, server_context
+from tools.webhooks import HANG, HOST, Answer, Proxy, Webhook, server_context
 
 PATIENCE_SECONDS = 30.0
 TOKEN = "t0ken-that-nobody-may-see"
@@ -55,16 +54,6 @@ done.wait(30)
 ((_token, outcome),) = executor.finished()
 print(json.dumps({"outcome": outcome, "kilobytes": peak() - before, "ssl": "ssl" in sys.modules}))
 """.replace("\\\\", "\\")
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_certificate(tmp_path_factory.mktemp("ca"))
-
-
-@pytest.fixture(scope="module")
-def pyz(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(package, tmp_path_factory.mktemp("vm") / "forewarn.pyz").path
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -58,12 +58,6 @@ rule:
           - {id: fail-over, output: approve, prepare: [{run: [/usr/local/bin/failover]}]}
     - {id: otherwise, output: hold}
 """
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 def verified(directory: Path, *policies: Path) -> Path:

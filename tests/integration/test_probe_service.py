@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import http.client
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,6 +16,7 @@ from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from tools.commands import forewarn
+from tools.listened import free_port
 from tools.runner_process import Process, Start, compiled, program
 from tools.waiting import wait_until
 
@@ -53,8 +53,7 @@ class Probed:
     """A runner with a probe listener; ``()`` asks /readyz."""
 
     def __init__(self, start: Start, artifact: Path, *arguments: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         listen = f"127.0.0.1:{self.port}"
         self.runner: Process = start("--artifact", str(artifact), "--probe-listen", listen, *arguments)
         self.runner.wait_for("document")

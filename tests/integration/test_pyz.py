@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from forewarn import __version__
-from forewarn.bundle import archive, build
+from forewarn.bundle import archive
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.commands import run_program
@@ -57,11 +57,6 @@ assert len(files) == len(names) > 40 and all(file.startswith(sys.argv[1]) for fi
 """
 
 Forewarn = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-@pytest.fixture(scope="module")
-def pyz(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(package, tmp_path_factory.mktemp("vm") / "forewarn.pyz").path
 
 
 @pytest.fixture(scope="module")

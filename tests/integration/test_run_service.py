@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import socket
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from forewarn.emulator.client import EmulatorClient
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.telemetry import heartbeat
+from tools.listened import free_port
 from tools.runner_process import Process, Start, approvals, compiled
 from tools.waiting import wait_until
 
@@ -110,11 +110,9 @@ def test_a_second_runner_on_one_state_directory_is_refused(start: Start, tmp_pat
 
 
 def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     textfile = tmp_path / "forewarn.prom"
     artifact = compiled(tmp_path, FREEZE)
-    listen = f"127.0.0.1:{port}"
+    listen = f"127.0.0.1:{free_port()}"
     runner = start("--artifact", str(artifact), "--metrics-file", str(textfile), "--metrics-listen", listen)
     emulator.schedule("Freeze", ["web_0"], duration_seconds=5)
     runner.wait_for("approved")

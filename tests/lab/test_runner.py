@@ -11,16 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from forewarn.bundle import build
 
 from .images import SUITES
 from .lab import Lab
 from .service import ARTIFACT, POLICY, Service, compile_text
-
-
-@pytest.fixture(scope="module")
-def pyz(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(package, tmp_path_factory.mktemp("vm") / "forewarn.pyz").path
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A listener of the runner, started, and what it answers over a socket."""
+"""Ports, and a listener of the runner with what it answers over a socket."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from contextlib import closing
 from forewarn.runner.telemetry.http_listener import HttpListener
 
 TIMEOUT = 20.0  # only a defect takes so long
+
+
+def free_port() -> int:
+    """Return a port of loopback at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
 
 
 class Listened:

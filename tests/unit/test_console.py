@@ -11,13 +11,7 @@ import pytest
 from forewarn.cli.console import Console, clean, one_line
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+from tools.recorded_state import Terminal
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from typing import Any
 
@@ -17,6 +16,7 @@ from forewarn.imds.client import Client
 from forewarn.imds.errors import PassingFault
 from tools.client_bench import EVENT, client_of
 from tools.clocks import ManualClocks
+from tools.listened import free_port
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
 
 # What is sent
@@ -63,9 +63,7 @@ def test_a_read_ahead_whose_connection_breaks_is_asked_again(end: str) -> None:
 
 
 def test_a_read_ahead_without_a_service_says_nothing() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    client = Client(f"http://127.0.0.1:{port}")
+    client = Client(f"http://127.0.0.1:{free_port()}")
     client.read_ahead()
     with pytest.raises(errors.PassingFault, match="refused"):
         client.read_once()

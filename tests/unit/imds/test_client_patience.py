@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 
 import pytest
@@ -14,15 +13,14 @@ from forewarn.imds.client import Client
 from forewarn.imds.errors import LastingFault, PassingFault
 from tools.client_bench import EVENT, OK, client_of, fault_of
 from tools.clocks import ManualClocks
+from tools.listened import free_port
 from tools.scripted_imds import Answer, ScriptedServer, document, raw, status
 
 # Time
 
 
 def test_a_refused_connection_passes() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(PassingFault) as info:
+    with Client(f"http://127.0.0.1:{free_port()}") as client, pytest.raises(PassingFault) as info:
         client.read_once()
     assert info.value.kind == errors.REFUSED
 

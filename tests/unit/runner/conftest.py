@@ -13,9 +13,11 @@ import psutil
 import pytest
 from forewarn.runner.drills.drill import Drills
 from forewarn.runner.drills.store import DrillStore
+from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from tools.clocks import ManualClocks
 from tools.hook_bench import Hooks, open_files
+from tools.journals import opened
 from tools.loop_bench import Bench
 from tools.recovery_stage import Machine
 from tools.stage import Stage
@@ -39,6 +41,14 @@ def hooks() -> Iterator[Hooks]:
 @pytest.fixture
 def clocks() -> ManualClocks:
     return ManualClocks()
+
+
+@pytest.fixture
+def journal(tmp_path: Path, clocks: ManualClocks) -> Iterator[Journal]:
+    """Return a journal that is open, and was empty."""
+    journal = opened(tmp_path, clocks)
+    yield journal
+    journal.close()
 
 
 @pytest.fixture

@@ -14,11 +14,6 @@ from hypothesis import strategies as st
 from tools.clocks import ManualClocks
 
 
-@pytest.fixture
-def clocks() -> ManualClocks:
-    return ManualClocks()
-
-
 def waited(clocks: ManualClocks, asked: float, ran: float, slept: float = 0.0, step: float = 0.0) -> float | None:
     pauses = Pauses(clocks)
     pauses.before_wait(asked)

@@ -43,15 +43,13 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
     again.close()
 
 
-def test_nothing_is_in_the_file_before_the_commit(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
+def test_nothing_is_in_the_file_before_the_commit(tmp_path: Path, journal: Journal) -> None:
     journal.save(record(1))
     journal.note("state", 1)
     assert JournalReader(str(tmp_path)).records() == []
     assert entries(tmp_path) == []
     commit(journal)
     assert JournalReader(str(tmp_path)).records() == [record(1)]
-    journal.close()
 
 
 def test_the_latest_of_a_record_counts_and_only_open_ones_are_taken_up_again(tmp_path: Path) -> None:
@@ -68,8 +66,7 @@ def test_the_latest_of_a_record_counts_and_only_open_ones_are_taken_up_again(tmp
     again.close()
 
 
-def test_what_is_done_with_a_value_after_it_was_given_changes_nothing(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
+def test_what_is_done_with_a_value_after_it_was_given_changes_nothing(tmp_path: Path, journal: Journal) -> None:
     plan: list[Any] = []
     journal.save(record(1, plan=plan))
     journal.note("document", None, events=plan)
@@ -77,23 +74,18 @@ def test_what_is_done_with_a_value_after_it_was_given_changes_nothing(tmp_path: 
     commit(journal)
     assert JournalReader(str(tmp_path)).records()[0].data["plan"] == []
     assert entries(tmp_path)[0].fields == {"events": []}
-    journal.close()
 
 
-def test_fields_may_be_called_as_the_parameters_are(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
+def test_fields_may_be_called_as_the_parameters_are(tmp_path: Path, journal: Journal) -> None:
     journal.note("approval-failed", None, kind="timeout", record_id=3, self="x")
     commit(journal)
     assert entries(tmp_path)[0].fields == {"kind": "timeout", "record_id": 3, "self": "x"}
-    journal.close()
 
 
-def test_a_commit_of_nothing_is_none(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
+def test_a_commit_of_nothing_is_none(tmp_path: Path, journal: Journal) -> None:
     size = (tmp_path / "journal.db-wal").stat().st_size
     assert journal.commit()
     assert (tmp_path / "journal.db-wal").stat().st_size == size
-    journal.close()
 
 
 def test_what_is_left_is_written_when_it_is_closed(tmp_path: Path) -> None:
@@ -104,8 +96,7 @@ def test_what_is_left_is_written_when_it_is_closed(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"journal.db", "journal.mark"}
 
 
-def test_the_file_is_for_its_owner_alone_and_says_what_it_is(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
+def test_the_file_is_for_its_owner_alone_and_says_what_it_is(tmp_path: Path, journal: Journal) -> None:
     journal.note("state")
     commit(journal)
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -121,7 +112,6 @@ def test_the_file_is_for_its_owner_alone_and_says_what_it_is(tmp_path: Path) -> 
     wanted.update(auto_vacuum=2, cache_size=-256)
     found = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in wanted}
     assert found == wanted
-    journal.close()
 
 
 def test_a_start_looks_at_open_records_alone(tmp_path: Path) -> None:

@@ -26,11 +26,6 @@ from tools.journals import commit, entries, kinds, opened, record
 PAGE = 4096
 
 
-@pytest.fixture
-def clocks() -> ManualClocks:
-    return ManualClocks()
-
-
 def fill(directory: Path, clocks: ManualClocks) -> Path:
     """Leave a closed journal of some 60 pages with two open records; return its file."""
     journal = opened(directory, clocks)

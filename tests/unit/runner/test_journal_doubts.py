@@ -20,11 +20,6 @@ from tools.journals import commit, entries, kinds, opened, record
 FILES = ("journal.db", "journal.db-wal", "journal.mark")
 
 
-@pytest.fixture
-def clocks() -> ManualClocks:
-    return ManualClocks()
-
-
 def killed(directory: Path, target: Path, *left_out: str) -> Path:
     """Copy what a runner that is killed now leaves, without some of it."""
     target.mkdir()

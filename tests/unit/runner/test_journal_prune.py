@@ -17,11 +17,6 @@ from tools.clocks import ManualClocks
 from tools.journals import DAY, commit, entries, opened, record
 
 
-@pytest.fixture
-def clocks() -> ManualClocks:
-    return ManualClocks()
-
-
 def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:
     """Return the ids of the records, and kind and record of each entry."""
     records = [row.id for row in JournalReader(str(directory)).records()]

@@ -19,11 +19,6 @@ from tools.clocks import ManualClocks
 from tools.journals import commit, entries, kinds, opened, record, run_with_own_mounts
 
 
-@pytest.fixture
-def clocks() -> ManualClocks:
-    return ManualClocks()
-
-
 def _no_directory(directory: Path) -> Callable[[], object]:
     directory.rmdir()
     return directory.mkdir
@@ -160,13 +155,11 @@ def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_told(tmp_path: Pat
     journal.close()
 
 
-def test_nothing_is_dropped_while_all_is_well(tmp_path: Path) -> None:
-    journal = opened(tmp_path)
+def test_nothing_is_dropped_while_all_is_well(tmp_path: Path, journal: Journal) -> None:
     for number in range(20):  # 200 events in one document of 1 MiB, say
         journal.note("document", None, number=number, text="x" * (MOST_WAITING_CHARACTERS // 10))
     commit(journal)
     assert len(entries(tmp_path)) == 20
-    journal.close()
 
 
 def test_a_lock_of_somebody_else_is_waited_for_briefly(

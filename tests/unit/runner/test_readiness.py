@@ -21,11 +21,6 @@ LEAD = 60.0
 DRAIN = {"run": ["/usr/local/bin/drain"]}
 
 
-@pytest.fixture
-def clocks() -> ManualClocks:
-    return ManualClocks()
-
-
 def record(clocks: ManualClocks, state: str = states.SEEN, *, drill: bool = False, **event: Any) -> EventRecord:
     """Return an event of web_0 in 12 minutes."""
     at = datetime.fromtimestamp(clocks.wall() + 720, timezone.utc)

@@ -19,7 +19,7 @@ from forewarn import __version__
 from forewarn.runner.hooks import webhook
 from tools.clocks import ManualClocks
 from tools.scripted_imds import ScriptedServer, raw, status
-from tools.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, make_certificate, server_context
+from tools.webhooks import CLOSE, HANG, HOST, Answer, Proxy, Webhook, server_context
 
 BODY = '{"event": {"EventId": "E", "Description": "für web_0"}}\n'.encode()
 TOKEN = "t0ken-that-nobody-may-see"
@@ -32,11 +32,6 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> ManualClocks:
     monkeypatch.setattr(webhook, "time", clocks)
     monkeypatch.setattr(webhook, "_LEAST_SECONDS", 2.0)
     return clocks
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_certificate(tmp_path_factory.mktemp("ca"))
 
 
 @pytest.fixture(scope="module")
