@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens in the demo, act by act, and what is to become of each event."""
+"""What happens in the demo, act by act, and how each event should end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from narration import Narrator
 from pool import Pool
 from stage import EMULATOR, Line, Stage, StageError
 
-# How fast emulated time runs: a minute in a second. The runner knows nothing of it and polls once a real second.
+# How fast emulated time runs: a minute takes a second. The runner does not know this and polls once a real second.
 TIME_SCALE = 60.0
 OUTAGE_SECONDS = 5.0  # real ones
 # Real seconds from an event's appearance to its approval: one poll interval, and the rest for a busy machine.
@@ -27,7 +27,7 @@ SOON = 8.0
 AFTER_OUTAGE = OUTAGE_SECONDS + 10.0  # the longest pause between two attempts by then, and a poll
 AFTER_ANSIBLE = 50.0
 AFTER_DRAIN = 20.0
-# NotBefore of what waits for a drain or for Ansible: no machine is so busy that they have not ended by then.
+# NotBefore of events that wait for a drain or for Ansible: both end before it even on a busy machine.
 LONG_NOTICE_SECONDS = 60.0 * TIME_SCALE
 USERS = 3
 _GUID_END = re.compile(r"(?<=\b[0-9A-F]{8})(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}")
@@ -35,10 +35,10 @@ _GUID_END = re.compile(r"(?<=\b[0-9A-F]{8})(?:-[0-9A-F]{4}){3}-[0-9A-F]{12}")
 
 @dataclass(frozen=True)
 class Expectation:
-    """How an event is to go.
+    """How an event should go.
 
     ``eligibilities``: what each VM concludes for itself before it starts, in order; ``within``: real seconds;
-    ``hooks``: what each VM runs, in order: hook, attempt, and what came of it, None if the runner did not live to see
+    ``hooks``: what each VM runs, in order: hook, attempt, and result, None if the runner did not live to see
     that.
     """
 
@@ -86,7 +86,7 @@ class Acts:
         self._until_gone(event)
 
     def prepared(self) -> None:
-        """A reboot is approved as soon as nobody is hurt by it, and undone when it is over."""
+        """A reboot is approved once it hurts nobody; what prepared for it is undone when it is over."""
         self.narrator.act(
             "A reboot that is prepared for",
             "Rule reboot has hooks: drain takes the VM out of the load balancer's pool and waits for its users, and",
@@ -109,7 +109,7 @@ class Acts:
         self._until_gone(event)
 
     def waiting(self) -> None:
-        """Two events are held until NotBefore, one as nobody knows how long it takes, one as its preparation failed.
+        """Two events are held until NotBefore: one has no known duration, the preparation of the other failed.
 
         Meanwhile somebody asks the fleet ad hoc.
         """
@@ -148,7 +148,7 @@ class Acts:
             ["web_1"],
             rule="reboot",
             eligibilities={"web_1": ("preparing", "preparation-failed")},
-            # What had begun is undone, whether it had got anywhere or not.
+            # A preparation that began is undone, however far it got.
             hooks={"web_1": [("drain", 1, "failed"), ("undrain", 1, "succeeded")]},
         )
         decided = _logged("web_1", "decision", event)
@@ -185,7 +185,7 @@ class Acts:
         self._until_gone(restart, watchers=())
 
     def administrator(self) -> None:
-        """What somebody asked for is approved at once, and need not wait for 15 minutes."""
+        """What an administrator asked for is approved at once and does not wait 15 minutes."""
         self.narrator.act(
             "An administrator restarts a VM", "Nobody likes to wait 15 minutes for a restart of one's own."
         )
@@ -254,7 +254,7 @@ class Acts:
         self._until_gone(event)
 
     def killed(self) -> None:
-        """A runner that is killed in the middle of a drain goes on where it was, once it is started again."""
+        """A runner that is killed in the middle of a drain resumes it after a restart."""
         self.narrator.act(
             "The runner is killed in the middle of a drain",
             "Its journal says what had begun. The next runner ends what was left over, drains again, and tells the",
@@ -298,7 +298,7 @@ class Acts:
         hooks: Mapping[str, Sequence[tuple[str, int, str | None]]] | None = None,
         **values: Any,
     ) -> Expectation:
-        """Let Azure schedule an event, and note how it is to go. ``values`` are the emulator's."""
+        """Let Azure schedule an event, and note how it should go. ``values`` are the emulator's."""
         event_id = str(uuid.uuid4()).upper()
         started_by = None if status == "Cancelled" else "approval" if approved_by else "NotBefore"
         output = "hold" if ("refused-by-policy",) in eligibilities.values() else "approve"
@@ -327,7 +327,7 @@ class Acts:
         self.narrator.pause(1.0)
 
     def _until_out_of_pool(self, vm: str) -> None:
-        """Wait until a drain has done its first half, and does nothing more as long as users are there."""
+        """Wait until a drain has taken the VM out of the pool, and only waits for its users."""
         deadline = time.monotonic() + AFTER_DRAIN
         while vm in self.pool.members():
             if time.monotonic() >= deadline:
@@ -336,7 +336,7 @@ class Acts:
         self.narrator.say("", f"{vm} is out of the pool, and still has {len(self.pool.users())} users", "dim")
 
     def _users_leave(self) -> None:
-        """Let the users go who are there, one after the other: a drain waits for all of them."""
+        """Let the present users leave, one after the other: a drain waits for all of them."""
         for user in self.pool.users():
             time.sleep(0.5)  # users take their time
             self.narrator.say("user", f"{user.name} leaves", "dim")
@@ -363,6 +363,6 @@ def _hook(name: str, event: Expectation, vm: str, phase: str, attempt: int = 1) 
 
 
 def _happened(kind: str, event: Expectation) -> Callable[[Line], bool]:
-    """Return a test of an event as the emulator has it."""
+    """Return a test for a line of the emulator about an event."""
     wanted = {"event": "transition", "kind": kind, "subject": event.event_id}
     return lambda line: line.source == EMULATOR and wanted.items() <= line.data.items()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ad-hoc command: the real ``ansible``, with this checkout as the collection and nothing of the user's settings."""
+"""The ad-hoc command: the real ``ansible``, with this checkout as the collection and without the user's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LINE = re.compile(r"^(\S+) \| (?:SUCCESS|CHANGED) => (\{.*\})$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class AdHoc:
-    """``ansible all`` on VMs that are all this machine, each with the endpoint of its own in the emulator."""
+    """``ansible all`` on VMs that are all this machine, each with its own endpoint in the emulator."""
 
     stage: Stage
     vms: tuple[str, ...]
@@ -33,7 +33,7 @@ class AdHoc:
         return f"ansible all -m forewarn.azure.scheduled_events -a '{_ARGUMENTS}'"
 
     def run(self) -> Mapping[str, Any]:
-        """Run it; return each VM's result. Raises StageError if one has none."""
+        """Run it; return each VM's result. Raises StageError if a result is missing."""
         directory = self.stage.directory
         collections = directory / "collections"
         self._checked([sys.executable, str(ROOT / "tests" / "tools" / "link_collection.py"), str(collections)], {})

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A tour of Forewarn on this machine: emulator, runners and Ansible as real processes, in a minute and a half.
 
-Ends with 0 if everything went as it should, with 1 if not. What it starts it ends, and its files are temporary.
+Exits with 0 if everything went as it should, otherwise with 1. It ends what it starts, and its files are temporary.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def set_up(stage: Stage, narrator: Narrator, pool: Pool) -> None:
-    """Show the policy, compile it, and start what runs all the time."""
+    """Show the policy, compile it, and start the emulator and the runners."""
     policy = yaml.safe_load((ROOT / POLICY).read_text(encoding="utf-8"))
     narrator.act(f"The policy: {POLICY}", policy["description"])
     narrator.table(("RULE", "CONDITION", "OUTPUT"), [_rule(match) for match in policy["rule"]["match"]])

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The second act: Ansible rolls Forewarn out to three real hosts, and asks them ad hoc. It takes about a minute.
 
-Hosts are those of tests/lab. Ends with 0 if everything went as it should, 1 if not, 3 where there can be no hosts.
+The hosts are those of tests/lab. Exits with 0 if everything went as it should, 1 if not, 3 where no hosts can run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SHOWN = ("Build the runner", "Ask the VM", "Bring the runner", "Wait until", "A
 
 
 class Demo:
-    """The acts, and in ``rows`` what came of them: what, host, what should be, what is, yes or no."""
+    """The acts, and their results in ``rows``: what, host, what should be, what is, yes or no."""
 
     def __init__(self, lab: Lab, playbooks: Playbooks, narrator: Narrator) -> None:
         self.lab = lab
@@ -56,7 +56,7 @@ class Demo:
         self.refused()
 
     def hosts(self) -> None:
-        """Show what there is."""
+        """Show the hosts."""
         self.narrator.act(
             "Three hosts",
             "Each has its own systemd, disk, network and SSH; at 169.254.169.254 each finds the emulated service.",
@@ -81,7 +81,7 @@ class Demo:
             self._judge("rollout", host, "running, ok", self._health(host) if played == 0 else f"exit code {played}")
 
     def again(self) -> None:
-        """Roll out what is there already."""
+        """Roll out again, without a change."""
         self.narrator.act("The same once more", "Nothing is to be done, so nothing is changed.")
         changes = self._changes(ROLLOUT)
         for host in self.lab.hosts:
@@ -184,7 +184,7 @@ class Demo:
         host.wait_for(lambda: self._history(host, event_id).get("state") == "started")
 
     def _judge_event(self, what: str, host: Host, event_id: str, expected: str) -> None:
-        """See to the end of an event, as the host's journal has it."""
+        """Compare the end of an event, according to the host's journal, with what was expected."""
 
         def ended() -> dict[str, Any] | None:
             entry = self._history(host, event_id)
@@ -266,7 +266,7 @@ def _run(narrator: Narrator) -> int:
 
 
 def verdict(rows: Sequence[tuple[str, str, str, str, str]]) -> list[str]:
-    """Return in words what differs from what should be."""
+    """Return a sentence for each difference from what should be."""
     return [f"{what}, {host}: {found}, not {should}" for what, host, should, found, good in rows if good != "yes"]
 
 

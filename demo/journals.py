@@ -12,7 +12,7 @@ from typing import Any
 
 from acts import Expectation
 
-Step = tuple[str, int, str | None]  # a hook, its attempt, and what came of it
+Step = tuple[str, int, str | None]  # a hook, its attempt, and its result
 # By how much two records of the same clock may differ, in seconds: the journal's times are in milliseconds.
 _TICK = 0.01
 _ATTEMPTS = {1: "yes", 2: "2nd attempt"}
@@ -24,7 +24,7 @@ def check_journals(
     requests: Sequence[Mapping[str, Any]],
     histories: Mapping[str, Mapping[str, Any]],
 ) -> list[str]:
-    """Compare what is kept of an event: its end, what was run for it and when, and what was approved."""
+    """Compare the journals' records of an event: its end, the hooks that ran and when, and the approvals."""
     found = []
     for vm, history in histories.items():
         kept = [record for record in history["events"] if record["event_id"] == expected.event_id]
@@ -34,7 +34,7 @@ def check_journals(
         for record in kept:
             sent = sum(entry["vm"] == vm and expected.event_id in entry["event_ids"] for entry in requests)
             facts = {
-                # Who is not affected may see that it is gone a moment later.
+                # A VM that is not affected may notice a moment later that it is gone.
                 "the end": (record["outcome"], expected.status.lower() if affected else record["outcome"]),
                 "the hooks": (steps(record), list(expected.hooks.get(vm, ()))),
                 "the approvals": (len(_of_kind(record, "approved")), sent),
@@ -49,7 +49,7 @@ def check_journals(
 
 
 def check_kills(kills: Mapping[str, int], histories: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """See that the runners were stopped by nothing but what the demo did to them."""
+    """Check that nothing but the demo stopped the runners."""
     found = []
     for vm, history in histories.items():
         kinds = [entry["kind"] for entry in history["runner"]]
@@ -78,7 +78,7 @@ def steps(record: Mapping[str, Any]) -> list[Step]:
 
 
 def prepared(expected: Expectation, histories: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return in a word what the journals say of the preparation."""
+    """Return one word for the preparation, according to the journals."""
     for history in histories.values():
         for record in history["events"]:
             ended = [entry["fields"] for entry in _of_kind(record, "hook-ended", "prepare")]
@@ -90,7 +90,7 @@ def prepared(expected: Expectation, histories: Mapping[str, Mapping[str, Any]]) 
 
 
 def _check_order(vm: str, record: Mapping[str, Any], event: Mapping[str, Any]) -> list[str]:
-    """See that the preparation was over before the emulator had the approval, and nothing undone before the end."""
+    """Check that the preparation ended before the approval arrived, and that nothing was undone before the end."""
     found = []
     approvals = [approval["at"]["wall"] for approval in event["approvals"] if approval["vm"] == vm]
     ends = [_wall(entry) for entry in _of_kind(record, "hook-ended", "prepare")]

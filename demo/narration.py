@@ -33,7 +33,7 @@ class Narrator:
 
     def __init__(self) -> None:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # better a question mark than no demo
+            sys.stdout.reconfigure(errors="replace")  # a question mark is better than no demo
         self.console = Console(sys.stdout)
         self._page = Page(self.console)
         self._begin = time.monotonic()
@@ -67,7 +67,7 @@ class Narrator:
         self.pause(2.0)
 
     def say(self, actor: str, text: str, *styles: str) -> None:
-        """Write one entry of the timeline, on a terminal in several lines if it has to be."""
+        """Write one entry of the timeline; on a terminal it may take several lines."""
         with self._lock:
             stamp, name = f"{self.seconds:6.1f}s  ", f"{actor:<{_ACTOR_WIDTH}}"
             lead = self.console.style(stamp, "dim") + self.console.style(name, "bold")
@@ -79,7 +79,7 @@ class Narrator:
             self.console.stream.flush()
 
     def hear(self, line: Line) -> None:
-        """Show what a process wrote, if it is of interest."""
+        """Show a line that a process wrote, if the audience needs it."""
         if line.source == EMULATOR:
             self._hear_platform(line)
         else:

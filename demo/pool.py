@@ -12,7 +12,7 @@ from pathlib import Path
 from stage import ROOT, StageError
 
 HOOKS = ROOT / "demo" / "hooks"
-# Where demo/policy.yml has the hooks. Nothing is ever run from there.
+# The directory of the hooks in demo/policy.yml. Nothing runs from there.
 PLACEHOLDER = "/opt/forewarn-demo"
 
 
@@ -24,7 +24,7 @@ class Pool:
         for name in ("pool", "users"):
             (directory / name).mkdir(parents=True)
         for hook in HOOKS.iterdir():
-            # A copy, since the runner believes only programs that nobody else may change: a checkout may be shared.
+            # A copy, since the runner trusts only programs that nobody else can change: a checkout may be shared.
             copy = Path(shutil.copy(hook, directory))
             copy.chmod(0o755)
         for vm in vms:
@@ -42,15 +42,15 @@ class Pool:
         return sorted(path.name for path in (self.directory / "pool").iterdir())
 
     def put_back(self, vm: str) -> None:
-        """Let a VM have requests."""
+        """Send requests to a VM."""
         (self.directory / "pool" / vm).touch()
 
     def take_out(self, vm: str) -> None:
-        """Let a VM have no requests."""
+        """Send no more requests to a VM."""
         (self.directory / "pool" / vm).unlink()
 
     def connect(self, vm: str, number: int) -> None:
-        """Let so many users work on a VM."""
+        """Let some users work on a VM."""
         for user in range(1, number + 1):
             (self.directory / "users" / f"{vm}-{user}").touch()
 

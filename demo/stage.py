@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes of the demo, and what they say. All of them end with the stage, whatever happens."""
+"""The processes of the demo, and what they write. All of them end with the stage, whatever happens."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ ROOT = Path(__file__).resolve().parents[1]
 EMULATOR = "emulator"
 _GRACE_SECONDS = 5.0
 _COMMAND_SECONDS = 60.0
-# Nothing of the user's own settings: the demo is to be the same everywhere.
+# Not the user's settings: the demo is the same everywhere.
 _FOREIGN = ("ANSIBLE_", "FOREWARN_")
 
 
 class StageError(Exception):
-    """Something did not happen that the demo waits for."""
+    """The demo waited for something that did not happen."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class Stage:
         self._news = threading.Condition()
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._readers: list[threading.Thread] = []
-        # Whatever the user's own is: the runner believes no file that the user's group can write to.
+        # Whatever the user's umask is: the runner trusts no file that the user's group can write to.
         os.umask(0o022)
         self._temporary = tempfile.TemporaryDirectory(prefix="forewarn-demo-")
         self.directory = Path(self._temporary.name)
 
     def __enter__(self) -> Stage:
-        # However somebody ends the demo, what it has started is ended first. In the background of a shell SIGINT is
-        # ignored from the start; whoever sends it to this very process means it all the same.
+        # However the demo is ended, it first ends what it has started. In the background of a shell SIGINT is
+        # ignored from the start; somebody who sends it to this very process still means it.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup, which is to outlive the terminal
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup, which outlives the terminal
             signal.signal(signal.SIGHUP, signal.default_int_handler)
         return self
 
@@ -108,14 +108,14 @@ class Stage:
         return self._processes[vm].pid
 
     def kill(self, vm: str) -> None:
-        """End the runner of a VM so that it can do nothing about it. What it has started goes on."""
+        """Kill the runner of a VM. What it has started goes on."""
         process = self._processes.pop(vm)
         process.kill()
         process.wait(_GRACE_SECONDS)
 
     @property
     def artifact(self) -> Path:
-        """What the runners decide by."""
+        """The artifact that the runners load."""
         return self.directory / "policy.json"
 
     def state(self, vm: str) -> Path:
@@ -131,7 +131,7 @@ class Stage:
         return history
 
     def show(self, argv: Sequence[str]) -> None:
-        """Run a command that writes to where we do, so that it finds the terminal it fits its lines to."""
+        """Run a command that writes where we do, so that it finds the terminal to which it fits its lines."""
         sys.stdout.flush()
         self._popen("command", argv, None, {}, output=None).wait(_COMMAND_SECONDS)
 
@@ -164,7 +164,7 @@ class Stage:
                 self._news.wait(0.2)
 
     def said(self, source: str, kind: str, event_id: str | None = None) -> list[dict[str, Any]]:
-        """Return what a runner logged under that name, about that event."""
+        """Return the lines that a runner logged under that name, about that event."""
         with self._news:
             lines = [line.data for line in self.lines if line.source == source and line.data.get("line") == kind]
         return [data for data in lines if event_id is None or data.get("event_id") == event_id]
@@ -180,7 +180,7 @@ class Stage:
         self, name: str, argv: Sequence[str], errors: Any, environ: dict[str, str], output: Any = subprocess.PIPE
     ) -> subprocess.Popen[str]:
         own = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
-        # In a session of its own: Ctrl-C reaches us alone, and we end what there is.
+        # In a session of its own: Ctrl-C reaches only us, and we end the processes.
         process = subprocess.Popen(
             argv,
             cwd=ROOT,
@@ -210,7 +210,7 @@ class Stage:
         return path.read_text()[-2000:] if path.exists() else ""
 
     def _end(self, process: subprocess.Popen[str]) -> None:
-        """End a process and whatever it has started itself: all of that is in the process group that we made."""
+        """End a process and everything it has started: all of it is in the process group that we made."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if process.poll() is not None:
                 break

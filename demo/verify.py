@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether all went as it should: what the emulator and the journals have, held against what was expected."""
+"""Whether all went as it should: the records of the emulator and the journals, compared with what was expected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADER = ("EVENT", "RULE", "DECISION", "PREPARED", "APPROVED BY", "AFTER", "STAR
 
 
 def judge(acts: Acts) -> tuple[list[list[str]], list[str]]:
-    """Return a row of the table for each event, and in words what differs from what should be."""
+    """Return a row of the table for each event, and a sentence for each difference from what should be."""
     stage = acts.stage
     events = {event["event_id"]: event for event in stage.emulator.state()["events"]}
     requests = stage.emulator.requests()
@@ -42,7 +42,7 @@ def judge(acts: Acts) -> tuple[list[list[str]], list[str]]:
 
 
 def _check_event(expected: Expectation, event: Mapping[str, Any]) -> list[str]:
-    """Compare the event as the emulator has it."""
+    """Compare the emulator's record of the event."""
     found = []
     facts = {
         "status": (event["status"], expected.status),
@@ -70,7 +70,7 @@ def _check_approvals(expected: Expectation, requests: Sequence[Mapping[str, Any]
 
 
 def _check_decisions(expected: Expectation, decisions: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """Compare what each VM said before the event started."""
+    """Compare what each VM decided before the event started."""
     found = []
     for vm, said in decisions.items():
         if not said:
@@ -81,7 +81,7 @@ def _check_decisions(expected: Expectation, decisions: Mapping[str, Sequence[Map
             if (decision["output"], decision["rule"]) != (expected.output, expected.rule)
         ]
         eligibilities = [decision["eligibility"] for decision in said]
-        # A runner that is started anew says again what it thinks.
+        # A restarted runner logs its decision again.
         distinct = [here for before, here in pairwise([None, *eligibilities]) if here != before]
         if said and distinct != list(expected.eligibilities[vm]):
             found.append(f"{vm} concluded {', '.join(distinct)}, not {', '.join(expected.eligibilities[vm])}")
@@ -89,7 +89,7 @@ def _check_decisions(expected: Expectation, decisions: Mapping[str, Sequence[Map
 
 
 def _check_outage(stage: Stage, requests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """See that nothing was refused but in the outage, and that the runner asked less and less often in it."""
+    """Check that requests were refused only in the outage, and that the runner backed off during it."""
     found = [
         f"{entry['method']} of {entry['vm']} was answered {entry['status']}"
         for entry in requests
@@ -112,7 +112,7 @@ def _check_outage(stage: Stage, requests: Sequence[Mapping[str, Any]]) -> list[s
 
 
 def _check_endings(acts: Acts) -> list[str]:
-    """See that the runners know how each event ended: a cancelled one has not taken place."""
+    """Check that the runners know how each event ended: a cancelled one did not take place."""
     return [
         f"{expected.title}: {vm} says {gone['outcome']}, not {expected.status.lower()}"
         for expected in acts.expected
@@ -123,7 +123,7 @@ def _check_endings(acts: Acts) -> list[str]:
 
 
 def _check_hooks(acts: Acts) -> list[str]:
-    """See what the hooks have left behind: all VMs in the pool, no user waited for, and no process."""
+    """Check what the hooks have left behind: all VMs in the pool, no users, and no processes."""
     found = []
     if acts.pool.members() != sorted(acts.runners):
         found.append(f"in the pool there are {', '.join(acts.pool.members()) or 'none'}, not {', '.join(acts.runners)}")
@@ -137,11 +137,11 @@ def _check_hooks(acts: Acts) -> list[str]:
 
 
 def _decisions(acts: Acts, expected: Expectation, vm: str) -> list[dict[str, Any]]:
-    """Return what a VM said about an event before it started, be it by its runner or ad hoc."""
+    """Return what a VM decided about an event before it started, by its runner or ad hoc."""
     said = [
         decision
         for decision in acts.stage.said(vm, "decision", expected.event_id)
-        # Whether a poll falls between NotBefore and the start is chance.
+        # A poll between NotBefore and the start is a matter of chance.
         if decision["status"] != "Started" and decision["eligibility"] != "no-time-left"
     ]
     adhoc = acts.adhoc_decisions.get((expected.event_id, vm))

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every test gets: no way to the network but loopback, and the places of the repository.
+"""What every test gets: a network that is loopback only, and the places of the repository.
 
-On a VM in Azure a stray request would be a real one: the first poll enables the service, an approval reboots a machine.
+On a VM in Azure a stray request would be real: the first poll enables the service, an approval reboots a machine.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def start(server: EmulatorServer, place: Path) -> Iterator[Start]:
 
 @pytest.fixture
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
-    """Return a state directory with clocks of its own, which the commands go by as well."""
+    """Return a state directory with clocks of its own, which the commands use as well."""
     tmp_path.chmod(0o700)
     directory = tmp_path / "state"
     directory.mkdir(mode=0o700)

@@ -27,7 +27,7 @@ LOOP = Path(__file__).with_name("requests_loop.py")
 
 @dataclass(frozen=True)
 class Reading:
-    """Where a process stands: CPU time used (seconds), resident memory (MiB), polls that arrived."""
+    """What a process has used so far: CPU time (seconds), resident memory (MiB), polls that arrived."""
 
     cpu: float
     memory: float
@@ -42,7 +42,7 @@ class Subject:
     vm: str
 
     def read(self, client: EmulatorClient) -> Reading:
-        """Read where it stands now."""
+        """Read what it has used so far."""
         # In nanoseconds, of each thread; none of either process ends. The usual counters tick by 10 ms.
         threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
         cpu = sum(int(thread.read_text(encoding="ascii").split()[0]) for thread in threads) / 1e9
@@ -52,7 +52,7 @@ class Subject:
 
 
 def with_many_events() -> float:
-    """Return the most memory (MiB) that the runner ever had resident with a document of so many events."""
+    """Return the runner's peak resident memory (MiB) with a document of MANY_EVENTS."""
     events = [
         {
             "EventId": f"{number:08X}-0000-4513-9DB5-24B0A2A2A2A2",

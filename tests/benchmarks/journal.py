@@ -24,7 +24,7 @@ EVENTS = 10_000
 
 
 def run() -> Report:
-    """Start runners on both in turn. A start includes reading what has to be gone on with."""
+    """Start runners on both in turn. A start includes reading the events to resume."""
     times: tuple[list[float], list[float]] = ([], [])
     with (
         artifact_of(POLICY) as artifact,

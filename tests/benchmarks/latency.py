@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long it takes from an event becoming visible to the arrival of its approval, beside one poll interval."""
+"""How long it takes from an event's first listing to the arrival of its approval, beside one poll interval."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WITH_A_HOOK = Path(__file__).with_name("with-a-hook.yml")
 
 @dataclass
 class Plan:
-    """What is to be scheduled when. A round of a VM begins right after a poll of it, so that it falls between two."""
+    """When to schedule which event. A VM's round begins right after one of its polls, so that it falls between two."""
 
     rounds: dict[str, list[float]]  # VM -> the times from which its rounds may begin
     due: list[tuple[float, str]] = field(default_factory=list)
@@ -100,7 +100,7 @@ def measure(*, hooks: bool) -> list[float]:
 
 
 def schedule_all(client: EmulatorClient, vms: Sequence[str]) -> None:
-    """Schedule every event at its moment."""
+    """Schedule every event at its time."""
     begin = time.monotonic()
     step = ROUND_SECONDS / len(vms)
     plan = Plan({vm: [begin + place * step + n * ROUND_SECONDS for n in range(ROUNDS)] for place, vm in enumerate(vms)})
@@ -113,7 +113,7 @@ def schedule_all(client: EmulatorClient, vms: Sequence[str]) -> None:
             if entry["method"] == "GET":
                 plan.polled(entry["vm"], entry["received"]["monotonic"])
         while (vm := plan.take(time.monotonic())) is not None:
-            # Gone soon after its start, so that documents stay as short as they are in reality.
+            # Gone soon after its start, so that documents stay as short as real ones.
             client.schedule("Freeze", [vm], seen_by="resources", duration_seconds=5, gone_after_seconds=6)
         time.sleep(0.01)  # until the next look
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes to be measured: the emulator and the runner, as a user starts them. All of them end with the context."""
+"""The processes to measure: the emulator and the runner, as a user starts them. All of them end with the context."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bare_socket() -> Iterator[tuple[socket.socket, str]]:
 
 @contextlib.contextmanager
 def started(command: Sequence[str], state: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process that says nothing but its errors. A runner keeps its state in ``state``, or in a new directory."""
+    """Run a process that shows only its errors. A runner keeps its state in ``state``, or in a new directory."""
     with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as directory:
         environ = {**os.environ, "STATE_DIRECTORY": str(state or directory)}
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ) as process:

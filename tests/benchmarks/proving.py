@@ -131,7 +131,7 @@ def measure(*texts: str, repeats: int = 1) -> Measured:
 
 
 def run() -> Report:
-    """Measure. Raises AssertionError if nothing was found in what holds mistakes, or no limit is reported."""
+    """Measure. Raises AssertionError if mistakes are not found, or if a limit is not reported."""
     quantities: list[Quantity] = []
     goals: list[Goal] = []
     most = 0.0

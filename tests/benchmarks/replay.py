@@ -26,7 +26,7 @@ TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 
 
 def run() -> Report:
-    """Replay polls of each second, and changes minutes apart, of which the policy has to look between."""
+    """Replay polls of each second, and changes minutes apart, between which the policy decides many times."""
     with tempfile.TemporaryDirectory(prefix="forewarn-bench-") as directory:
         polls = record(Path(directory) / "polls.jsonl", DOCUMENTS, 1, 0.003)
         changes = record(Path(directory) / "changes.jsonl", DOCUMENTS, 300, 1)
@@ -51,7 +51,7 @@ def run() -> Report:
 
 
 def record(path: Path, documents: int, seconds: float, share: float) -> Path:
-    """Write so many documents, so many seconds apart; ``share`` is how likely each is another one than before."""
+    """Write some documents, some seconds apart; ``share`` is the probability that a document differs from the last."""
     chance = random.Random(1)
     moment, number = START, 0
     events: list[dict[str, Any]] = []
@@ -70,7 +70,7 @@ def record(path: Path, documents: int, seconds: float, share: float) -> Path:
 def following(
     events: list[dict[str, Any]], moment: datetime, number: int, chance: random.Random
 ) -> list[dict[str, Any]]:
-    """Return what is listed next: an event, the same one started, nothing."""
+    """Return what the next document lists: an event, the same one started, or nothing."""
     if events and events[0]["EventStatus"] == "Started":
         return []
     if events:
@@ -91,7 +91,7 @@ def following(
 
 
 def replay(recording: Path) -> tuple[float, int]:
-    """Return the seconds that the command takes, and the bytes that it takes at most."""
+    """Return how long the command takes (seconds), and its peak memory (bytes)."""
     command = [sys.executable, "-m", "forewarn.cli.main", "policy", "replay", str(POLICY), "--from", str(recording)]
     begin = time.perf_counter()
     process = subprocess.Popen([*command, "--summary", "--json"], stdout=subprocess.PIPE)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a benchmark says: quantities, and how they compare with a baseline that was measured in the same run."""
+"""The result of a benchmark: quantities, and how they compare with a baseline measured in the same run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Goal:
-    """``value`` times ``baseline`` (a name) was measured; it is to be ``at most`` or ``at least`` ``limit`` times."""
+    """``value`` times ``baseline`` (a name) was measured; the goal is ``at most`` or ``at least`` ``limit`` times."""
 
     name: str
     value: float
@@ -39,7 +39,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Report:
-    """What one benchmark found out. ``notes`` tell what was compared, and how."""
+    """The result of one benchmark. ``notes`` describe what was compared, and how."""
 
     title: str
     quantities: Sequence[Quantity]
@@ -58,7 +58,7 @@ class Report:
     def write(self, line: Callable[[str], None]) -> None:
         """Write the report for people, a line at a time."""
         line(self.title)
-        width = max((len(quantity.name) for quantity in self.quantities), default=0)  # none if it was skipped
+        width = max((len(quantity.name) for quantity in self.quantities), default=0)  # no quantities if it was skipped
         for quantity in self.quantities:
             line(f"  {quantity.name:<{width}}  {_number(quantity.value):>9} {quantity.unit}")
         rows = [

@@ -67,7 +67,7 @@ def run() -> Report:
 
 
 def _play(lab: Lab, playbooks: Playbooks, name: str, variables: Mapping[str, object]) -> tuple[float, float, int]:
-    """Return seconds, kilobytes sent to the host that got most, and the number of changes."""
+    """Return the seconds, the most kilobytes sent to one host, and the number of changes."""
     before = [host.place.sent() for host in lab.hosts]
     begin = time.monotonic()
     changed = playbooks.play(name, variables).changed()

@@ -46,7 +46,7 @@ class Case:
 
 
 # Given a case, prepares it in the engine's own types, and returns what is measured: the evaluation of the rules, in
-# order, until one holds. That returns the rule's id, None if none does.
+# order, until one holds. It returns the rule's id, or None.
 Contender = Callable[[Case], Callable[[], "str | None"]]
 
 
@@ -122,7 +122,7 @@ def cases() -> list[Case]:
 
 
 def hard_coded(case: Case) -> Callable[[], str | None]:
-    """Prepare what somebody would write who has no policies."""
+    """Prepare what somebody without policies would write."""
     event, notice, affects_me = case.event.as_dict(), case.notice.total_seconds(), case.affects_me
 
     def decide(event: Mapping[str, Any], notice: float, affects_me: bool, params: Mapping[str, Any]) -> str | None:

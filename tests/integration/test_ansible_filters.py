@@ -63,7 +63,7 @@ def test_a_playbook_decides_by_filter(play: Callable[[str], str], tmp_path: Path
 
 
 def test_the_playbook_of_the_documentation_works(play: Callable[[str], str], tmp_path: Path, repository: Path) -> None:
-    """With an endpoint for all tasks by the action group; that of docs/adhoc.md is a VM's."""
+    """The action group gives all tasks an endpoint; docs/adhoc.md has a VM's there."""
     page = (repository / "docs" / "adhoc.md").read_text()
     (playbook,) = (block.split("```")[0] for block in page.split("```yaml\n")[1:] if "module_defaults" in block)
     (tmp_path / "policies").mkdir()

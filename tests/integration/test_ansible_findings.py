@@ -40,7 +40,7 @@ def test_a_finding_is_a_warning_and_no_more(adhoc: AdHoc) -> None:
         outcome = adhoc.run(hosts, args)
         assert outcome.status == {"a": "SUCCESS", "b": "SUCCESS"}
         assert "web.yml:8:7: error shadowed-rule" in " ".join((outcome.stdout + outcome.stderr).split())
-        # Proven once, and kept: the next run, with the same policies, says the same.
+        # Proven once, and cached: the next run reports the same for the same policies.
         (kept,) = adhoc.directory.rglob("verified/*")
         kept.write_text(json.dumps(["what was kept is what is said"]))
         again = adhoc.run(hosts, args)

@@ -42,7 +42,7 @@ def approvals(emulator: EmulatorClient) -> list[dict[str, object]]:
 
 
 def test_each_vm_reads_the_events_of_all_and_finds_itself_in_them(adhoc: AdHoc, emulator: EmulatorClient) -> None:
-    """SE-14, SE-16, SE-32: resource names, not host names, tell who is affected and who leads."""
+    """SE-14, SE-16, SE-32: resource names, not host names, decide who is affected and who leads."""
     event_id = emulator.schedule("Freeze", ["web_0", "web_1"], duration_seconds=5, notice_seconds=900)
     hosts = {name: {"endpoint": emulator.vm_endpoint(name)} for name in ("web_0", "web_1", "db_0")}
     outcome = adhoc.run(hosts, {"endpoint": "{{ endpoint }}"})
@@ -269,7 +269,7 @@ def test_the_short_name_needs_the_settings_that_the_documentation_gives(
 
 
 def test_without_the_action_plugin_policies_are_refused_not_ignored(adhoc: AdHoc, repository: Path) -> None:
-    """ANSIBLE_LIBRARY finds the module alone: it must not look as if a policy had been asked."""
+    """ANSIBLE_LIBRARY finds only the module: it must not look as if a policy had decided."""
     shutil.copytree(repository / "plugins/modules", adhoc.directory / "library")
     outcome = adhoc.run(
         {"vm": {}},

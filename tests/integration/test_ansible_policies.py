@@ -143,7 +143,7 @@ def test_a_doubt_on_the_vm_is_a_hold_on_the_control_node(adhoc: AdHoc) -> None:
 
 
 def test_a_vm_without_a_name_approves_nothing(adhoc: AdHoc, emulator: EmulatorClient) -> None:
-    """Whether an event is its own it cannot tell."""
+    """It cannot know whether an event affects it."""
     emulator.schedule("Freeze", ["web_0"], source="User")
     emulator.inject_fault(404, requests=["instance"])
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"policies": "web-tier.yml", "apply": True})
@@ -203,7 +203,7 @@ def test_parameters_are_typed(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     assert results["unknown"]["msg"].startswith("no policy declares a parameter tolerable_frieze. The policies ")
 
 
-def test_all_mistakes_of_a_policy_are_told_and_nobody_is_asked(adhoc: AdHoc, emulator: EmulatorClient) -> None:
+def test_all_mistakes_of_a_policy_are_reported_and_nobody_is_asked(adhoc: AdHoc, emulator: EmulatorClient) -> None:
     broken = POLICY.replace("event.EventSource", "event.EventSourc").replace("output: hold", "output: wait")
     (adhoc.directory / "policies" / "web-tier.yml").write_text(broken)
     outcome = adhoc.vm(emulator.vm_endpoint("web_0"), {"policies": "web-tier.yml"})

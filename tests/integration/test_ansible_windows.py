@@ -68,7 +68,7 @@ def documented(repository: Path) -> dict[str, Any]:
 
 
 class Control(SimpleNamespace):
-    """The action with a Windows VM at the other end of its connection."""
+    """The action, connected to a Windows VM."""
 
     tasks: list[dict[str, Any]]
 

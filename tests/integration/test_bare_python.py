@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The same client on every Python that a VM may have, with nothing installed, and without what it does not need."""
+"""The same client on every Python that a VM may have, with nothing installed and nothing needless imported."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_client_on_a_bare_interpreter(version: str, package: Path, tmp_path:
 
 
 def test_importing_the_client_costs_little_beside_http_client(package: Path) -> None:
-    """The runner has to be quick to its first request: no module is loaded that http.client and json do not need."""
+    """The first request must be quick: the client loads no module that http.client and json do not need."""
     listing = "import sys; sys.stdout.write(' '.join(sys.modules))"
     base = "import http.client, json, dataclasses, datetime, typing, __future__\n"
     modules = [

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""forewarn.pyz: what is in it, that this depends on the sources alone, and whom it refuses."""
+"""forewarn.pyz: its content, which depends on the sources alone, and the Pythons that it refuses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GOAL_BYTES = 400_000
 
 @pytest.fixture(scope="module")
 def source(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the package, so that it does not change while it is compared; the modes of files are others."""
+    """Return a copy of the package, which does not change while it is compared; its files have other modes."""
     copy = tmp_path_factory.mktemp("bundle") / "forewarn"
     ignore = shutil.ignore_patterns("__pycache__")
     return Path(shutil.copytree(package, copy, ignore=ignore, copy_function=shutil.copyfile))
@@ -96,7 +96,7 @@ def test_size_and_digest_are_the_file_s(source: Path, tmp_path: Path) -> None:
 
 
 class Circumstances(NamedTuple):
-    """What may differ between two builds of the same sources."""
+    """What can differ between two builds of the same sources."""
 
     version: str
     umask: int = 0o022
@@ -143,7 +143,7 @@ def test_circumstances_change_nothing(source: Path, pyz: Path, tmp_path: Path, c
 
 
 def entries(path: Path) -> list[tuple[object, ...]]:
-    """Return what is in an archive, in its order, and how."""
+    """Return the entries of an archive in order, with their attributes."""
     with zipfile.ZipFile(path) as bundle:
         return [
             (entry.filename, entry.date_time, entry.external_attr, entry.create_system, bundle.read(entry))
@@ -168,7 +168,7 @@ def test_every_entry_has_the_same_time_and_mode(pyz: Path) -> None:
     assert [entry.filename for entry in entries] == sorted(entry.filename for entry in entries)
 
 
-# Whom it refuses
+# Pythons that it refuses
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 4, 10), (3, 8, 18)])
@@ -222,7 +222,7 @@ def test_a_real_old_python_gets_a_sentence(pyz: Path, version: str) -> None:
 # The command
 
 
-def test_the_command_tells_size_and_digest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_size_and_digest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "runner.pyz"
     assert main(["bundle", "--output", str(target)]) == 0
     content = target.read_bytes()
@@ -247,7 +247,7 @@ def test_a_package_that_is_not_whole_is_refused(source: Path, tmp_path: Path, na
 
 
 @pytest.mark.parametrize("target", ["missing/forewarn.pyz", "directory"])
-def test_a_target_that_cannot_be_written_is_told(source: Path, tmp_path: Path, target: str) -> None:
+def test_a_target_that_cannot_be_written_is_reported(source: Path, tmp_path: Path, target: str) -> None:
     (tmp_path / "directory" / "full").mkdir(parents=True)
     with pytest.raises(InputError, match=f"{target} cannot be written"):
         build(source, tmp_path / target)
@@ -255,7 +255,7 @@ def test_a_target_that_cannot_be_written_is_told(source: Path, tmp_path: Path, t
 
 
 def test_help_names_the_commands_that_are_here(pyz: Path) -> None:
-    """And the others say that they are elsewhere."""
+    """The other commands say that they are elsewhere."""
 
     def forewarn(*arguments: str) -> subprocess.CompletedProcess[str]:
         return run_program(sys.executable, "-I", "-S", pyz, *arguments)

@@ -29,7 +29,7 @@ EVALUATIONS = int(os.environ.get("FOREWARN_EVALUATIONS", DEFAULT_EVALUATIONS))
 # The shares of expressions over events, evaluated by each engine, of calls of calls, and of calls by themselves.
 EXPRESSIONS, PLAIN_EXPRESSIONS, COMPOSED, CALLS = (EVALUATIONS * share // 100 for share in (12, 3, 45, 40))
 CHUNK = 6_000  # evaluations of one test
-SHOWN = 5  # disagreements told of one test
+SHOWN = 5  # disagreements that a test shows
 
 ALL_CALLS = list(calls())
 
@@ -42,7 +42,7 @@ DUPLICATE = "ALREADY_EXISTS: duplicate key in map"
 
 
 def _explained(ours: Outcome, theirs: Outcome, errors: set[str]) -> str | None:
-    """Return why outcomes may differ, None if they may not."""
+    """Return why outcomes may differ, or None."""
     if strict(ours, theirs, errors):
         return "stricter on purpose"
     if theirs.kind == "error" and ours.kind == "value":
@@ -54,7 +54,7 @@ def _explained(ours: Outcome, theirs: Outcome, errors: set[str]) -> str | None:
 
 
 class Comparison:
-    """Counts what comes of evaluations here and there, and keeps what may not be."""
+    """Counts the outcomes of evaluations here and there, and keeps those that disagree."""
 
     def __init__(self) -> None:
         self.count: Counter[str] = Counter()
@@ -63,7 +63,7 @@ class Comparison:
     def compare(
         self, ours: Ours, engine: Google | CelPython, given: Mapping[str, Any], may_fail_there: bool = False
     ) -> None:
-        """Evaluate here and there. ``may_fail_there``: where it fails there, another engine is the judge."""
+        """Evaluate here and there. ``may_fail_there``: where the other engine fails, a third one decides."""
         assert ours.type is not None
         outcome, theirs = ours.run(given), engine.run(ours.source, given, ours.type)
         self.count["evaluations"] += 1
@@ -117,7 +117,7 @@ def test_random_expressions_against_google(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", _chunks(PLAIN_EXPRESSIONS))
 def test_random_expressions_against_cel_python(seed: int) -> None:
-    """Where cel-python fails and we have a value, Google's engine is the judge."""
+    """Where cel-python fails and we have a value, Google's engine decides."""
     evaluations = min(CHUNK, PLAIN_EXPRESSIONS)
     count = _random_expressions(CelPython(DECLARATIONS), True, evaluations, 2, 20260131 + seed)
     assert count["same value"] > 0.5 * evaluations, count

@@ -15,7 +15,7 @@ from tools.cel_oracles import MISSING, Ours
 from tools.commands import run_program
 from tools.pythons import python
 
-# Runs there: reads cases, prints the number of those that give another outcome, and the first of them.
+# Runs there: reads cases, prints how many have another outcome, and the first of them.
 SCRIPT = """
 import json, sys
 sys.path.insert(0, sys.argv[1])

@@ -85,7 +85,7 @@ def _same(got: Any, wanted: Any) -> bool:
 
 
 def _group(case: Mapping[str, Any], reason: str) -> str:
-    """Name why a case is refused, as the documentation does."""
+    """Return why a case is refused, in the words of the documentation."""
     for word in ("dyn()", "format()"):
         if reason == f"{word} is not supported":
             return word

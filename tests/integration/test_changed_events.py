@@ -44,7 +44,7 @@ def policy(place: Path, match: str, name: str = "web") -> str:
 
 
 def ran(place: Path, name: str = "") -> list[list[str]]:
-    """Return the words of each start of a hook so far: its name, the event's type, the attempt, its process."""
+    """Return the fields of each start of a hook so far: its name, the event's type, the attempt, its process."""
     file = place / "ran"
     lines = file.read_text().splitlines() if file.exists() else []
     return [line.split() for line in lines if line.startswith(name)]
@@ -56,7 +56,7 @@ def posts(server: EmulatorServer) -> list[Entry]:
 
 
 def change(server: EmulatorServer, event_id: str, **fields: object) -> None:
-    """Let the service list an event with another content under the same id."""
+    """Let the service list an event with other content under the same id."""
     with server.emulation.lock:
         record = server.emulation.model.find(event_id)
         record.spec = replace(record.spec, **fields)  # type: ignore[arg-type]  # whichever a test names
@@ -225,7 +225,7 @@ def test_orderly_restarts_use_up_no_retries_of_a_recovery(emulator: EmulatorClie
 def test_an_approval_without_an_answer_is_remembered_by_the_next_runner(
     server: EmulatorServer, emulator: EmulatorClient, start: Start, place: Path
 ) -> None:
-    """So nobody says that the event was called off before it had started: it may have started unseen."""
+    """So it does not report the event as called off before its start: it may have started unseen."""
     arguments = ("--policy", policy(place, "    - {id: all, output: approve}\n"))
     runner = start(*arguments)
     runner.wait_for("document")

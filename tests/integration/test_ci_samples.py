@@ -43,7 +43,7 @@ def _azure(data: dict[str, Any]) -> Iterator[Step]:
 
 
 class System(NamedTuple):
-    """A CI system: its file, its steps, and what it tells them of a change to main."""
+    """A CI system: its file, its steps, and the variables that describe a change to main."""
 
     file: str
     steps: Callable[[dict[str, Any]], Iterator[Step]]
@@ -136,7 +136,7 @@ def clone(origin: Path, environ: dict[str, str], tmp_path: Path) -> Callable[[st
 
 
 def scripts(repository: Path, system: System) -> list[Step]:
-    """Return the steps of a sample but those that install."""
+    """Return the steps of a sample, except those that install."""
     steps = list(system.steps(yaml.safe_load((repository / "docs" / "ci" / system.file).read_text())))
     left = [step for step in steps if "pip install" not in step.script and "ansible-galaxy" not in step.script]
     assert len(steps) > len(left) == 4
@@ -150,7 +150,7 @@ def do(step: Step, directory: Path, environ: Mapping[str, str]) -> tuple[int, st
 
 
 def test_all_samples_check_test_and_verify_alike(repository: Path) -> None:
-    """So it is enough to run those of one."""
+    """So it is enough to run one system's steps."""
     github, *others = [[step.script for step in scripts(repository, system)[:3]] for system in SYSTEMS]
     assert [script.split()[2] for script in github] == ["check", "test", "verify"]
     assert others == [github, github]
@@ -167,7 +167,7 @@ def test_a_workflow_refuses_what_it_should(
     for step in scripts(repository, SYSTEMS[0]):
         code, output = do(step, directory, {**environ, **SYSTEMS[0].environ})
         if command is not None and f"forewarn policy {command} " in step.script:
-            assert code == 1, output  # not 2: it is the policies that are at fault
+            assert code == 1, output  # not 2: the policies are at fault
             return
         assert code == 0, output
     assert command is None

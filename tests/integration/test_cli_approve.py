@@ -41,7 +41,7 @@ def test_no_id_of_the_service_can_pass_for_a_line_of_ours() -> None:
     assert result.stderr.splitlines()[1:] == ["  hint: Listed: b2\\n  hint: approve it."]
 
 
-def test_an_empty_id_is_told_before_anything_is_asked() -> None:
+def test_an_empty_id_is_reported_before_anything_is_asked() -> None:
     with ScriptedServer(document(event())) as server:
         result = ask(server, GUID, " ")
         assert (result.returncode, result.stdout, server.requests) == (2, "", [])
@@ -106,7 +106,7 @@ def test_se_30_the_versions_of_2017_get_the_incarnation_back() -> None:
 
 
 def test_a_doubtful_event_is_approved_with_a_warning() -> None:
-    """No policy would; who names it by hand has the last word."""
+    """No policy would approve it; somebody who names it by hand has the last word."""
     with ScriptedServer(document(event("b2", EventStatus="Paused", DurationInSeconds="x")), status(200)) as server:
         result = ask(server, "b2")
     assert (result.returncode, approved(server)) == (0, [["b2"]])

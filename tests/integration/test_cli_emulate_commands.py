@@ -129,7 +129,7 @@ def test_failed_hardware_and_fault_domains(emulator: EmulatorClient, emulate: Em
     assert emulator.event("round-2")["resources"] == ["web_1"]
 
 
-def test_what_the_emulator_refuses_is_told(server: EmulatorServer, emulate: Emulate) -> None:
+def test_what_the_emulator_refuses_is_reported(server: EmulatorServer, emulate: Emulate) -> None:
     assert emulate("cancel", "x", code=2) == "error: there is no event 'x'. None has been scheduled yet.\n"
     emulate("publish", "--type", "Reboot", "--event-id", EVENT, "--name", "one")
     assert emulate("cancel", "x", code=2) == f"error: there is no event 'x'. The newest are {EVENT} (one).\n"
@@ -212,7 +212,7 @@ def test_time_switch_off_and_reset(server: EmulatorServer, emulate: Emulate) -> 
     assert content(emulate("reset", "--json"), "state")["events"] == []
 
 
-def test_an_emulator_that_does_not_run_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_emulator_that_does_not_run_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"

@@ -56,7 +56,7 @@ def written(directory: Path, text: str, name: str = "p.yml") -> Path:
 
 
 class TestCheck:
-    def test_ten_mistakes_are_told_at_once_each_at_its_place(self, tmp_path: Path) -> None:
+    def test_ten_mistakes_are_reported_at_once_each_at_its_place(self, tmp_path: Path) -> None:
         written(tmp_path, BAD)
         result = forewarn("policy", "check", "p.yml", cwd=tmp_path)
         assert result.returncode == 1
@@ -147,7 +147,7 @@ class TestCompile:
         assert (result.returncode, result.stdout, target.read_text()) == (1, "", "old")
         assert "10 errors" in result.stderr
 
-    def test_warnings_are_told_and_do_not_stop_it(self, tmp_path: Path) -> None:
+    def test_warnings_are_reported_and_do_not_stop_it(self, tmp_path: Path) -> None:
         result = policy("compile", written(tmp_path, GOOD + "      approver: any\n"), "-o", tmp_path / "policy.json")
         assert result.returncode == 0
         assert "1 warning" in result.stderr
@@ -212,7 +212,7 @@ class TestTest:
         assert "none failed" in result.stdout
         assert policy("check", "policies", cwd=repository).returncode == 0
 
-    def test_a_wrong_decision_is_told_with_its_line(self, tmp_path: Path) -> None:
+    def test_a_wrong_decision_is_reported_with_its_line(self, tmp_path: Path) -> None:
         written(tmp_path, GOOD)
         written(tmp_path, TESTS, "p.test.yml")
         result = policy("test", "p.yml", "--junit", "junit.xml", cwd=tmp_path)
@@ -392,7 +392,7 @@ class TestExplain:
         (one,) = explained["policies"]
         assert (one["prepare_within_seconds"], one["recover_when"]) == (900.0, "started")
 
-    def test_mistakes_in_the_policy_are_all_told(self, tmp_path: Path) -> None:
+    def test_mistakes_in_the_policy_are_all_reported(self, tmp_path: Path) -> None:
         result = policy("explain", "--policy", written(tmp_path, BAD), "--event", "-", stdin=json.dumps(MIGRATION))
         assert result.returncode == 2
         assert result.stderr.count(": error ") == 10

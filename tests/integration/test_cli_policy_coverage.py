@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy test --coverage`` and ``--suggest`` as commands: what is said, what is written, exit codes."""
+"""``forewarn policy test --coverage`` and ``--suggest`` as commands: output, files written, exit codes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def policy(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_is_left_out_is_told_with_its_place(policy: Path) -> None:
+def test_what_is_left_out_is_reported_with_its_place(policy: Path) -> None:
     result = run(policy, "--coverage")
     assert (result.returncode, result.stderr) == (0, "")
     assert f"  {policy}:4: no test in which brief does not apply\n" in result.stdout
@@ -115,13 +115,13 @@ def test_files_that_are_left_alone(policy: Path, tmp_path: Path, name: str, cont
     assert {path: path.read_text() for path in tmp_path.iterdir()} == before
 
 
-def test_mistakes_of_an_untested_policy_are_told(policy: Path) -> None:
+def test_mistakes_of_an_untested_policy_are_reported(policy: Path) -> None:
     policy.with_name("web.test.yml").unlink()
     policy.write_text("name: web\n")
     assert run(policy, "--suggest", "--json").returncode == 1
 
 
-def test_too_many_classes_are_told_and_not_enough(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_classes_are_reported_and_not_enough(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 5)
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_SLICES", 1)
     result = run(policy, "--coverage", "--require-coverage")

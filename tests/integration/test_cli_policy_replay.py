@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn policy replay`` as a command: what a real runner has kept, lines of JSON, exit codes."""
+"""``forewarn policy replay`` as a command: a real runner's journal, lines of JSON, exit codes."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_lines_with_times(tmp_path: Path, policy: Path) -> None:
     assert replay(policy, "--from", path, "--vm-name", "web_0", "--summary").stdout.startswith("4 documents")
 
 
-def test_a_decision_that_turns_is_told_with_its_time(tmp_path: Path) -> None:
+def test_a_decision_that_turns_is_reported_with_its_time(tmp_path: Path) -> None:
     (tmp_path / "careful.yml").write_text(CAREFUL)
     path = recording(tmp_path, [line(0, event()), line(800, event())])
     result = replay(tmp_path / "careful.yml", "--from", path, "--vm-name", "web_0")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A runner that is killed at any point keeps its promises; docs/runner-states.md has them in words.
+"""A runner that is killed at any point keeps its promises, which docs/runner-states.md lists.
 
 Hundreds of crashes in virtual time, and proof that the judge would notice a broken promise. For other scenarios each
 time, and for as long as you like, there is ``make soak``.
@@ -49,7 +49,7 @@ ONE, CHANGED = make_script(0), make_script(-1)
 
 
 def kinds(played: Played) -> dict[str, int]:
-    """Return how often each kind of thing happened; of hooks, each phase."""
+    """Return how often each kind of thing happened; hooks are counted by phase."""
     found: dict[str, int] = {}
     for entry in played.ledger:
         kind = entry.fields["phase"] if entry.kind == "start" else entry.kind
@@ -66,7 +66,7 @@ def test_the_same_crash_is_the_same_each_time() -> None:
 
 
 @pytest.mark.parametrize("text", ["12:0", "7:0.5", "3:40:reboot"])
-def test_what_is_told_of_a_crash_repeats_it(text: str) -> None:
+def test_the_report_of_a_crash_repeats_it(text: str) -> None:
     assert str(Kill.of(text)) == text
 
 
@@ -84,7 +84,7 @@ def test_at_every_point_of_one_scenario() -> None:
         for kind, once, at_once in (("prepare", 2, 1), ("post", 1, 1), ("recover", 2, 2)):
             assert once <= found[kind] <= once + at_once, f"{kind} after a crash at point {point}"
             again[kind] += found[kind] > once
-    # Killed between an effect and the journal: what may be done twice is, so the points lie where it matters.
+    # Killed between an effect and the journal: what can happen twice does, so the points lie where it matters.
     assert all(again.values())
 
 

@@ -33,8 +33,8 @@ rule:
       recover:
         - {{run: [{hook}], timeout: 1m}}
 """
-# Says what it does, and waits until it may succeed, a file says that; but not for ever, should the test have failed.
-# Nobody reads what it prints once the runner was killed: the shell's word that SIGTERM ended sleep would be its last.
+# Writes down what it does, and waits for a file that lets it succeed; not for ever, should the test have failed.
+# Nobody reads its output once the runner was killed: the shell's note that SIGTERM ended sleep would end it.
 HOOK = """
 cd "${0%/*}" || exit 1
 exec > output 2>&1
@@ -62,7 +62,7 @@ class Vm(Host):
         """Return what the journal has on the disk now."""
         try:
             return [EventRecord.of(row) for row in JournalReader(str(self.state)).records()]
-        except InputError:  # none is there yet
+        except InputError:  # there is no journal yet
             return []
 
     def runs(self, phase: str) -> bool:
@@ -73,13 +73,13 @@ class Vm(Host):
         return [record.state in ("done", "cancelled") for record in self.records()] == [True]
 
     def only_event(self) -> dict[str, Any]:
-        """Return what ``forewarn history`` tells of the event."""
+        """Return what ``forewarn history`` reports of the event."""
         (event,) = self.history().values()
         return event
 
 
 def attempts(history: dict[str, Any], kind: str) -> list[str]:
-    """Return which hooks history tells of, as the hook says it."""
+    """Return the hooks in the history, in the words that the hook writes."""
     fields = [entry["fields"] for entry in history["entries"] if entry["kind"] == kind]
     return [f"{field['phase']} {field['attempt']}" for field in fields]
 

@@ -114,12 +114,12 @@ def test_a_demo_that_is_broken_off_leaves_no_process_and_no_file(
 
 
 def stamp(seconds: float) -> dict[str, float]:
-    """Return a moment as the emulator's control API tells it."""
+    """Return a time as the emulator's control API writes it."""
     return {"wall": 1_800_000_000.0 + seconds, "monotonic": seconds}
 
 
 class Records:
-    """What there would be on record of one reboot of web_0, drained and approved, with an outage and a kill before it.
+    """The records of one reboot of web_0, drained and approved, with an outage and a kill before it.
 
     It stands for the stage, the emulator and the pool.
     """
@@ -232,7 +232,7 @@ SPOILERS: dict[str, Callable[[Records], object]] = {
 
 @pytest.fixture
 def judge(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Records], list[str]]:
-    """Return what the demo finds wrong with such records."""
+    """Return a function that returns what the demo finds wrong with records."""
     monkeypatch.syspath_prepend(str(repository / "demo"))
     from acts import Expectation
     from verify import judge as judge_acts

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A drill through a real service: its hooks run, nothing is sent, a restart goes on with it, a real event ends it."""
+"""A drill through a real service: its hooks run, nothing is sent, a restart resumes it, a real event ends it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class DrillHost(Host):
         return runner
 
     def drill(self, *arguments: str) -> str:
-        """Hand a drill over, patiently: the runner may have just started. Return its id."""
+        """Hand a drill over, with patience: the runner may have just started. Return its id."""
         result = wait_until(lambda: (done := self.forewarn("drill", "--json", *arguments)).returncode == 0 and done)
         assert result
         return str(json.loads(result.stdout)["id"])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A dry run as a process: it keeps a journal of its own, says what it would do, does nothing, and can be compared."""
+"""A dry run as a process: it keeps its own journal, reports what it would do, does nothing, and can be compared."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def artifact(tmp_path: Path, hook: Path) -> Path:
 
 
 class Commands:
-    """``forewarn`` as the user of the runner of web_0 types it."""
+    """``forewarn`` as an operator of web_0 types it."""
 
     def __init__(self, live: Path) -> None:
         self.live = live
@@ -233,7 +233,7 @@ def test_a_drill_in_it_runs_no_hook_and_says_which_would_run(
 def test_from_the_one_to_the_other_and_back(
     start: Start, emulator: EmulatorClient, forewarn: Commands, artifact: Path, tmp_path: Path
 ) -> None:
-    """What a live runner has to recover is not forgotten while there is a dry run, nor recovered by it."""
+    """A dry run neither forgets nor recovers what a live runner has to recover."""
     for arguments in (["--dry-run"], []):
         runner = start("--artifact", str(artifact), *arguments)
         runner.wait_for("document")

@@ -135,7 +135,7 @@ def test_the_control_api_refuses(
 
 
 def test_the_control_api_wants_json_by_name(server: EmulatorServer, emulator: EmulatorClient) -> None:
-    """A web page can make a browser send a form or plain text to a local port, but not this type."""
+    """A web page can make a browser send a form or plain text to a local port, but not JSON."""
     event = emulator.schedule("Reboot")
     url = f"{server.url}/emulator/v1/events"
     for headers in ({}, {"Content-Type": "text/plain"}):
@@ -239,7 +239,7 @@ def test_a_client_of_another_server(answer: bytes) -> None:
         assert len(other.requests) == 1
 
 
-def test_an_unknown_event_is_told_with_those_there_are(emulator: EmulatorClient) -> None:
+def test_an_unknown_event_is_reported_with_the_known_ones(emulator: EmulatorClient) -> None:
     with pytest.raises(InputError, match="None has been scheduled yet"):
         emulator.cancel("x")
     event = emulator.schedule("Reboot", name="one")

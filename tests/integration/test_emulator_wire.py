@@ -141,7 +141,7 @@ def test_an_answer_leaves_at_once(server: EmulatorServer) -> None:
         assert sorted(durations)[10] < 0.03
 
 
-def test_bodies_whose_end_cannot_be_told(server: EmulatorServer) -> None:
+def test_bodies_whose_end_is_not_known(server: EmulatorServer) -> None:
     for header, status in (
         ("Transfer-Encoding: gzip, chunked", 501),
         ("Transfer-Encoding: chunked\r\nContent-Length: 5", 400),
@@ -156,7 +156,7 @@ def test_bodies_whose_end_cannot_be_told(server: EmulatorServer) -> None:
 
 
 def test_an_approval_in_chunks(server: EmulatorServer, emulator: EmulatorClient) -> None:
-    """As clients send it that make the body while they send it; the connection is kept."""
+    """As sent by clients that produce the body while they send it; the connection is kept."""
     get(server.url)
     event = emulator.schedule("Reboot")
     body = json.dumps({"StartRequests": [{"EventId": event}]}).encode()
@@ -228,7 +228,7 @@ def test_429_beyond_five_requests_a_second() -> None:
 
 
 def test_many_clients_at_once(server: EmulatorServer, emulator: EmulatorClient) -> None:
-    """50 events approved from 8 threads, each exactly once started, none lost."""
+    """Eight threads approve 50 events; each starts exactly once."""
     get(server.url)  # the service is on, so each event is a change
     events = [emulator.schedule("Reboot", "web_0") for _ in range(50)]
     results: list[int] = []

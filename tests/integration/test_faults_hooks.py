@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hooks that misbehave, under ``forewarn run``: none keeps it from polling, each comes to an end that is told."""
+"""Hooks that misbehave, under ``forewarn run``: none keeps it from polling, and the end of each is logged."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(start: Start, place: Path) -> Callable[..., Process]:
 
 @pytest.fixture
 def pids(place: Path) -> Iterator[Callable[[], list[int]]]:
-    """Return a function that returns what a hook has written into the file pids; what of it still runs is ended."""
+    """Return a function that returns the numbers in the file pids; processes that still run are ended."""
 
     def read() -> list[int]:
         path = place / "pids"
@@ -77,27 +77,27 @@ def pids(place: Path) -> Iterator[Callable[[], list[int]]]:
 
 
 def status(process: Process, name: str) -> int:
-    """Return a number of kibibytes that the kernel knows of a process."""
+    """Return a number of kibibytes from the kernel's status of a process."""
     found = re.search(rf"^{name}:\s+(\d+) kB$", Path(f"/proc/{process.process.pid}/status").read_text(), re.MULTILINE)
     assert found
     return int(found.group(1))
 
 
 def cpu_seconds(process: Process) -> float:
-    """Return the time that a process has computed for."""
+    """Return the processor time of a process."""
     fields = Path(f"/proc/{process.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def ended_in(seconds: float, line: dict[str, Any]) -> bool:
-    """Return whether a hook's end was no later than that, or little."""
+    """Return whether a hook ended in that time, or little later."""
     return bool(line["seconds"] < seconds + SLACK_SECONDS)
 
 
 def test_one_that_ignores_sigterm_as_does_its_child(
     run: Callable[..., Process], emulator: EmulatorClient, pids: Callable[[], list[int]]
 ) -> None:
-    """Both are killed, the event is held, and what was begun is undone when it has ended."""
+    """Both are killed, the event is held, and the preparation is undone when the event has ended."""
     ignore = "trap '' TERM; echo $$ >> pids; while :; do sleep 0.1; done"
     runner = run(f"sh -c '{ignore.replace(chr(39), chr(34))}' &\n{ignore}", timeout="3s")
     event_id = emulator.schedule("Reboot", ["web_0"], start_on="not_before", impact_seconds=0.1)
@@ -133,12 +133,12 @@ def test_one_that_prints_a_gibibyte(run: Callable[..., Process], emulator: Emula
 def test_one_that_closes_its_output_and_stays(
     run: Callable[..., Process], emulator: EmulatorClient, place: Path
 ) -> None:
-    """It has not ended before it has; nobody waits for it by computing."""
+    """It runs until it ends, and waiting for it takes no processor time."""
     runner = run("exec <&- >&- 2>&-; touch closed; while [ ! -e go ]; do sleep 0.1; done")
     emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
     wait_until((place / "closed").exists)
     before, since = cpu_seconds(runner), time.monotonic()
-    time.sleep(2.0)  # the time over which its processor time is measured
+    time.sleep(2.0)  # processor time is measured over this time
     assert (cpu_seconds(runner) - before) / (time.monotonic() - since) < 0.2
     assert approvals(emulator) == []
     (place / "go").touch()
@@ -162,7 +162,7 @@ def test_one_that_vanishes_after_the_start(run: Callable[..., Process], emulator
 def test_one_that_leaves_a_child_with_its_output(
     run: Callable[..., Process], emulator: EmulatorClient, pids: Callable[[], list[int]]
 ) -> None:
-    """A daemon that it starts may stay. Who waits for its output to end waits for ever."""
+    """A daemon that it starts can stay. Waiting for its output to end would take for ever."""
     runner = run("echo before; (while :; do echo noise; sleep 0.05; done) &\necho $! >> pids\nexit 0")
     emulator.schedule("Reboot", ["web_0"], impact_seconds=0.1)
     ended = runner.wait_for("hook-ended")
@@ -176,7 +176,7 @@ def test_one_that_leaves_a_child_with_its_output(
 def test_two_hundred_events_in_one_document(
     run: Callable[..., Process], server: EmulatorServer, emulator: EmulatorClient, place: Path
 ) -> None:
-    """Few hooks run at once. Each event is prepared and approved once; what they all undo, when the last has left."""
+    """Few hooks run at once. Each event is prepared and approved once; what they share is undone after the last."""
     note = 'echo "{what} $FOREWARN_PHASE $FOREWARN_EVENT_ID" >> hooks'
     script = f"{note.format(what='begin')}; sleep 0.02; {note.format(what='end')}"
     runner = run(script, script)

@@ -43,7 +43,7 @@ PLAIN = {"hooks": [], "approved": True, "eligibility": "started"}
     ],
 )
 def test_events_with_hooks_are_held_until_it_can_be_written_again(kind: str, when: str, line: str) -> None:
-    """Others are approved meanwhile. A drain that ran goes on and counts, and what is due is recovered."""
+    """Others are approved meanwhile. A drain that runs goes on and counts, and recoveries run when due."""
     with memory() as directory:
         if kind == "too-large":
             seen = in_a_process(directory, kind, when)
@@ -55,7 +55,7 @@ def test_events_with_hooks_are_held_until_it_can_be_written_again(kind: str, whe
     assert (trouble["new"], trouble["plain"]) == (UNTOUCHED, PLAIN)
     if when == "middle":
         assert trouble["draining"] == {"hooks": ["prepare"], "approved": False, "eligibility": "journal-trouble"}
-        # Where no file may grow, a hook that writes down what it does fails as well.
+        # Where no file can grow, a hook that writes down what it does fails as well.
         assert trouble["leaving"] == (ALL_ONCE if kind == "full" else {**ALL_ONCE, "hooks": ["prepare"]})
     events = seen["in the end"]
     expected = {name: PLAIN if name == "plain" else ALL_ONCE for name in events}
@@ -99,7 +99,7 @@ def test_with_the_disk_full_status_names_the_events_that_are_held_for_it(when: s
 
 
 def overwrite(path: Path) -> None:
-    """Damage the files where they are, as a disk does."""
+    """Damage the files in place, as a disk does."""
     for file in (path, path.with_name(path.name + "-wal")):
         size = file.stat().st_size
         with file.open("r+b") as stream:
@@ -107,20 +107,20 @@ def overwrite(path: Path) -> None:
 
 
 def replace(path: Path) -> None:
-    """Put a file of something else in its place."""
+    """Put another file in its place."""
     path.unlink()
     path.write_bytes(b"this is not a database " * 1000)
 
 
 def remove(path: Path) -> None:
-    """Remove it with what belongs to it."""
+    """Remove it, and the files that belong to it."""
     for file in path.parent.glob(path.name + "*"):
         file.unlink()
 
 
 @pytest.mark.parametrize("damage", [overwrite, replace, remove])
 def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) -> None:
-    """The runner has the open records, so nothing is lost but history. The next one can work, too."""
+    """The runner has the open records, so only history is lost. The next runner can work, too."""
 
     def story() -> Story:
         yield from world.long_hook(event_id)
@@ -154,7 +154,7 @@ def test_it_is_damaged_in_the_middle_of_a_drain(damage: Callable[[Path], None]) 
 
 
 def test_it_is_damaged_at_the_start_of_forewarn_run(tmp_path: Path) -> None:
-    """That is said, and the file kept. What may have been in it is held; what comes later is dealt with."""
+    """It is reported, and the file kept. Events that may have been in it are held; later ones are handled."""
     (tmp_path / "policy.yml").write_text(
         "name: drains\nrule:\n  match:\n    - {output: approve, prepare: [{run: [/bin/true]}]}\n"
     )

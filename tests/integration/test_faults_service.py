@@ -20,12 +20,12 @@ from forewarn.imds.transport import MAX_BODY_BYTES
 from tools.timed_runner import Story, TimedRunner, memory, most_requests
 
 Fault = dict[str, Any]
-# SE-06, and what the service refuses with 429.
+# SE-06: of more requests the service refuses some with 429.
 BURST = 5
 
 
 def _every_fault() -> list[Fault]:
-    """Return what each kind of fault comes as. A new kind is here without being named."""
+    """Return every fault of every kind. A new kind is included by itself."""
     how: dict[str, list[Fault]] = {
         "latency": [{"latency_seconds": 3.0}],
         "status": [
@@ -99,7 +99,7 @@ def test_faults_singly_and_in_pairs(first: Fault, kind: str) -> None:
 
 
 def test_faults_of_the_instance_metadata() -> None:
-    """Without a name of its own a VM approves nothing; it asks again."""
+    """A VM that does not know its name approves nothing; it asks again."""
 
     def story() -> Story:
         event_id = world.emulator.schedule("Reboot", ["web_0"])
@@ -151,7 +151,7 @@ def test_three_minutes_of_410(begins: str) -> None:
 
 
 def test_the_first_answer_takes_two_minutes_se_05() -> None:
-    """Time is scaled, timeouts with it: one request is enough, and none later may take as long."""
+    """Time is scaled, and timeouts with it: one request is enough, and no later one may take as long."""
     scale = 20.0  # faster, a busy machine would not keep up
     clock = ScaledClock(scale)
     settings = Settings(first_response=100.0, first_events=130.0)
@@ -188,9 +188,9 @@ def test_the_runner_waits_for_the_first_answer_and_prepares_what_it_lists() -> N
         check_requests(world)
 
 
-@pytest.mark.parametrize("number", [300, 1000])  # beyond 4,096 characters a field is in doubt
+@pytest.mark.parametrize("number", [300, 1000])  # a field of more than 4,096 characters is in doubt
 def test_a_document_of_a_mebibyte(number: int) -> None:
-    """Of many events without hooks beside one that has some, which do not read what they are given."""
+    """It lists many events without hooks, and one whose hooks do not read their input."""
     text = "x" * (1024 * 1024 // number)
 
     def story() -> Story:

@@ -26,7 +26,7 @@ def drained(world: TimedRunner, event_id: str) -> Story:
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
 @pytest.mark.parametrize("corrected", [True, False])
 def test_the_clock_is_set_while_a_drain_runs(step: float, corrected: bool) -> None:
-    """An hour ahead NotBefore seems to have passed: that is no time to approve. The drain is not cut short for it."""
+    """An hour ahead, NotBefore seems to have passed, so nothing is approved. The drain is not cut short."""
 
     def story() -> Story:
         event_id = world.emulator.schedule("Reboot", ["web_0"], description="long")
@@ -76,7 +76,7 @@ def test_the_clock_is_set_between_scheduled_and_started(step: float) -> None:
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
 def test_the_clock_is_set_while_the_runner_is_restarted(step: float) -> None:
-    """The machine was not booted meanwhile, and what passed is measured by the clock that nobody sets."""
+    """The machine was not booted meanwhile; a clock that nobody sets measures the time that passed."""
 
     def before() -> Story:
         yield from world.until(lambda: world.lines("approved"))

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``forewarn run`` waits for nobody: not for a service that is stuck, nor for a reader of its log that has stalled.
 
-All is real here, time too. So bounds are generous; ``make bench`` has the figures.
+Everything is real here, time too. So bounds are generous; ``make bench`` has the figures.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_a_recovery_goes_on_after_a_restart_though_the_service_is_stuck(vm: Vm, 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_hooks_go_on_while_the_service_is_stuck(vm: Vm, way: str) -> None:
-    """Five of half a second each are over after two and a half, and a little."""
+    """Five hooks of half a second each take little more than two and a half seconds."""
     runner = vm.run()
     runner.wait_for("identity")
     vm.service.schedule("P", 30)
@@ -193,7 +193,7 @@ def test_a_stop_leaves_an_approval_that_has_no_answer_behind(vm: Vm) -> None:
 
 
 def test_it_stops_soon_whatever_is_under_way(vm: Vm) -> None:
-    """A hook that ignores SIGTERM, a service that says nothing, and a reader of the log that does not read."""
+    """A hook that ignores SIGTERM, a service that does not answer, and a reader of the log that does not read."""
     runner = vm.run()
     vm.service.schedule("R", 600, "Redeploy")
     wait_until(lambda: "prepare drain begins" in vm.said())
@@ -207,7 +207,7 @@ def test_it_stops_soon_whatever_is_under_way(vm: Vm) -> None:
 
 
 class Pipe:
-    """A pipe of one page whose reader sleeps until it is told to read."""
+    """A pipe of one page, whose reader reads only when ``read`` is called."""
 
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe()
@@ -216,7 +216,7 @@ class Pipe:
         self.text = ""
 
     def read(self) -> list[str]:
-        """Return the whole lines so far, and what is there to be read by now."""
+        """Read what is there; return the whole lines so far."""
         while True:
             try:
                 piece = os.read(self.reader, 65536)
@@ -246,7 +246,7 @@ def pipe() -> Iterator[Pipe]:
 
 
 def busy(vm: Vm, number: int) -> Callable[[], bool]:
-    """Let the service list so many events, and return what tells whether all are approved."""
+    """Let the service list so many events; return a function that says whether they were approved."""
     for each in range(number):
         vm.service.schedule(f"F{each}", 600, "Freeze")
     return lambda: len(vm.service.requests("POST")) >= 1
@@ -290,7 +290,7 @@ def test_a_slow_reader_gets_the_whole_log_of_once(vm: Vm, pipe: Pipe) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_lines_that_could_not_be_written_are_counted_and_told(vm: Vm, pipe: Pipe, form: str) -> None:
+def test_lines_that_could_not_be_written_are_counted_and_reported(vm: Vm, pipe: Pipe, form: str) -> None:
     pipe.fill()
     vm.run_into(pipe.writer, "--log-format", form)
     wait_until(lambda: len(vm.service.requests("GET")) >= 2)

@@ -51,7 +51,7 @@ def history(*events: dict[str, Any]) -> Any:
 
 @pytest.fixture(scope="module")
 def report(collections_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page of a fleet that has everything: trouble, pending events, a drill, a past, and hostile texts."""
+    """Return the page of a fleet with everything: trouble, pending events, a drill, past events, and hostile texts."""
     reboot = "68DAE20B-44AC-437A-AB2C-A28033A908A7"
     answers = {
         "web_0": status(event(reboot, "preparing", 596.0)),
@@ -129,7 +129,7 @@ def test_the_timeline_is_to_scale(report: Path, chromium: Browser) -> None:
             """,
             lane,
         )
-        whole = 68 * 60 + 8000.0  # from 15:02 to the last NotBefore, 8000 s after 16:10
+        whole = 68 * 60 + 8000.0  # from 15:02 to the last NotBefore, 8,000 s after 16:10
         approved, under_way, now = boxes
         assert under_way[0] == pytest.approx(180 / whole, abs=0.01)
         assert under_way[1] == pytest.approx(780 / whole, abs=0.01)

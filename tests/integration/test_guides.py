@@ -44,7 +44,7 @@ def environ(tmp_path: Path, collections_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_true(name: str, repository: Path, tmp_path: Path, environ: dict[str, str]) -> None:
-    """``PAGES`` says how many commands a page has at least: a page from which they vanish would pass otherwise."""
+    """``PAGES`` has the least number of commands of a page: otherwise a page without any would pass."""
     desk = tmp_path / "desk"
     desk.mkdir()
     (tmp_path / "home").mkdir()
@@ -54,7 +54,7 @@ def test_a_page_is_true(name: str, repository: Path, tmp_path: Path, environ: di
 def test_the_readme_is_true_of_what_it_builds_and_installs(
     repository: Path, tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    """In a checkout of what would be committed; what Ansible runs is what was installed from the built artifact."""
+    """In a checkout of what would be committed; Ansible runs the collection that was installed from the build."""
     desk, home = tmp_path / "desk", tmp_path / "home"
     subprocess.run([repository / "tests" / "tools" / "copy-tree.sh", desk], check=True)
     home.mkdir()

@@ -211,7 +211,7 @@ def test_a_relative_path_to_the_runner(pyz: Path, certificate: Path) -> None:
 
 
 def test_hooks_do_not_hold_up_the_thread_that_starts_them(executor: Executor, tmp_path: Path) -> None:
-    """They end only after it has gone on: one reads nothing of much, one prints without end, the others wait."""
+    """They end only later: one does not read its large input, one prints without end, the others wait."""
     go_on = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
     scripts = [go_on, f"yes & {go_on}; kill $!", *[f"cat >/dev/null; {go_on}"] * 10]
     for number, script in enumerate(scripts):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a commit has promised is there after a SIGKILL, and a reader never disturbs the writer."""
+"""What was committed is there after a SIGKILL, and a reader never disturbs the writer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.clocks import ManualClocks
 from tools.commands import SEARCH_PATH
 from tools.journals import commit, entries, opened, record
 
-# Counts up from the record's number, and says each number once it is promised.
+# Counts up, and prints each number once it is committed.
 _WRITER = """
 import os, sys
 from tools.clocks import ManualClocks
@@ -54,12 +54,12 @@ def start_writer(directory: Path, most: int) -> subprocess.Popen[bytes]:
 
 
 def said(output: bytes) -> int:
-    """Return the last number of which all was said."""
+    """Return the last number that was printed in full."""
     return int((b"0\n" + output).rpartition(b"\n")[0].rpartition(b"\n")[2])
 
 
 def kill_after(wait_for: int, writer: subprocess.Popen[bytes]) -> int:
-    """Kill the writer once it has said a number; return the last one that it said."""
+    """Kill the writer once it has printed a number; return the last one that it printed."""
     assert writer.stdout is not None
     output = b""
     while said(output) < wait_for:
@@ -81,7 +81,7 @@ def test_what_was_committed_survives_a_sigkill(tmp_path: Path, wait_for: int) ->
     (row,) = journal.open()
     assert journal.trouble is None
     assert journal.moved_aside is None
-    # It may have been killed between a commit and its word.
+    # It may have been killed between a commit and the print.
     assert row.data["turn"] in (promised, promised + 1)
     assert [entry.fields["number"] for entry in entries(tmp_path)] == list(range(1, row.data["turn"] + 1))
     journal.close()
@@ -147,7 +147,7 @@ def test_a_reader_that_pauses_does_not_keep_the_wal_from_being_emptied(tmp_path:
     for number in range(1000):
         journal.note("state", None, number=number)
     commit(journal)
-    reading = JournalReader(str(tmp_path)).entries()  # into a pager, say
+    reading = JournalReader(str(tmp_path)).entries()  # as into a pager
     assert next(reading).fields["number"] == 0
     for number in range(1000, 1600):
         journal.note("state", None, number=number, text="x" * 10_000)

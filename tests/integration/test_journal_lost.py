@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A journal that lost something: no other program runs, and nothing that was promised is left out without a word.
+"""A journal that lost something: no other program runs, and no promised step is left out silently.
 
-Judged by what hooks wrote, what reached the service, and what people are told.
+Judged by what hooks wrote, what reached the service, and what is reported to people.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tools.timed_runner import Story, TimedRunner, memory
 from tools.waiting import wait_until
 
 FLIPS = 150
-# Each says that it runs; to prepare for "long", and to recover from "slow", takes until somebody lets it go.
+# Each writes that it runs; to prepare for "long", and to recover from "slow", it waits for a file "go".
 HOOK = """#!/bin/sh
 cd "${0%/*}" || exit 1
 echo "$FOREWARN_PHASE $FOREWARN_EVENT_ID $FOREWARN_ATTEMPT" >> hooks
@@ -36,7 +36,7 @@ echo >> over
 
 
 class Killed:
-    """What a runner left that was killed in the middle of one event's preparation and of another's recovery."""
+    """What is left of a runner that was killed amid one event's preparation and another's recovery."""
 
     def __init__(self, world: TimedRunner) -> None:
         self.world = world
@@ -58,7 +58,7 @@ class Killed:
         shutil.copytree(world.state, self.left)
 
     def restart(self, change: dict[str, bytes]) -> tuple[set[str], list[tuple[str, str]]]:
-        """Start another runner on what was left, but for these files; return what ran, and what was told."""
+        """Start another runner on what was left, with these files changed; return what ran, and what was reported."""
         world = self.world
         shutil.rmtree(world.state)
         shutil.copytree(self.left, world.state)
@@ -77,7 +77,7 @@ class Killed:
         return set(world.hooks()), reported
 
     def _awhile(self) -> Story:
-        """Let it poll a few times; a hook that was started writes down that it was, and ends when all is over."""
+        """Let it poll a few times; every hook that starts writes that down, and ends in the end."""
         world = self.world
         end = world.now + 4.0
         while world.now < end:
@@ -100,7 +100,7 @@ def test_without_damage_it_goes_on(killed: Killed) -> None:
 
 
 def in_rows(content: bytes, killed: Killed) -> list[int]:
-    """Return the places where the records of the two events are: around each mention of their ids."""
+    """Return the offsets of the records of the two events: around each mention of their ids."""
     places: set[int] = set()
     for event_id in (killed.prepared, killed.recovered):
         for spelling in (event_id, event_id.lower()):
@@ -120,7 +120,7 @@ def test_no_flipped_bit_runs_another_program_or_skips_a_recovery_without_a_word(
     unnoticed = []
     noticed = 0
     for number in range(FLIPS):
-        # All in one file, or as a kill leaves it. With neither WAL nor mark nothing could tell that it is an older one.
+        # All in one file, or as a kill leaves it. Without WAL and mark nobody could know that the file is an older one.
         if number % 2 or "without the mark" in where:
             name, content = "journal.db", (whole / "journal.db").read_bytes()
             change = {"journal.db-wal": b""}
@@ -141,7 +141,7 @@ def test_no_flipped_bit_runs_another_program_or_skips_a_recovery_without_a_word(
 
 
 def checkpoint(left: Path, target: Path) -> None:
-    """Make a copy in which all is in one file."""
+    """Make a copy with everything in one file."""
     import sqlite3
 
     shutil.rmtree(target, ignore_errors=True)
@@ -182,7 +182,7 @@ class Vm(Host):
         (self.directory / "go").touch()
 
     def status(self) -> tuple[int, str, dict[str, Any]]:
-        """Return its exit code, what it tells people, and what it tells programs."""
+        """Return its exit code, its text for people, and its JSON for programs."""
         shown = self.forewarn("status")
         return shown.returncode, shown.stdout, json.loads(self.forewarn("status", "--json").stdout)
 
@@ -198,7 +198,7 @@ def host(tmp_path: Path, emulator: EmulatorClient, start: Start) -> Vm:
     return Vm(tmp_path, emulator, start, POLICY, SAYING)
 
 
-def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebody_has_seen_to_it(
+def test_a_wal_that_is_gone_after_a_kill_is_reported_and_the_event_held_until_somebody_deals_with_it(
     host: Vm,
 ) -> None:
     event_id = host.emulator.schedule("Reboot", ["web_0"])
@@ -221,13 +221,13 @@ def test_a_wal_that_is_gone_after_a_kill_is_told_and_the_event_held_until_somebo
     assert "Lost, and held until somebody has dealt with it:" in text
     assert "waits for  in-doubt: " in text
 
-    runner.stop(signal.SIGKILL)  # what is in doubt stays so
+    runner.stop(signal.SIGKILL)  # it is still in doubt
     runner = host.run()
     runner.wait_for("decision", eligibility="in-doubt")
     assert host.said() == [f"prepare {event_id}"]
     assert host.approvals() == []
 
-    Path(damaged["file"]).unlink()  # somebody has seen to it
+    Path(damaged["file"]).unlink()  # somebody has dealt with it
     runner.wait_for("damage-cleared")
     runner.wait_for("approved")
     runner.wait_for("event-gone")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn run`` and documents of any size: it goes on, in fixed memory, and says what it did not read."""
+"""``forewarn run`` and documents of any size: it goes on, in fixed memory, and reports what it did not read."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def nested(depth: int) -> bytes:
 
 
 def most_memory(pid: int) -> float:
-    """Return the most that a process has ever had resident, in MiB."""
+    """Return the peak resident memory of a process, in MiB."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
@@ -154,7 +154,7 @@ def test_whatever_its_size_the_runner_goes_on_in_64_mib_and_says_what_it_did_not
     approved = set(service.approved) - {event(20_000)["EventId"]}
     if "events" in name and "empty" not in name:
         assert approved == {event(number)["EventId"] for number in range(100 if "names" in name else 1000)}
-        # What was not looked at had not gone either: all that is over are those that were looked at.
+        # Events that were not read are not gone: only events that were read are over.
         records = JournalReader(str(tmp_path / "state")).records()
         assert len(records) == 1001
     else:
@@ -177,7 +177,7 @@ def test_the_commands_say_so_too() -> None:
         ([event(number, EventType="Reboot") for number in range(1001)], "1001 events are listed"),
     ],
 )
-def test_status_and_metrics_tell_what_was_not_read(listed: list[dict[str, Any]], problem: str, tmp_path: Path) -> None:
+def test_status_and_metrics_show_what_was_not_read(listed: list[dict[str, Any]], problem: str, tmp_path: Path) -> None:
     (tmp_path / "policy.yml").write_text(POLICY)
     state, metrics = tmp_path / "state", tmp_path / "forewarn.prom"
     with Service(document(*listed)).serving() as service:

@@ -88,7 +88,7 @@ def test_a_link_local_service_is_one_vms_whatever_it_is_called() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
-def test_another_user_cannot_keep_roots_runner_from_starting_but_is_told() -> None:
+def test_another_user_cannot_keep_roots_runner_from_starting_but_is_reported() -> None:
     with holder(f"{URL}/e", str(STRANGER)) as stranger:
         lock = taken(f"{URL}/e")
         assert any(f"process {stranger.pid} of user {STRANGER}" in text for text in lock.others)

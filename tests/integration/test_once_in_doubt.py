@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A single run goes by what is in doubt in the state directory that it is given."""
+"""A single run respects the doubts in the state directory that it is given."""
 
 from __future__ import annotations
 

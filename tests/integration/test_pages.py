@@ -91,7 +91,7 @@ def detail(chromium: Browser) -> str:
 
 
 def cells(chromium: Browser) -> list[list[str]]:
-    """Return what each cell says of itself, by row."""
+    """Return the labels of the cells, by row."""
     found: list[list[str]] = chromium.run(
         """
         return [...document.querySelectorAll("[role=grid] tbody tr")]
@@ -193,7 +193,7 @@ def test_arrow_keys_move_and_only_one_cell_is_a_stop(every: Path, chromium: Brow
 
 
 class Shown(NamedTuple):
-    """One decision that the page tells of a cell: what, by which rule, why, and for which event."""
+    """One decision that the page shows for a cell: what, by which rule, why, and for which event."""
 
     decision: str
     by: str
@@ -203,7 +203,7 @@ class Shown(NamedTuple):
 
 
 def shown(chromium: Browser) -> list[Shown]:
-    """Choose every cell, and return all that is told of it."""
+    """Choose every cell, and return everything that is shown for it."""
     found = chromium.run(
         """
         const texts = [];

@@ -133,7 +133,7 @@ def test_a_hardware_failure_counts_from_the_first_poll(probed: Callable[..., Pro
 def test_a_restart_in_the_middle_does_not_open_the_door(
     start: Start, artifact: Path, emulator: EmulatorClient, tmp_path: Path
 ) -> None:
-    """Not even where nobody tells the new runner who this VM is."""
+    """Not even where the new runner cannot learn who this VM is."""
     first = Probed(start, artifact)
     event = emulator.schedule("Freeze", ["web_0"], notice_seconds=900, duration_seconds=5)
     first.runner.wait_for("approved")

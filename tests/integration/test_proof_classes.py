@@ -54,7 +54,7 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
 
 
 def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
-    """All shipped policies at once have five million classes: one is looked at of every combination of what each
+    """All shipped policies at once have five million classes: one is examined for each combination of what each
     policy says, of every event type and status.
     """
     reading = read(load_policies(SHIPPED))

@@ -30,7 +30,7 @@ EXAMPLES = 400
 
 
 class NoValueError(Exception):
-    """A condition of the reference has no value."""
+    """A condition has no value, by the reference."""
 
 
 class Case(NamedTuple):
@@ -71,7 +71,7 @@ def _never(case: Case) -> NoReturn:
 
 
 SECONDS, SOURCE, TEXT = _field("DurationInSeconds"), _field("EventSource"), _field("Description")
-# What a condition may be, and what it means.
+# Conditions, and what they mean.
 CONDITIONS: Mapping[str, Meaning] = {
     "event.EventType == 'Freeze'": lambda case: bool(case.fields["EventType"] == "Freeze"),
     "event.EventType in ['Reboot', 'Freeze']": lambda case: case.fields["EventType"] in ("Reboot", "Freeze"),
@@ -90,7 +90,7 @@ LITERALS: Mapping[str, Meaning] = {"true": lambda _case: True, "false": lambda _
 
 
 def _either(first: Meaning, second: Meaning) -> Meaning:
-    """Return what ``||`` means: one true decides, whatever the other is."""
+    """Return what ``||`` means: one true side decides, whatever the other is."""
 
     def combined(case: Case) -> bool:
         answers = (_tried(first, case), _tried(second, case))
@@ -141,7 +141,7 @@ def blocks(
 
 @st.composite
 def conditions(draw: st.DrawFn, visible: Mapping[str, Meaning]) -> tuple[str | None, Meaning]:
-    """Draw a condition, None for a match without one, and its meaning."""
+    """Draw a condition, or None for a match without one, and its meaning."""
     kind = draw(st.integers(0, 9))
     if kind < 3:
         return None, LITERALS["true"]
@@ -177,7 +177,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 class EndError(Exception):
-    """The reference's walk has come to its end: ``answer`` is (output, rule)."""
+    """The reference has decided: ``answer`` is (output, rule)."""
 
     def __init__(self, output: str, rule: str | None) -> None:
         super().__init__(output, rule)
@@ -193,7 +193,7 @@ class Reference:
         self.tried: dict[str, str] = {}
 
     def answer(self, matches: list[dict[str, Any]]) -> tuple[str, str | None]:
-        """Return what the policy says, and by which rule."""
+        """Return the policy's decision, and its rule."""
         try:
             self._read(matches, "")
         except EndError as end:

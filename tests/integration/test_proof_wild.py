@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is proven of policies that are hard to understand, no random event refutes. Counts: ``-rP``."""
+"""No random event refutes what is proven of policies that are hard to analyse. Counts: ``-rP``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def size(reading: Reading) -> int:
 
 
 def engine(artifact: Artifact, seen: Case) -> PolicySet | None:
-    """Return the engine with the parameters of a case, None if the policies refuse them."""
+    """Return the engine with the parameters of a case, or None if the policies refuse them."""
     try:
         return PolicySet(artifact, seen.params)
     except InputError:
@@ -44,7 +44,7 @@ def engine(artifact: Artifact, seen: Case) -> PolicySet | None:
 
 
 def outcomes(decided: list[Decided], policies: PolicySet, document: Document, facts: Facts) -> Iterator[Outcome]:
-    """Yield what the analysis says of the first event of a document: of each class that it is in."""
+    """Yield the outcome that the analysis gives each class of a document's first event."""
     params = dict(policies._policies[0].params)
     event, roots = document.events[0], DocumentView(document, facts).roots(document.events[0], params)
     for one in decided:

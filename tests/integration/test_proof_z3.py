@@ -48,7 +48,7 @@ def test_dead_rules_are_dead_and_others_are_not(part: int, tmp_path: Path) -> No
         dead_around: list[str] = []
         for rule, (met, failed, wanted) in fates(WORLD, some).items():
             if any(rule.startswith(one + ".") for one in dead_around):
-                continue  # told of the rule around it
+                continue  # reported for the rule around it
             shadowed, unsatisfiable = (rule, "shadowed-rule") in claimed, (rule, "unsatisfiable-rule") in claimed
             assert possible(met) == (not shadowed and not unsatisfiable), (path.read_text(), rule)
             assert possible(wanted) == (not unsatisfiable), (path.read_text(), rule)

@@ -187,7 +187,7 @@ def test_its_hooks_come_from_the_same_file_even_a_replaced_one(
     tmp_path: Path,
     version: str,
 ) -> None:
-    """An upgrade puts another file in place before it restarts the runner: nothing is read by the old one's offsets."""
+    """An upgrade replaces the file before it restarts the runner: nothing is read at the old file's offsets."""
     url, received = receiver
     artifact = compiled(tmp_path, HOOK.format(url=url))
     file = tmp_path / "forewarn.pyz"

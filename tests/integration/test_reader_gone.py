@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When nobody reads the log of a runner any more, it ends, and so do its hooks."""
+"""A runner whose log nobody reads any more ends, and so do its hooks."""
 
 from __future__ import annotations
 

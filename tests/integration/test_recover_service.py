@@ -55,7 +55,7 @@ class RecoverHost(Host):
         return list((self.state / "recoveries").glob("*.json"))
 
     def fails_to_recover(self) -> tuple[Process, str]:
-        """Let an event come and go, and its recovery fail for good; return the runner and the event's id."""
+        """Let an event end, and its recovery fail for good; return the runner and the event's id."""
         self.recovery("fail")
         runner = self.run()
         runner.wait_for("document")

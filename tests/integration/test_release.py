@@ -111,7 +111,7 @@ def test_the_changelog_has_what_the_fragments_said(released: Clone) -> None:
 
 
 def test_the_versions_agree_and_links_lead_somewhere(released: Clone) -> None:
-    """By the tests of the released tree, which find its package by the path that Python is given."""
+    """By the tests of the released tree, which find its package through PYTHONPATH."""
     package = released.directory / "plugins" / "module_utils"
     tests = ["tests/unit/test_version.py", "tests/unit/test_docs.py"]
     pytest_command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider", *tests]
@@ -159,7 +159,7 @@ def test_a_version_that_cannot_be_is_refused(another: Clone, version: str, reaso
     assert_refused(another, version, reason)
 
 
-def test_nothing_to_tell_is_refused(another: Clone) -> None:
+def test_a_release_without_fragments_is_refused(another: Clone) -> None:
     another.git("reset", "--quiet", "--hard", f"v{VERSION}")
     assert_refused(another, "7.9.0", "there is no fragment")
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An approval that is sent again, because nothing answered it, may have started the event at the first sending.
 
-The service takes it and closes the connection; the event, a freeze of a moment, is over when it arrives again.
+The service takes it and closes the connection; the event, a short freeze, is over when it arrives again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GONE = status(400, b'{"error": "no such event"}')
 
 
 def forgetful(*first: Answer) -> AnsweringServer:
-    """Return a service that takes the first approval, answers so, and later says that there is no such event."""
+    """Return a service that takes the first approval with this answer, and later says that there is no such event."""
     events: list[dict[str, Any]] = [{**EVENT, "Resources": ["web_0"], "NotBefore": ""}]
     answers = list(first)
 

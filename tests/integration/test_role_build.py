@@ -59,7 +59,7 @@ def build(
     environ: dict[str, str] | None = None,
     **hosts: dict[str, Any],
 ) -> Outcome:
-    # Should anything be asked of a VM, it fails: nobody listens there.
+    # A request to a VM would fail: nobody listens there.
     nowhere = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
     asked = {name: {**nowhere, **variables} for name, variables in (hosts or {"vm": {}}).items()}
     return adhoc.run(asked, args, *options, module=BUILD, environ=environ)

@@ -43,7 +43,7 @@ UNVALIDATED = """\
   gather_facts: false
   tasks: [{ansible.builtin.include_role: {name: forewarn.azure.runner, rolespec_validate: false}}]
 """
-# Every option that is not a text anyway, but the bools: a value, and texts for it. None of them is the default.
+# Every option that is neither a text nor a bool: a value, and texts for it. None of them is the default.
 TEXTS: dict[str, tuple[Any, list[str]]] = {
     "runner_interval": (2, ["2", "2.0", " 2 "]),
     "runner_probe_lead": (90.5, ["90.5", "90.50"]),
@@ -59,7 +59,7 @@ TEXTS: dict[str, tuple[Any, list[str]]] = {
         ['{"token":"/etc/token","other":"/etc/o"}', "token=/etc/token,other=/etc/o", "token=/etc/token other=/etc/o"],
     ),
 }
-# What makes an option count that alone does nothing.
+# Options without which another one has no effect.
 TOGETHER = {"runner_probe_listen": "127.0.0.1:9780", "runner_policies": ["web"]}
 FALSE = sorted({spelling(str(text)) for text in BOOLEANS_FALSE for spelling in (str.lower, str.upper, str.title)})
 TRUE = sorted({spelling(str(text)) for text in BOOLEANS_TRUE for spelling in (str.lower, str.upper, str.title)})
@@ -79,7 +79,7 @@ Play = Callable[..., Played]
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return Ansible's home directory: what one run has built another need not."""
+    """Return Ansible's home directory, shared so that later runs reuse what the first has built."""
     return tmp_path_factory.mktemp("home")
 
 
@@ -139,7 +139,7 @@ def bools(options: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def file_of(asked: list[dict[str, Any]], name: str) -> str:
-    """Return the content of a file that a host was to have."""
+    """Return the content of a file that a host should have."""
     (applied,) = (line["request"] for line in asked if line.get("request", {}).get("do") == "apply")
     (content,) = (file["content"] for file in applied["files"] if Path(file["path"]).name == name)
     return str(content)
@@ -198,7 +198,7 @@ def test_each_text_alone(play: Play) -> None:
     assert played.code == 0, played.text[-6000:]
     for name, native in expected.items():
         assert played.asked[name] == played.asked[native], name
-        # One is what is used anyway; how long one is waited for shows only where nobody answers.
+        # One has this value anyway; the effect of the other shows only where nobody answers.
         if not name.startswith(("runner_policies", "runner_health_seconds")):
             assert played.asked[native] != played.asked["default"], native
 
@@ -229,7 +229,7 @@ def test_no_answer_is_waited_for_as_long_as_the_text_says(play: Play) -> None:
 
 
 def test_what_is_no_text_where_one_is_wanted_becomes_one(play: Play) -> None:
-    """YAML makes a number of digits, a date of what looks like one, and nothing of nothing."""
+    """YAML makes digits a number, what looks like a date a date, and an empty text null."""
     unquoted = {"runner_vm_name": "42", "runner_api_version": "2020-07-01", "runner_endpoint": ""}
     variables = "".join(f"    {name}: {value}\n" for name, value in unquoted.items())
     played = play({"vm": {}}, book=f"- hosts: all\n  gather_facts: false\n  vars:\n{variables}{ROLES}")

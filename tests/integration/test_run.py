@@ -183,7 +183,7 @@ def test_a_damaged_artifact_is_not_run(start: Start, artifact: Path) -> None:
 def test_an_artifact_needs_the_standard_library_alone(
     server: EmulatorServer, artifact: Path, policy: Path, package: Path
 ) -> None:
-    """A Python without site-packages runs an artifact, and says what to do about policy files."""
+    """A Python without site-packages runs an artifact; for policy files it says what to do."""
 
     def run(option: str, path: Path) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-S", "-m", "forewarn.cli.main", "run", option, path, "--once"]
@@ -201,7 +201,7 @@ def test_an_artifact_needs_the_standard_library_alone(
 def test_a_configuration_file_gives_what_the_command_line_leaves_open(
     start: Start, emulator: EmulatorClient, artifact: Path, tmp_path: Path
 ) -> None:
-    """Paths are relative to the file; a parameter of the command line outweighs the file's."""
+    """Paths are relative to the file; a parameter of the command line overrides the file's."""
     config = tmp_path / "etc" / "run.json"
     config.parent.mkdir()
     content = {

@@ -42,7 +42,7 @@ def reload(runner: Process, name: str, count: int = 1) -> dict[str, Any]:
 
 
 def line(directory: Path) -> Mapping[str, Any]:
-    """Return what the runner says of itself, next time."""
+    """Return the runner's next heartbeat."""
     path = str(directory / "state-web_0")
     before = heartbeat.read(path)
     wait_until(lambda: heartbeat.read(path) != before)
@@ -129,7 +129,7 @@ def test_metrics_by_file_and_by_listener(start: Start, emulator: EmulatorClient,
     scraped = get("/metrics")
     assert re.search(r'^forewarn_approvals_total{result="taken"} 1$', scraped, re.MULTILINE)
     assert re.search(r"^forewarn_last_good_poll_age_seconds \d", scraped, re.MULTILINE)
-    # The file is written a moment after what the listener tells.
+    # The file is written a moment after the listener's answer.
     wait_until(lambda: names(textfile.read_text()) == names(get("/metrics")), what="the file has other metrics")
     assert textfile.stat().st_mode & 0o777 == 0o644
 
@@ -162,7 +162,9 @@ def test_an_endpoint_elsewhere_needs_a_word(start: Start, tmp_path: Path) -> Non
     assert "--allow-endpoint" in error
 
 
-def test_a_missing_hook_is_told_at_the_start_and_holds(start: Start, emulator: EmulatorClient, tmp_path: Path) -> None:
+def test_a_missing_hook_is_reported_at_the_start_and_holds(
+    start: Start, emulator: EmulatorClient, tmp_path: Path
+) -> None:
     artifact = compiled(
         tmp_path,
         "name: drains\nrule:\n  match:\n    - output: approve\n      prepare:\n        - {run: [/nowhere/drain]}\n",

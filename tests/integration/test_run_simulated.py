@@ -140,7 +140,7 @@ def test_the_second_vm_takes_over_from_a_silent_leader_se_25(fleet: Callable[...
 
 
 def test_one_of_several_witnesses_approves_for_a_vm_that_hangs(fleet: Callable[..., Fleet], repository: Path) -> None:
-    """By the policy azure-sample: what somebody asked for does not wait for NotBefore."""
+    """By the policy azure-sample: what an administrator asked for does not wait for NotBefore."""
     names = [f"web_{number}" for number in range(6)]
     made = fleet((repository / "policies" / "azure-sample.yml").read_text(), names)
     made.run(3)

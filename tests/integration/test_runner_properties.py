@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whatever the service, the hooks, the clock and the disk do, in whatever order: the runner keeps its promises.
+"""Whatever the service, the hooks, the clock and the disk do, in any order: the runner keeps its promises.
 
-The promises are those of ``tools.promises``; docs/runner-states.md has them in words.
+The promises are those of ``tools.promises``; docs/runner-states.md lists them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tools.waiting_promises import NobodyWaits
 from tools.watched_journals import Kept, MemoryJournal
 from tools.world_runner import Instance, leftovers_in, new_runner
 
-# Whoever asks for a number gets others each time, as make soak does; the tests of a change are the same each time.
+# With a number of examples they differ each time, as in make soak; the tests of a change are always the same.
 EXAMPLES = os.environ.get("FOREWARN_EXAMPLES")
 DESCRIPTIONS = st.sampled_from(sorted(PROFILES))
 HOOKED = st.sampled_from(
@@ -94,7 +94,7 @@ class RunnerMachine(RuleBasedStateMachine):
         self.instance = self.run_it()
 
     def new_log(self) -> Lines:
-        """Return a log; of some examples one whose reader stalls until ``read_the_log``."""
+        """Return a log; in some examples its reader stalls until ``read_the_log``."""
         self.logs.append(PipedLines() if self.piped else Lines())
         return self.logs[-1]
 
@@ -165,7 +165,7 @@ class RunnerMachine(RuleBasedStateMachine):
         ),
     )
     def change_what_is_listed(self, data: st.DataObject, what: dict[str, Any]) -> None:
-        """Another content under the same id."""
+        """Other content under the same id."""
         event = data.draw(st.sampled_from(self.events(SCHEDULED)))
         if "description" in what:
             what = {**what, "description": self.described(what["description"])}
@@ -363,7 +363,7 @@ class RunnerMachine(RuleBasedStateMachine):
 
     @rule(seconds=SECONDS, nameless=st.booleans())
     def restart(self, seconds: int, nameless: bool = False) -> None:
-        """Orderly; ``nameless``: then it takes a while until the service says who this VM is."""
+        """An orderly restart; ``nameless``: it takes a while until the service says who this VM is."""
         self.instance.runner._stopped()
         if self.kept.broken:
             self.world.note("kill")  # what could not be kept is forgotten
@@ -430,7 +430,7 @@ class RunnerMachine(RuleBasedStateMachine):
             shutil.rmtree(self.directory)
 
     def come_to_rest(self) -> None:
-        """Let all work again, end every event, and see what became of them."""
+        """Let everything work again, end every event, and judge the results."""
         self.judge.read(self.world.ledger)
         self.answer_reads_with(None)
         self.answer_approvals_with(None)

@@ -15,7 +15,7 @@ from tools.architecture import is_standard_library_only, module_names
 from tools.commands import run_program
 from tools.pythons import RUNNING, SUPPORTED, python
 
-# -I and -S leave no site-packages and no environment; what was imported from elsewhere all the same is printed.
+# -I and -S leave no site-packages and no environment; it prints what was imported from elsewhere nevertheless.
 PROGRAM = """
 import importlib, json, sys, sysconfig
 path, names = sys.argv[1], json.loads(sys.argv[2])

@@ -19,7 +19,7 @@ from .lab import HOSTS, Lab
 
 
 def main() -> int:
-    """Keep a lab until a signal comes; return 3 where there can be none."""
+    """Keep a lab until a signal comes; return 3 where a lab cannot run."""
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
     parser.add_argument(
         "hosts", nargs="*", metavar="NAME=RELEASE", help=f"default: {' '.join(map('='.join, HOSTS.items()))}"

@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def lab_machine() -> None:
-    """Skip where a machine cannot have a lab; where it must (CI, ``make lab``), fail."""
+    """Skip where a machine cannot run a lab; fail where it must (CI, ``make lab``)."""
     reason = machine.missing()
     if reason is not None:
         refuse(reason, os.environ)

@@ -42,7 +42,7 @@ class Host:
         self._image = image
         self._console = place.directory / "console"
         self._supervisor: subprocess.Popen[bytes] | None = None
-        self._connection: subprocess.Popen[bytes] | None = None  # through which the others go, for speed
+        self._connection: subprocess.Popen[bytes] | None = None  # which later commands share, for speed
         self._shared = ("-o", f"ControlPath={place.directory}/ssh")
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class Host:
         self.place.make_group()
         command = [
             *("sh", "-c", f'echo $$ > {self.place.group}/cgroup.procs && exec "$@"', "sh"),
-            # Each boot's clocks begin at its boot, as a machine's do.
+            # The clocks begin at each boot, as a machine's do.
             *("unshare", "--time", "--boottime", f"-{uptime}", "--monotonic", f"-{uptime}"),
             *("systemd-nspawn", "--quiet", "--boot", f"--directory={self.place.root}", f"--hostname={self.host_name}"),
             # The name is also that of directories in which systemd-nspawn keeps things: no two hosts may share it.
@@ -84,7 +84,7 @@ class Host:
         self._wait_for_end()
 
     def cut_power(self) -> None:
-        """End it as a power cut does: nothing is told, nothing is written; the disk stays."""
+        """End it as a power cut does: no process is warned, nothing is written; the disk stays."""
         self.place.cut_power()
         self._wait_for_end()
 
@@ -103,7 +103,7 @@ class Host:
         self.start()
 
     def freeze(self, seconds: float) -> None:
-        """Let the whole host stand still for so long, as for a live migration."""
+        """Freeze the whole host for some seconds, as for a live migration."""
         self.place.stand_still(True)
         time.sleep(seconds)  # how long the host stands still
         self.place.stand_still(False)
@@ -118,12 +118,12 @@ class Host:
 
     @property
     def ssh_command(self) -> list[str]:
-        """The command and options of an SSH to this host; what is to be run there comes behind it."""
+        """The SSH command and options for this host; the remote command follows them."""
         return ["ssh", *self.ssh_options, f"{self.user}@{self.address}"]
 
     @property
     def ssh_options(self) -> list[str]:
-        """Options for SSH: this host's key, and nothing of the user's own configuration."""
+        """Options for SSH: this host's key, and not the user's configuration."""
         settings = {
             "BatchMode": "yes",
             "ConnectTimeout": "5",
@@ -180,12 +180,12 @@ class Host:
     # Inside.
 
     def _make_distinct(self) -> None:
-        """Write to the new disk what two machines may not share, and who may log in."""
+        """Write to the new disk what two machines must not share, and who may log in."""
         root = self.place.root
         (root / "etc/machine-id").write_text(uuid.uuid4().hex + "\n")
         (root / "etc/hostname").write_text(self.host_name + "\n")
         (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n127.0.1.1 {self.host_name}\n")
-        # What the machine below shows of its firmware says nothing about a host of the lab: it is to be one of Azure.
+        # The firmware of the machine below says nothing about a host of the lab, which stands for a VM in Azure.
         sessions, units = root / "etc/ssh/sshd_config.d/platform.conf", root / "etc/systemd/system.conf.d/platform.conf"
         sessions.write_text("SetEnv FOREWARN_PLATFORM=azure\n")
         units.parent.mkdir(exist_ok=True)

@@ -21,21 +21,21 @@ SUITES = ("bullseye", "bookworm", "trixie")
 
 _PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "openssh-server")
 _SSHD = "PermitRootLogin prohibit-password\nPasswordAuthentication no\nUseDNS no\n"
-# They would look for updates, or for file systems, that a host of the lab has not.
+# They would look for updates, or for file systems, that a host of the lab does not have.
 _MASKED = ("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer")
 # What a built file system depends on, beside the release: another text here builds it anew.
 _RECIPE = hashlib.sha256(repr((1, _PACKAGES, _SSHD, _MASKED)).encode()).hexdigest()[:8]
 
 
 def root_file_systems(suites: Iterable[str]) -> dict[str, Path]:
-    """Return the root file system of each release, built side by side where they are not there. Raises LabError."""
+    """Return the root file system of each release; missing ones are built side by side. Raises LabError."""
     names = sorted(set(suites))
     with ThreadPoolExecutor(max(1, len(names))) as pool:
         return dict(zip(names, pool.map(_root_file_system, names), strict=True))
 
 
 def absent(suites: Iterable[str] = SUITES) -> bool:
-    """Return whether one of them has to be built first, which takes minutes and a network."""
+    """Return whether one of them must be built first, which takes minutes and a network."""
     return any(not (CACHE / f"{suite}-{_RECIPE}").exists() for suite in suites)
 
 
@@ -79,7 +79,7 @@ def _remove(directory: Path) -> None:
 
 
 def _settle(root: Path) -> None:
-    """Make a host of what debootstrap left."""
+    """Turn what debootstrap has installed into a host."""
     (root / "etc/ssh/sshd_config.d/lab.conf").write_text(_SSHD)
     for unit in _MASKED:
         (root / "etc/systemd/system" / unit).symlink_to("/dev/null")
@@ -91,7 +91,7 @@ def _settle(root: Path) -> None:
 
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
-    """Let one process at a time have a thing of the cache."""
+    """Let one process at a time use an entry of the cache."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{name}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

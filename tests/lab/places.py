@@ -33,7 +33,7 @@ _LISTENER = Path(__file__).with_name("listen.py")
 
 
 def own_network() -> tuple[int, int]:
-    """Return what tells this process's network namespace from others."""
+    """Return what identifies this process's network namespace."""
     status = Path("/proc/self/ns/net").stat()
     return status.st_dev, status.st_ino
 
@@ -55,7 +55,7 @@ class Place:
 
     @classmethod
     def take(cls) -> Place:
-        """Return a place that nobody has. Those of runs that were killed are cleared on the way. Raises LabError."""
+        """Return a free place. Places of runs that were killed are cleared on the way. Raises LabError."""
         with _nobody_else_clears():
             for number in _NUMBERS:
                 lock = (_PLACES / f"{number}.lock").open("w")
@@ -70,7 +70,7 @@ class Place:
         raise LabError(f"all {len(_NUMBERS)} places for hosts are taken: look at {_PLACES}")
 
     def leave(self) -> None:
-        """Remove everything, and let others have the place."""
+        """Remove everything, and free the place."""
         self.clear()
         self._lock.close()
 
@@ -138,7 +138,7 @@ class Place:
         return int(Path(f"/sys/class/net/{self._link}/statistics/tx_bytes").read_text())
 
     def stand_still(self, still: bool) -> None:
-        """Let the host's processes stand still, or go on; return once all of them do. Raises LabError."""
+        """Freeze the host's processes, or let them go on; return once all of them do. Raises LabError."""
         (self.group / "cgroup.freeze").write_text("1" if still else "0")
         self._wait_for("frozen", still)
 
@@ -236,7 +236,7 @@ def _wait_for_ends(descriptors: list[int]) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return what tells a namespace from others, None if there is none."""
+    """Return what identifies a namespace, or None."""
     try:
         status = path.stat()
     except OSError:

@@ -110,7 +110,7 @@ class Playbooks:
                     lines.append(line)
                     if heard is not None:
                         heard(line)
-            except BaseException:  # Ctrl-C, say: Ansible must not go on alone
+            except BaseException:  # such as Ctrl-C: Ansible must not go on alone
                 process.terminate()
                 raise
             finally:

@@ -58,7 +58,7 @@ WantedBy=multi-user.target
 _RELOADS = "Type=notify-reload"
 _RELOADS_BEFORE_253 = "Type=notify\nExecReload=/bin/kill -HUP $MAINPID"
 _APP = "[Service]\nExecStart=/bin/sleep infinity\n\n[Install]\nWantedBy=multi-user.target\n"
-# Each call leaves a line. A drain lasts for as long as there is a /run/busy.
+# Each call writes a line. A drain lasts as long as /run/busy exists.
 _HOOK = """#!/bin/sh
 echo "{name} $FOREWARN_PHASE $FOREWARN_ATTEMPT $FOREWARN_EVENT_ID" >> /var/log/hooks
 while [ {name} = drain ] && [ -e /run/busy ]; do sleep 0.1; done
@@ -95,12 +95,12 @@ class Service:
         return self.host.ssh(f"{PROGRAM} {' '.join(arguments)}", check=check).stdout
 
     def history(self, event_id: str) -> dict[str, Any]:
-        """Return what ``forewarn history --json`` has of an event; nothing if it has none."""
+        """Return what ``forewarn history --json`` reports of an event; empty if it has no such event."""
         found: list[dict[str, Any]] = json.loads(self.command("history", "--json"))["events"]
         return next((entry for entry in found if entry["event"]["EventId"] == event_id), {})
 
     def wait_for_state(self, event_id: str, *states: str) -> dict[str, Any]:
-        """Wait until the runner has come so far with an event, and return what history has of it."""
+        """Wait until an event has come to a state; return what history reports of it."""
 
         def reached() -> dict[str, Any] | None:
             entry = self.history(event_id)

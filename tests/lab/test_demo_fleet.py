@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demo's second act: it shows what it promises on real hosts, and says why where it cannot."""
+"""The demo's second act: it shows what it promises on real hosts, and says why where it cannot run."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def git(directory: Path, *arguments: str) -> str:
 def test_a_host_where_the_runner_cannot_work_is_refused_with_a_sentence(lab: Lab, playbooks: Playbooks) -> None:
     old, other, ordinary = lab.hosts
     old.write("#!/bin/sh\necho python=3.8\n", "/usr/local/bin/old-python", 0o755)
-    other.ssh("mv /run/systemd/system /run/systemd/system.away")  # what tells a machine that systemd has booted
+    other.ssh("mv /run/systemd/system /run/systemd/system.away")  # which says that systemd has booted the machine
     ordinary.ssh("useradd --create-home ordinary && cp -r ~root/.ssh ~ordinary && chown -R ordinary ~ordinary")
     playbooks.variables("web_0", {"runner_python": "/usr/local/bin/old-python"})
     playbooks.variables("web_2", {"ansible_user": "ordinary"})

@@ -41,7 +41,7 @@ def service(services: list[Service], lab: Lab, request: pytest.FixtureRequest) -
 
 
 def approvals(lab: Lab, event_id: str) -> int:
-    """Return how often that event, and nothing else, was approved."""
+    """Return how often that event was approved; no other may have been."""
     return [entry["event_ids"] for entry in lab.emulator.requests() if entry["method"] == "POST"].count([event_id])
 
 
@@ -50,7 +50,7 @@ def app_state(service: Service) -> str:
 
 
 def test_a_reboot_is_drained_approved_and_survived(lab: Lab, service: Service) -> None:
-    """The whole record of an event: program and unit, approval, the reboot itself, recovery, and what is told of it."""
+    """The whole record of an event: program and unit, approval, the reboot itself, recovery, and the reports."""
     host, emulator = service.host, lab.emulator
     shown = host.properties("forewarn", "ActiveState", "SubState", "Type", "StatusText", "WatchdogUSec")
     assert (shown["ActiveState"], shown["SubState"], shown["WatchdogUSec"]) == ("active", "running", "4min")

@@ -33,7 +33,7 @@ def ansible(command: str) -> Path:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of ``ansible`` said: of each host CHANGED, SUCCESS or FAILED, and the result."""
+    """The result of a run of ``ansible``: CHANGED, SUCCESS or FAILED of each host, and what the module returned."""
 
     code: int
     status: dict[str, str]
@@ -48,7 +48,7 @@ class Outcome:
 
 
 class AdHoc:
-    """``ansible`` in a directory of its own, in which nothing of the user's configuration counts."""
+    """``ansible`` in a directory of its own, without the user's configuration."""
 
     def __init__(self, directory: Path, collections_path: Path) -> None:
         self.directory = directory

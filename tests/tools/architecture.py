@@ -68,7 +68,7 @@ def is_standard_library_only(module: str) -> bool:
 
 
 def violations(package: Path) -> list[str]:
-    """Return what breaks a rule in the package's files, one ``file:line: text`` each."""
+    """Return the breaches of rules in the package's files, one ``file:line: text`` each."""
     found = []
     modules = module_names(package)
     for module, path in modules.items():
@@ -84,7 +84,7 @@ def violations(package: Path) -> list[str]:
 
 
 def cycle(package: Path) -> list[str]:
-    """Return the modules of one cycle of imports, the first one again at the end; none where there is no cycle.
+    """Return the modules of one cycle of imports, the first one again at the end; empty if there is no cycle.
 
     Those in functions count as well, but not those for the type checker alone: two classes may name each other's types.
     """

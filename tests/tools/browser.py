@@ -32,7 +32,7 @@ _FLAGS = (
 
 
 class Browser:
-    """One Chromium, which remembers what the page that it shows asks for and complains of."""
+    """One Chromium, which remembers the requests and the complaints of the page that it shows."""
 
     def __init__(self, driver: Chrome) -> None:
         self.driver = driver
@@ -136,7 +136,7 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Start Chromium, and end it. Skips, or fails, where there is none."""
+    """Start Chromium, and end it. Skips, or fails, where it is missing."""
     chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     driver = shutil.which("chromedriver")
     if chromium is None or driver is None:

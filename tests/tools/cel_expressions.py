@@ -85,7 +85,7 @@ _ACCESSORS = ("FullYear", "Month", "Date", "DayOfMonth", "DayOfWeek", "DayOfYear
 
 
 class Generator:
-    """Writes expressions. ``plain`` keeps to what cel-python evaluates as the definition says (docs/cel.md).
+    """Writes expressions. With ``plain`` only those that cel-python evaluates as CEL defines them (docs/cel.md).
 
     Kinds beside CEL's types: ``texts`` and ``ints`` are lists, ``rows`` lists of texts, ``roles`` maps of texts,
     ``table`` maps of texts to lists, ``ids`` maps of ints to texts.
@@ -171,7 +171,7 @@ class Generator:
 
     def _loop(self, kind: str, source: str, macro: str, body: str, depth: int) -> str:
         self._counter += 1
-        # Now and then a name that hides something else.
+        # Sometimes a name that hides another one.
         name = self._pick("now", "notice", "vm") if self.random.random() < 0.05 else f"x{self._counter % 3}"
         hidden = [local for local in self.locals if local[0] == name]
         self.locals = [local for local in self.locals if local[0] != name]
@@ -256,7 +256,7 @@ class Generator:
         )
 
     def _zone(self, depth: int) -> str:
-        """Return a time zone, that may not exist where the compiler cannot tell."""
+        """Return a time zone, which may not exist where the compiler cannot check it."""
         known = f"'{self._pick(*ZONES)}'"
         return self._pick("", "", known, known, "params.zone", "" if self.plain else self.make("string", depth))
 
@@ -402,7 +402,7 @@ class Generator:
 
 
 def _event(random: Random, plain: bool) -> dict[str, Any]:
-    """Return an event as the view gives it: what the service left out is missing."""
+    """Return an event as the view gives it: fields that the service left out are missing."""
     values: dict[str, Any] = {
         "EventId": random.choice(("c7061bac-afdc-4513-b24b-aa5f13a16123", "X")),
         "EventType": random.choice(KNOWN_VALUES["EventType"]),

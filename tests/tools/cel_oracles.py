@@ -79,7 +79,7 @@ class Ours:
             return Outcome("error", str(error))
 
     def errors(self, values: Mapping[str, Any]) -> set[str]:
-        """Return the errors of all parts, also those that ``&&`` and its like absorb."""
+        """Return the errors of all parts, also those that ``&&`` and the like absorb."""
         scope = Scope(tuple(self.declarations.variables))
         builder = _Noting(scope, {"source": self.source, "line": 1, "column": 1})
         assert self.form is not None
@@ -155,7 +155,7 @@ def literal(value: Any, type_: Type, declarations: Declarations) -> str:
 class Google:
     """cel-expr-python. Records, which it cannot be given with times in them, are written into the expression.
 
-    ``written``: so are all other values. What it is given from Python it does not always take as it is.
+    ``written``: so are all other values. It does not take every value from Python as it is.
     """
 
     def __init__(self, declarations: Declarations, written: bool = False) -> None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine's clocks, as a test wants them."""
+"""The machine's clocks, under the control of a test."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ManualClocks(Clocks):
         self.now += seconds
 
     def reboot(self, down: float, up: float = 0.0) -> None:
-        """Be down for some seconds, and up again for some."""
+        """Reboot: be down for some seconds, then up for some."""
         self.wall_offset += self.boottime() + down
         self.boot_id += "+"
         self.now, self.slept = up, 0.0

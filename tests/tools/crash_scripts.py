@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Scenarios of ``tools.crashes``: what happens outside of a runner, in virtual time, made from a number.
+"""Scenarios of ``tools.crashes``: what happens outside a runner, in virtual time, made from a number.
 
 A world is rebuilt from a script and the ledger of what has happened so far: a runner that was killed leaves no more.
 """
@@ -23,7 +23,7 @@ from tools.runner_world import VMS, Entry, Hook, World
 
 
 class Planned(NamedTuple):
-    """An event of a script. ``cancel_after`` seconds it is called off, if it has not started by then."""
+    """An event of a script. It is called off after ``cancel_after`` seconds, unless it has started."""
 
     at: float
     spec: EventSpec
@@ -39,7 +39,7 @@ class Rehearsal(NamedTuple):
 
 
 class Change(NamedTuple):
-    """The service lists an event otherwise: ``fields`` of its EventSpec, ``seconds`` by which NotBefore moves, or
+    """The service changes an event: ``fields`` of its EventSpec, ``seconds`` by which NotBefore moves, or
     ``left`` seconds to it from now on.
     """
 
@@ -61,7 +61,7 @@ class Change(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """For so long the service answers nothing (``away``: with an error; ``stuck``: it says nothing at all), or no
+    """For some time the service answers nothing (``away``: with an error; ``stuck``: not at all), or no
     approval: ``failed``, or taken and the answer lost.
     """
 
@@ -80,7 +80,7 @@ class Silence(NamedTuple):
 
 
 class Script(NamedTuple):
-    """What happens outside, whatever the runner does."""
+    """What happens outside the runner, whatever it does."""
 
     seed: int
     events: tuple[Planned, ...]
@@ -96,12 +96,12 @@ class Script(NamedTuple):
 
     @property
     def vm(self) -> str:
-        """Whose runner it is."""
+        """The VM of the runner."""
         return VMS[0]
 
 
 def make_script(seed: int) -> Script:
-    """Return the script of a number. That of 0 is plain: one event, each of its hooks succeeds after 2.5 s."""
+    """Return the script of a number. Script 0 is plain: one event, whose hooks succeed after 2.5 s."""
     if seed == 0:
         # Listed for a while after it was approved, but not for as long as to need a reminder.
         spec = EventSpec(
@@ -171,7 +171,7 @@ def make_script(seed: int) -> Script:
 
 
 def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:
-    """Yield how an event is listed otherwise while it is scheduled; most are not."""
+    """Yield how an event changes while it is scheduled; most do not."""
     for _ in range(chance.choice([0, 0, 0, 1, 1, 2])):
         fields: dict[str, Any] = chance.choice(
             [
@@ -189,7 +189,7 @@ def _changes(chance: random.Random, planned: Planned) -> Iterator[Change]:
 
 
 def _last_moment(chance: random.Random, planned: Planned) -> Iterator[Change]:
-    """Yield how an event suddenly has little or no time left to prepare, and then has time again."""
+    """Yield how an event suddenly has little or no time left to prepare, and then time again."""
     at = planned.at + chance.choice([0.5, 3.0, 8.0])
     event_id = planned.spec.event_id or ""
     yield Change(at, event_id, {}, left=chance.choice([2.0, 3.5, 4.5, 6.0]))
@@ -213,7 +213,7 @@ def _plan(script: Script) -> Callable[[Hook], None]:
 
 
 def world_of(script: Script, ledger: list[Entry], keep: Callable[[Entry], None]) -> World:
-    """Return the world as the ledger left it."""
+    """Return the world in the state that the ledger describes."""
     world = World(_plan(script), keep)
     for planned in script.events:
         world.model.at(planned.at, partial(world.model.schedule, planned.spec))

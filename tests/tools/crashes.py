@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kills a runner at every point where its journal or the outside world changes, and judges what became of it.
+"""Kills a runner at every point where its journal or the outside world changes, and judges the result.
 
 The runner is the real one on a real journal, in a forked process; what is outside of it is a world of virtual time
 (``tools.crash_scripts``), whose ledger is a file. At its n-th point the process sends itself SIGKILL; the next one goes
@@ -55,7 +55,7 @@ _NOT_ENDED = 3  # exit code of a runner that has not come to rest
 
 
 class Kill(NamedTuple):
-    """At which point, for how long nothing runs then, and whether the machine is booted meanwhile."""
+    """At which point, for how long no runner runs then, and whether the machine boots meanwhile."""
 
     point: int
     down: float = 0.0
@@ -86,7 +86,7 @@ class Scene:
         self._points = directory / "points"
 
     def ledger(self) -> list[Entry]:
-        """Return what happened so far."""
+        """Return the entries so far."""
         return [Entry(*json.loads(line)) for line in self._file.read_text().splitlines()]
 
     def run(self, kill: Kill | None = None, before: Kill | None = None) -> bool:
@@ -152,7 +152,7 @@ class Scene:
         return 0 if _at_rest(world, new, self.script) else _NOT_ENDED
 
     def _look(self, world: World, instance: Instance) -> bool:
-        """Do what is due outside; return whether all is over."""
+        """Do what is due outside the runner; return whether everything is over."""
         for drill in self.script.drills:
             requested = any(entry.kind == "rehearse" for entry in world.ledger)
             if world.now >= drill.at and not requested:
@@ -167,12 +167,12 @@ class Scene:
         return _at_rest(world, instance, self.script) or world.now > LONGEST_SECONDS
 
 
-_hand_over = DrillStore.write  # as it is without points
+_hand_over = DrillStore.write  # the original, without points
 
 
 @contextmanager
 def _points_of_drills(world: World) -> Iterator[None]:
-    """Let the files of drills be something that changes, too."""
+    """Make changes of drills' files points, too."""
 
     def around(work: Callable[..., None]) -> Callable[..., None]:
         def watched(*arguments: Any) -> None:
@@ -229,7 +229,7 @@ def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
                     killed += 1
                 else:
                     scene.run(None, before)
-            finally:  # if it did not end well, what it did before that may tell why
+            finally:  # if it did not end well, the ledger may show why
                 ledger = scene.ledger()
                 judge = Judge(script.vm).read(ledger)
                 NobodyWaits().read(ledger)
@@ -246,7 +246,7 @@ def play(script: Script, kills: Sequence[Kill] = ()) -> Played:
 
 
 def all_kills(seed: int, points: int) -> Iterator[list[Kill]]:
-    """Yield what to try with a scenario: each point singly, and some with another kill soon after, or a reboot."""
+    """Yield the kills to try with a scenario: each point by itself, some with another kill soon after, or a reboot."""
     chance = random.Random(f"kills of {seed}")
     for point in range(1, points + 1):
         first = Kill(point, chance.choice([0.0, 0.0, 0.5, 3.0]))
@@ -268,7 +268,7 @@ def some_kills(seed: int, points: int, count: int) -> list[list[Kill]]:
 
 
 class Summary:
-    """What was tried, and what was broken. ``report`` is called with the progress from time to time."""
+    """What was tried, and which promises were broken. ``report`` is called with the progress from time to time."""
 
     def __init__(self, report: Callable[[str], None] = lambda text: None) -> None:
         self.scenarios = 0

@@ -35,7 +35,7 @@ def listed(event_id: str = GUID, **fields: Any) -> dict[str, Any]:
     }
 
 
-# As it was recorded of a live migration.
+# As recorded during a live migration.
 MIGRATION = listed(
     Resources=["WestNO_0", "WestNO_1"],
     NotBefore="Mon, 11 Apr 2022 22:26:58 GMT",

@@ -26,7 +26,7 @@ POLICY = "name: d\nrule:\n  match:\n    - {output: approve, prepare: [{run: [/bi
 
 
 def fill(file: Path) -> None:
-    """Take all that the file system has, to the last byte."""
+    """Fill the file system to the last byte."""
     with file.open("wb", buffering=0) as stream:
         for size in (65536, 1):
             with suppress(OSError):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does what a Markdown page tells its reader to do, and compares the results with those that the page shows.
+"""Does what a Markdown page asks its reader to do, and compares the results with those that the page shows.
 
 A fenced block of ``console`` is a session: lines after ``$ `` are commands, ``> `` goes on with one, and what follows
 is their output. Output that is shown has to come, ``…`` standing for anything, a line of it for any number of lines. A
@@ -46,7 +46,7 @@ class Block(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command of a session; ``output`` is what the page shows of it, None if nothing."""
+    """A command of a session; ``output`` is what the page shows of it, or None."""
 
     line: int
     text: str
@@ -97,7 +97,7 @@ def commands(block: Block) -> Iterator[Command]:
 
 
 def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> int:
-    """Do what the page says, in a directory; raise AssertionError where it says otherwise. Return how much was run."""
+    """Run a page's commands in a directory; return how many. Raises AssertionError where their output differs."""
     ran: list[Command] = []
     script = ["exec 2>&1", "trap 'jobs=$(jobs -p); if [ -n \"$jobs\" ]; then kill $jobs; fi' EXIT"]
     for block in blocks(page):
@@ -127,7 +127,7 @@ def run(page: Path, directory: Path, port: int, environ: Mapping[str, str]) -> i
 
 def _shell(command: Command, port: int) -> list[str]:
     text = command.text.replace(f":{EMULATOR_PORT}", f":{port}")
-    # What drives the emulator asks at the default port unless it is told where.
+    # The commands that drive the emulator use the default port unless an option names another.
     text = re.sub(r"\bforewarn emulate [a-z]\S*", rf"\g<0> --control http://127.0.0.1:{port}", text)
     if not command.background:
         return [text]

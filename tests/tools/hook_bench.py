@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hooks as real processes, and seeing that nothing of them is left."""
+"""Hooks as real processes, and checks that nothing of them is left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
 class Hooks:
-    """An executor, and the waiting for it that the runner's loop does."""
+    """An executor, and a wait for it as in the runner's loop."""
 
     def __init__(self, grace_seconds: float = 0.3) -> None:
         self.woken = threading.Event()
@@ -37,7 +37,7 @@ class Hooks:
         return started
 
     def wait(self, token: object) -> Outcome:
-        """Return an outcome; every wake-up has to mean that there is one."""
+        """Return an outcome; every wake-up must mean that there is one."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while token not in self.outcomes:
             assert self.woken.wait(deadline - time.monotonic()), f"hook {token} never ended"

@@ -32,7 +32,7 @@ def _mount(*arguments: str) -> None:
 
 
 def troubles(kind: str, state: Path) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Return what makes the trouble, and what heals it."""
+    """Return a function that makes the trouble, and one that heals it."""
     if kind == "too-large":
         return lambda: _limit(1), lambda: _limit(-1)
     _mount("-t", "tmpfs", "-o", "size=4m,mode=0700", "none", str(state))
@@ -77,7 +77,7 @@ def play(directory: Path, kind: str, when: str) -> dict[str, Any]:
 
 
 def summary(world: TimedRunner, events: dict[str, str]) -> dict[str, Any]:
-    """Return of each event which hooks ran, whether it was approved, and how the runner last said it stood."""
+    """Return for each event which hooks ran, whether it was approved, and its last logged eligibility."""
     found = {}
     for name, event_id in events.items():
         hooks = sorted(text.split()[0] for text in world.hooks().elements() if event_id in text)

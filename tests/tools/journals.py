@@ -65,9 +65,9 @@ def _private_mounts() -> tuple[str, ...] | None:
 
 
 def run_with_own_mounts(program: str, directory: Path) -> dict[str, Any]:
-    """Run a Python program that may mount what it likes on ``sys.argv[1]``; return what it prints, as JSON.
+    """Run a Python program that can mount file systems on ``sys.argv[1]``; return the JSON that it prints.
 
-    The mounts are its own and end with it. Skips the test where such a thing is not permitted.
+    The mounts are its own and end with it. Skips the test where that is not permitted.
     """
     command = _private_mounts()
     if command is None:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What could be seen of one event from outside of the runner: for ``tools.promises``."""
+"""What can be seen of one event from outside the runner, for ``tools.promises``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAILURES = ("failed", "timed-out", "not-started")
 class Attempt:
     """One start of a hook, for a content of the event (``version``).
 
-    ``journaled``: so it is in the journal, ``known`` its result, ``pid_kept`` its process.
+    ``journaled``: the journal has the start, ``known``: its result, ``pid_kept``: its process.
     """
 
     uid: int
@@ -32,8 +32,8 @@ class Attempt:
     journaled: bool = True
     interrupted: bool = False
     dead: bool = False
-    asked: bool = False  # it was told to end
-    end_by: float | None = None  # since NotBefore is near then
+    asked: bool = False  # it got SIGTERM
+    end_by: float | None = None  # as NotBefore is near then
 
     def alive(self, now: float) -> bool:
         """Return whether its process may run."""
@@ -60,9 +60,9 @@ class Listing:
     changed_at: float = 0.0
     lost: bool = False  # by a runner that could not read the journal, until it is shown again
     shown: bool = False  # to the runner that runs
-    kept: bool = False  # that it is listed is in the journal
+    kept: bool = False  # the journal has it
     started: bool = False
-    start_known: bool = False  # that it has started is in the journal
+    start_known: bool = False  # the journal has its start
     not_before: float | None = None
     moved: bool = False  # NotBefore has changed
     problems: bool = False  # the policies cannot be asked about it, as the document has it now
@@ -71,28 +71,28 @@ class Listing:
     gone_index: int | None = None
     asked: list[tuple[int, Stage]] = field(default_factory=list)
     planned: list[tuple[int, Stage]] = field(default_factory=list)  # less what never began, nor is asked for
-    latest: list[Stage] = field(default_factory=list)  # what they asked for last before it started
+    latest: list[Stage] = field(default_factory=list)  # what the policies last asked for before it started
     in_journal: tuple[list[tuple[int, Stage]], list[Stage]] = ([], [])  # ``planned`` and ``latest`` as it has them
-    steady: bool = True  # they have asked for the same all the time, for the same content
-    entered: set[tuple[int, Stage]] = field(default_factory=set)  # stages of which a hook was started in their own time
+    steady: bool = True  # the policies have always asked for the same, for the same content
+    entered: set[tuple[int, Stage]] = field(default_factory=set)  # stages of which a hook was started in time
     begun: set[tuple[int, str]] = field(default_factory=set)  # prepare hooks, by version, whose start is in the journal
     attempts: dict[tuple[str, str], list[Attempt]] = field(default_factory=dict)
     taken: list[tuple[float, bool]] = field(default_factory=list)  # approvals: when, and whether it is in the journal
     tried: bool = False  # an approval was sent, for this content
-    sending: bool = False  # that one is sent is in the journal
+    sending: bool = False  # the journal has that one is sent
 
     @property
     def stages(self) -> list[Stage]:
-        """What this VM is to prepare and to recover by the policies as they are, in order."""
+        """What this VM has to prepare and to recover by the current policies, in order."""
         return self.profile.stages_for(self.place is not None)
 
     def go_by(self, profile: Profile) -> None:
-        """Note what the policies are now."""
+        """Note the current policies."""
         self.steady = self.steady and profile == self.profile
         self.profile = profile
 
     def ask(self) -> None:
-        """Note that the policies ask for what they ask for now."""
+        """Note what the policies ask for now."""
         if self.started:
             return
         self.steady = self.steady and self.version == 0 and (not self.asked or self.latest == self.stages)
@@ -103,19 +103,19 @@ class Listing:
         self.planned += [each for each in now if each not in self.planned]
 
     def keep(self) -> None:
-        """Note that what was asked for is in the journal."""
+        """Note that the journal has what was asked for."""
         self.kept, self.start_known = True, self.started
         self.in_journal = self.planned, self.latest
 
     def forget(self) -> None:
-        """Go back to what the journal has: a runner that is killed takes with it what it was asked for since."""
+        """Go back to what the journal has: a runner that is killed forgets what was asked for since."""
         self.planned, self.latest = self.in_journal
 
     def _has_begun(self, version: int, stage: Stage) -> bool:
         return any((version, name) in self.begun for name in stage.prepare)
 
     def of(self, phase: str, name: str) -> list[Attempt]:
-        """Return the attempts of a hook; of a prepare hook those for the content as it is."""
+        """Return the attempts of a hook; of a prepare hook only those for the current content."""
         found = self.attempts.setdefault((phase, name), [])
         return [attempt for attempt in found if phase != "prepare" or attempt.version == self.version]
 
@@ -124,7 +124,7 @@ class Listing:
         self.attempts.setdefault((phase, name), []).append(attempt)
 
     def every(self, phase: str | None = None) -> Iterator[Attempt]:
-        """Yield all attempts, of one phase if that is asked for."""
+        """Yield all attempts, or those of one phase."""
         for (found, _name), attempts in self.attempts.items():
             if phase in (None, found):
                 yield from attempts
@@ -137,12 +137,12 @@ class Listing:
         """Return the recover hooks that have to run once the event has left the list."""
         stages = self.begun_stages()
         if self.started or self.doubtful:
-            now = [] if self.problems else self.stages  # of what cannot be read the policies cannot be asked
+            now = [] if self.problems else self.stages  # the policies cannot decide what cannot be read
             stages += [stage for stage in (*self.latest, *now) if stage.recover_when == "started"]
         return {name for stage in stages for name in stage.recover}
 
     def may_recover(self) -> set[str]:
-        """Return the recover hooks that may run then: more than are owed, since nobody saw whether it had started."""
+        """Return the recover hooks that may run then: more than must, since nobody saw whether it had started."""
         stages = [stage for _version, stage in self.asked] + self.stages
         when_started = {name for stage in stages if stage.recover_when == "started" for name in stage.recover}
         return self.owed() | when_started
@@ -152,11 +152,11 @@ class Listing:
         return any(attempt.result == "succeeded" for attempt in self.of(phase, name))
 
     def failures(self, phase: str, name: str) -> int:
-        """Return how often a hook has failed, other than by a crash or by being ended."""
+        """Return how often a hook has failed by itself: neither by a crash nor by being ended."""
         return sum(attempt.result in FAILURES for attempt in self.of(phase, name))
 
     def failed(self, phase: str, name: str) -> bool:
-        """Return whether a hook has failed, other than by a crash or by being ended."""
+        """Return whether a hook has failed by itself."""
         return self.failures(phase, name) > 0
 
     def asking(self, name: str) -> list[Stage]:
@@ -164,11 +164,11 @@ class Listing:
         return [stage for stage in self.stages if name in stage.prepare]
 
     def once_only(self, name: str) -> bool:
-        """Return whether a prepare hook may be started once only: one of those that ask for it says so."""
+        """Return whether a prepare hook may be started only once: one stage that asks for it says so."""
         return any(stage.attempts == 1 for stage in self.asking(name))
 
     def over(self, name: str) -> bool:
-        """Return whether there is no reason to run a prepare hook again, by those who ask for it now."""
+        """Return whether there is no reason to run a prepare hook again, by the stages that ask for it now."""
         if self.succeeded("prepare", name):
             return True
         if self.once_only(name):
@@ -176,6 +176,6 @@ class Listing:
         return self.failures("prepare", name) >= max((stage.limit for stage in self.asking(name)), default=1.0)
 
     def accepted(self, name: str) -> bool:
-        """Return whether no approval waits for a prepare hook: it has succeeded, or all who ask accept that not."""
+        """Return whether no approval waits for a prepare hook: it has succeeded, or all stages accept its failure."""
         accept = all(stage.on_failure == "approve" for stage in self.asking(name))
         return self.succeeded("prepare", name) or (accept and self.over(name))

@@ -33,7 +33,7 @@ class Lines(Log):
 
 
 class PipedLines(Lines):
-    """A log that also goes the way of the service's: through a pipe, which nobody reads until ``read`` is called."""
+    """A log that is also written as the service's is: to a pipe, which nobody reads until ``read`` is called."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class PipedLines(Lines):
         self._log._write(level, name, fields)
 
     def read(self) -> None:
-        """Read all; every line is there, or counted in one that says how many are missing where it stands."""
+        """Read everything; each line is there, or counted by a line in its place that says how many are missing."""
         wait_until(self._read_some, what="the log has lines that nobody can read")
         found = [json.loads(line) for line in self._received.splitlines()]
         lost = sum(line["lines"] for line in found if line["line"] == "log-lines-lost")
@@ -74,7 +74,7 @@ class PipedLines(Lines):
         return True
 
     def close(self, _seconds: float | None = None) -> None:
-        """End it; a writer that waits for a reader ends by that."""
+        """Close it, which also ends a writer that waits for a reader."""
         os.close(self._reader)
         with suppress(OSError):
             self._pipe.close()

@@ -74,7 +74,7 @@ def _spans(node: yaml.Node, text: str) -> Iterator[tuple[int, int]]:
         for key, value in node.value:
             if key.value in ("condition", "expression", "output"):
                 begin = value.start_mark.index
-                folded = value.style in (">", "|")  # which begins with that, and a line of its own
+                folded = value.style in (">", "|")  # which begins with a header line
                 yield text.index("\n", begin) if folded else begin, value.end_mark.index
             elif key.value in ("rule", "match", "variables"):
                 yield from _spans(value, text)

@@ -27,7 +27,7 @@ STATUSES = {"Scheduled", "Started"}
 
 
 class Answer(NamedTuple):
-    """What a policy decides. ``how`` it came to it: ``rule``, ``error``, ``explanation``, ``doubt``, ``no-rule``."""
+    """What a policy decides, and ``how``: by ``rule``, ``error``, ``explanation``, ``doubt`` or ``no-rule``."""
 
     output: str
     rule: str | None
@@ -65,7 +65,7 @@ class Oracle:
     def _block(
         self, block: Mapping[str, Any], variables: Mapping[str, str], values: Mapping[str, Any], at: str
     ) -> Answer | None:
-        """Return what a block decides; None if the search goes on behind it."""
+        """Return what a block decides, or None if the search goes on after it."""
         known = dict(variables)
         for entry in block.get("variables", ()):
             known[entry["name"]] = _inlined(entry["expression"], known)
@@ -90,7 +90,7 @@ class Oracle:
         return None
 
     def _evaluate(self, source: str, values: Mapping[str, Any], kind: Any) -> Any:
-        """Return the value of an expression, None if it has none. What it does not name cannot change it."""
+        """Return the value of an expression, or None. Variables that it does not name cannot change it."""
         read = {
             name: {field: item for field, item in value.items() if field in source}
             if isinstance(value, dict)

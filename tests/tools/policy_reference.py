@@ -53,7 +53,7 @@ class _Reference:
         return schema
 
     def _element(self, schema: Schema) -> tuple[Schema, bool]:
-        """Return what a value is made of, and whether it is a list of these."""
+        """Return the schema of a value, or of its items, and whether it is a list."""
         schema = self._resolve(schema)
         return (self._resolve(schema["items"]), True) if "items" in schema else (schema, False)
 
@@ -113,7 +113,7 @@ class _Reference:
 
 
 def _notes(schema: Schema) -> Iterator[str]:
-    """Yield what the schema demands of keys beside each other."""
+    """Yield what the schema demands of combinations of keys."""
     if "oneOf" in schema:
         yield "Exactly one of " + ", ".join(f"`{one['required'][0]}`" for one in schema["oneOf"]) + "."
     for key, others in schema.get("dependentRequired", {}).items():

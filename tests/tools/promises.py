@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the runner promises, checked on the ledger of a world: on documents shown, hooks and requests, nothing else.
+"""What the runner promises, checked on the ledger of a world: on its documents, hooks and requests alone.
 
-docs/runner-states.md has the promises in words. This knows nothing of records, plans or states.
+docs/runner-states.md lists the promises. This module knows nothing of records, plans or states.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TINY = 1e-6
 
 
 class BrokenPromise(AssertionError):  # noqa: N818 - it is what it is called
-    """The runner did what it should not, or did not what it should."""
+    """The runner did what it must not do, or did not do what it must."""
 
 
 class Judge:
@@ -43,7 +43,7 @@ class Judge:
         self.named = False  # this runner knows who its VM is
         self._unnamed: tuple[float, dict[int, Any]] = (-1.0, {})  # when it learned that, and what was asked for before
         self.kills = 0
-        self.wall_stepped = False  # what had no time left may have had some later
+        self.wall_stepped = False  # an event without time left may have had some later
         self.generation = 0  # of the policies
         self.rebooted = False
         self.entries: list[Entry] = []
@@ -53,7 +53,7 @@ class Judge:
         self._document_at = 0.0
 
     def read(self, entries: Iterable[Entry]) -> Judge:
-        """Judge the entries that are new."""
+        """Judge the new entries."""
         for entry in list(entries)[len(self.entries) :]:
             self.entries.append(entry)
             if entry.fields.get("phase") != "notify":
@@ -65,7 +65,7 @@ class Judge:
         return [*self.ended, *self.listed.values()]
 
     def over_for_good(self, key: str) -> bool:
-        """Return whether an event has left the list to the runner's knowledge, and not even a crash brings it back."""
+        """Return whether the runner knows that an event has left the list, and would know it after a crash."""
         going = [*self.listed.values(), *self._just_gone]
         return key not in [listing.event_id.lower() for listing in going if not listing.drill]
 
@@ -85,7 +85,7 @@ class Judge:
             listing.shown = False
 
     def _reload(self, at: float, generation: int) -> None:
-        """The runner goes by other policies at once, for the events that it has seen since it started."""
+        """The runner applies the new policies at once to the events that it has seen since it started."""
         self.generation = generation
         for listing in self.listed.values():
             if listing.shown:
@@ -113,7 +113,7 @@ class Judge:
         self.listed = {key: listing for key, listing in self.listed.items() if listing.kept or not listing.drill}
 
     def _hidden(self, at: float) -> None:
-        """The runner that starts cannot read the journal: it does not know what was approved, nor what has started."""
+        """The new runner cannot read the journal: it does not know what was approved, nor what has started."""
         self.kills += 1
         self.unread = True
         for listing in self.everything():
@@ -147,7 +147,7 @@ class Judge:
         """A drill is asked for: nothing to judge."""
 
     def _known(self, at: float) -> None:
-        """The runner learns who its VM is: until then the policies were asked about nothing."""
+        """The runner learns who its VM is: until then the policies decided nothing."""
         self.named = True
         self._unnamed = (at, {id(listing): (listing.planned, listing.latest) for listing in self.listed.values()})
         self._ask()
@@ -164,13 +164,13 @@ class Judge:
         self.trouble = True
 
     def _commit(self, at: float) -> None:
-        # What the journal had before is taken up after the first commit; until the next one it counts after a crash.
+        # What the journal had is resumed after the first commit; until the next one a crash brings it back.
         found, self.unread = self.unread, False
         self.trouble = False
         self._just_gone = [listing for listing in self._just_gone if found and listing.kept]
         for listing in self.everything():
             listing.taken = [(when, True) for when, _known in listing.taken]
-            if listing.shown:  # what only a runner before this one saw, and could not keep, is in no journal
+            if listing.shown:  # what only an earlier runner saw, and could not keep, is in no journal
                 listing.keep()
             for attempt in listing.every() if not found else ():
                 if not attempt.interrupted:
@@ -221,14 +221,14 @@ class Judge:
             return
         for found in [found for found in self.listed if found[0] == drill and found[1] not in named]:
             listing = self.listed.pop(found)
-            if self._unnamed[0] == at:  # it is gone before they were asked
+            if self._unnamed[0] == at:  # it was gone before the policies could decide
                 listing.planned, listing.latest = self._unnamed[1].get(id(listing), (listing.planned, listing.latest))
             listing.gone_at, listing.gone_index = at, len(self.entries)
             self.ended.append(listing)
             self._just_gone.append(listing)
 
     def _ended_in_time(self, at: float) -> None:
-        """Whatever prepared until NotBefore was near has been told to end by the time of the next document."""
+        """Prepare hooks that ran until NotBefore was near have got SIGTERM by the time of the next document."""
         if at <= self._document_at:  # the other source's, in the same cycle
             return
         for attempt in self._by_uid.values():
@@ -315,7 +315,7 @@ class Judge:
             event,
             name,
         )
-        # What the policies ask for now, and what they asked for before: a runner that was killed may go by that.
+        # What the policies ask for, now and before: a runner that was killed may still act on the latter.
         known = [stage for version, stage in listing.asked if version == listing.version and name in stage.prepare]
         self.demand(known, "only this VM's own events are prepared, or as a witness", event, name)
         fitting = [stage for stage in known if self._in_order(listing, stage, name)]
@@ -339,7 +339,7 @@ class Judge:
         return listing
 
     def _in_order(self, listing: Listing, stage: Stage, name: str) -> bool:
-        """Return whether a prepare hook of a stage may run, as far as the hooks before it go."""
+        """Return whether the hooks before a prepare hook of a stage let it run."""
         if not stage.parallel:
             for other in stage.prepare[: stage.prepare.index(name)]:
                 accepted = stage.on_failure == "approve" and listing.over(other)
@@ -350,7 +350,7 @@ class Judge:
         return all(self._left_behind(listing, earlier, other) for earlier in before for other in earlier.prepare)
 
     def _left_behind(self, listing: Listing, stage: Stage, name: str) -> bool:
-        """Return whether the next stage waits for a hook no longer: one that failed is tried again beside it."""
+        """Return whether the next stage no longer waits for a hook: one that failed is tried again beside it."""
         tried = listing.succeeded("prepare", name) or listing.failed("prepare", name)
         if tried or listing.over(name) or self.wall_stepped or stage.within is not None:
             return True
@@ -383,7 +383,7 @@ class Judge:
         self.demand(fitting, "recovered is what was prepared, and has left the list", event, name)
         due = [listing for listing in fitting if not listing.succeeded("recover", name)]
         self.demand(due, "nothing is recovered twice", event, name)
-        # Of an event that came back: the first time may have been left to another, which is rid of it by now.
+        # Of an event that came back: its first recovery may have been left to another event, which has run it by now.
         listing = min(due, key=lambda each: (self._done(each, name), not self._counted(each, "recover", name, number)))
         running = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and attempt.pid_kept]
         self.demand(not running, "nothing is recovered while it is still prepared", event, name)
@@ -457,7 +457,7 @@ class Judge:
                 )
         busy = [attempt for attempt in listing.every("prepare") if attempt.alive(at) and not attempt.interrupted]
         self.demand(not busy, "no approval while a prepare hook runs", *about)
-        if listing.taken and listing.taken[-1][1] and not self.rebooted:  # a boot leaves the wall clock alone to tell
+        if listing.taken and listing.taken[-1][1] and not self.rebooted:  # after a boot only the wall clock measures it
             wait = REPEAT_SECONDS * 2.0 ** (len(listing.taken) - 1)
             self.demand(at - listing.taken[-1][0] >= wait - _TINY, "an approval that was taken is not repeated", *about)
         listing.tried = True
@@ -468,12 +468,12 @@ class Judge:
     # In the end
 
     def at_rest(self, now: float, wall: float) -> None:
-        """Judge what should have been done by now: all works, and no hook runs."""
+        """Judge what should have been done by now: everything works, and no hook runs."""
         if self.wall_stepped:
             return
         for listing in self.listed.values():
             left = None if listing.not_before is None else listing.not_before - wall
-            new = now - max(listing.seen_at, listing.changed_at) < AT_REST_SECONDS  # after a fault, say
+            new = now - max(listing.seen_at, listing.changed_at) < AT_REST_SECONDS  # as after a fault
             if listing.started or listing.hardware or new or (left is not None and left < 20):
                 continue
             self._prepared(listing)
@@ -492,7 +492,7 @@ class Judge:
 
     @staticmethod
     def to_be_approved(listing: Listing) -> bool:
-        """Return whether this VM is to approve it, once it is prepared."""
+        """Return whether this VM has to approve it, once it is prepared."""
         profile = listing.profile
         held = len(listing.resources) > 1 and profile.holds_groups
         first = profile.witness or listing.place == 0 or profile.name == "anyone"
@@ -501,7 +501,7 @@ class Judge:
         return profile.approves and ours and not held and ready
 
     def over(self) -> None:
-        """Judge the whole: nothing is listed any longer, and whatever was to be tried again had the time for it."""
+        """Judge the whole: nothing is listed any longer, and every retry had enough time."""
         self.demand(not self.listed, "the test lets every event end", *self.listed)
         for listing in self.ended:
             for name in listing.owed():

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""That the runner does what it is there for, and in time: for worlds in which every poll is answered.
+"""Whether the runner does its work in time, in worlds in which every poll is answered.
 
-``tools.promises`` says what it must not do; a runner that does nothing at all would keep most of that.
+``tools.promises`` judges what it must not do; a runner that did nothing at all would pass most of that.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ PATIENCE_SECONDS = 5.0
 
 
 def act_promptly(judge: Judge) -> None:
-    """Judge what has been read. Raises BrokenPromise."""
+    """Judge the entries of a judge's ledger. Raises BrokenPromise."""
     for listing in judge.everything():
-        # Of what has changed in between, at any moment, tests of their own tell when it is due.
+        # When changed events are due, other tests check.
         if not listing.hardware and listing.steady and listing.latest == listing.stages:
             scheduled = _scheduled(judge, listing)
             _prepared(judge, listing, scheduled)

@@ -34,7 +34,7 @@ class Recorded:
         self._newest_id = 0
 
     def beat(self, **fields: Any) -> None:
-        """Say that the runner records, and polls well."""
+        """Write the heartbeat of a runner that polls and keeps a journal."""
         kept = {
             "pid": os.getpid(),
             "version": "0.1.0",
@@ -100,7 +100,7 @@ class Recorded:
         return row
 
     def at(self, seconds: float) -> str:
-        """Return a time so many seconds ahead, as events have it."""
+        """Return a time some seconds ahead, in the format of events."""
         return datetime.fromtimestamp(int(self.clocks.wall() + seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -126,7 +126,7 @@ def planned(phase: str, hook: Mapping[str, Any], status: str = "waiting", **fiel
 
 
 def decided(eligibility: str, reason: str = "a reboot waits for the drain", **fields: Any) -> dict[str, Any]:
-    """Return what is decided for an event, as its record keeps it."""
+    """Return a decision about an event, as its record keeps it."""
     return {
         "output": "hold" if eligibility == "refused-by-policy" else "approve",
         "policy": "web-tier",

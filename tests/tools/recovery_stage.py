@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scheduler of hooks beside requests to run a recovery again, or to count it as done."""
+"""The scheduler of hooks, with requests to run a recovery again or to count it as done."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def program(path: Path, script: str) -> Path:
 
 
 def compiled(directory: Path, policy: str, name: str = "policy") -> Path:
-    """Write a policy NAME.yml; return its artifact, NAME.json, which takes the place of the one before at once."""
+    """Write a policy NAME.yml; return its artifact, NAME.json, which replaces an earlier one atomically."""
     source, draft, artifact = (directory / f"{name}.{suffix}" for suffix in ("yml", "new", "json"))
     source.write_text(policy)
     draft.write_text(json.dumps(compile_policies([source]).artifact))
@@ -38,7 +38,7 @@ def compiled(directory: Path, policy: str, name: str = "policy") -> Path:
 
 
 def approvals(emulator: EmulatorClient) -> list[list[str]]:
-    """Return the ids of each approval that has arrived."""
+    """Return the event ids of each approval that has arrived."""
     return [entry["event_ids"] for entry in emulator.requests() if entry["method"] == "POST"]
 
 
@@ -66,7 +66,7 @@ class Process:
                 self._news.notify_all()
 
     def wait_for(self, name: str, timeout: float = 20, count: int = 1, **fields: Any) -> dict[str, Any]:
-        """Return the first line of that name and with these fields, or the ``count``-th, waiting for it."""
+        """Wait for the ``count``-th line of that name and with these fields; return it."""
 
         def found() -> dict[str, Any] | None:
             wanted = {"line": name, **fields}
@@ -116,7 +116,7 @@ def runners(server: EmulatorServer, directory: Path) -> Iterator[Start]:
 class Host:
     """The VM web_0, on which runners run one after the other. ``{hook}`` in its policy is the one hook script.
 
-    A hook finds itself in the directory to which it may write the file "said".
+    The hook script lies in the directory in which it can write the file "said".
     """
 
     def __init__(self, directory: Path, emulator: EmulatorClient, start: Start, policy: str, hook: str) -> None:
@@ -137,11 +137,11 @@ class Host:
         return file.read_text().splitlines() if file.exists() else []
 
     def approvals(self) -> list[list[str]]:
-        """Return the ids of each approval that has arrived."""
+        """Return the event ids of each approval that has arrived."""
         return approvals(self.emulator)
 
     def forewarn(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command as somebody on this VM does."""
+        """Run a command as an operator of this VM does."""
         return forewarn(*arguments, STATE_DIRECTORY=str(self.state))
 
     def history(self) -> dict[str, dict[str, Any]]:

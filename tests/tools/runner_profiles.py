@@ -15,7 +15,7 @@ from tools.policy_data import policy, policy_set
 # The real checks of hook programs apply to it; nobody runs it.
 PROGRAM = "/bin/true"
 HOOK_SECONDS = 30.0
-# Of some, so that not all are cut short by the same NotBefore, or wait as long for a recovery.
+# They differ, so that NotBefore does not cut all of them short, nor recoveries take the same time.
 SECONDS = {"flush": 100.0, "approach": 10.0, "close-door": 5.0, "step-2": 200.0, "undrain": 120.0, "open-door": 300.0}
 
 
@@ -43,7 +43,7 @@ class Stage(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What becomes of an event with this Description; ``after`` is its age in seconds before which it is held.
+    """What the policies do with an event of this Description; until its age is ``after`` seconds it is held.
 
     ``early``: meanwhile the same hooks are asked for already.
     """
@@ -152,7 +152,7 @@ PROFILES = {
         _one("always", prepare="stop", recover="start-again", recover_when="started"),
     )
 }
-# The same Descriptions, after a change of the policies: by this rules have other names, hooks come and go.
+# The same Descriptions, after a change of the policies: rules have other names, hooks come and go.
 _CHANGED = {
     profile.name: profile
     for profile in (
@@ -174,7 +174,7 @@ NOTIFY = "tell"
 
 
 def hook(name: str, attempts: int | None = None) -> dict[str, Any]:
-    """Return the hook of a name, as an artifact has it."""
+    """Return the hook of a name, in the form of an artifact."""
     made: dict[str, Any] = {"run": [PROGRAM, name], "timeout_seconds": SECONDS.get(name, HOOK_SECONDS)}
     return made if attempts is None else {**made, "retry": {"attempts": attempts}}
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is outside of a runner, in virtual time: the service (the emulator's model), hooks, clocks, boots.
+"""What is outside a runner, in virtual time: the service (the emulator's model), hooks, clocks, boots.
 
 A world outlives runners. What they do to it goes into its ledger, which ``tools.promises`` judges. The runner in it is
 the real one; ``tools.world_runner`` makes it.
@@ -35,7 +35,7 @@ FIRST_PID = 10_000_000  # above all that Linux hands out
 
 
 class Entry(NamedTuple):
-    """Something that happened outside of the runner, at a moment of virtual time."""
+    """Something that happened outside the runner, at a moment of virtual time."""
 
     at: float
     kind: str
@@ -64,7 +64,7 @@ class Hook:
     over_at: float = NEVER
 
     def end(self) -> tuple[float, str]:
-        """Return when it ends and how, as things are now."""
+        """Return when it ends and how, if nothing changes."""
         found = [
             (self.ends_at, self.result if self.asked_at > self.ends_at else ENDED),
             (self.asked_at + self.patience, ENDED),
@@ -80,7 +80,7 @@ class Hook:
 
 
 class World:
-    """``plan`` says of a new hook when it ends, and how. ``keep`` is called with every entry as it is made."""
+    """``plan`` sets when and how a new hook ends. ``keep`` is called with every entry as it is made."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class World:
 
     @contextmanager
     def driven(self) -> Iterator[None]:
-        """Around what lets time pass in the runner's own loop alone: then it has to be in time."""
+        """Mark that time passes only in the runner's own loop: it must then act in time."""
         self.driven_since = self.now
         self.note("driven", on=True)
         try:
@@ -150,7 +150,7 @@ class World:
         self._keep(entry)
 
     def running(self) -> list[Hook]:
-        """Return the hooks that run, whoever started them."""
+        """Return the hooks that run, of this runner and earlier ones."""
         for hook in self.hooks:
             hook.settle(self.now)
         return [hook for hook in self.hooks if hook.over is None]
@@ -191,7 +191,7 @@ class World:
                 self.note("exit", uid=hook.uid)
 
     def reboot(self, down: float) -> None:
-        """Boot the machine anew, after ``kill``: nothing that ran runs any longer."""
+        """Boot the machine, after ``kill``: nothing survives."""
         for hook in self.running():
             hook.over, hook.over_at, hook.collected = ENDED, self.now, True
         self.note("reboot")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A loopback server that answers what a test wrote down, byte for byte, and keeps what it was asked."""
+"""A loopback server that gives scripted answers, byte for byte, and keeps the requests."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def instance(name: str, **compute: Any) -> Answer:
 
 
 class ScriptedServer:
-    """Serves the answers in turn, whatever is asked and on whichever connection; the last one over and over."""
+    """Serves the answers in turn, whatever the request and the connection; the last one over and over."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
@@ -160,7 +160,7 @@ class AnsweringServer(ScriptedServer):
 
 
 def vm_service(events: list[dict[str, Any]], approve: Callable[[], Answer] | None = None) -> AnsweringServer:
-    """Return the service of web_0. It lists ``events`` as they are by then; ``approve`` answers approvals."""
+    """Return the service of web_0. It lists ``events`` as they are at that time; ``approve`` answers approvals."""
 
     def answer(request: Request) -> Answer:
         if request.method == "POST":

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks for promises that the runner breaks, for as long as asked: half the time by crashes, half by hypothesis.
+"""Looks for promises that the runner breaks, for a given time: half of it by crashes, half by hypothesis.
 
-Each run tries what no run before did. What breaks a promise is printed with the command that does it again.
+Each run tries something new. What breaks a promise is printed with the command that repeats it.
 
     python -m tools.soak SECONDS
 """

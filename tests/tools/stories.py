@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A runner in a made-up world, with policies of a test's own: what happens to one VM, step by step."""
+"""A runner in a simulated world, with the policies of a test: what happens to one VM, step by step."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Policies = Sequence[tuple[str, Sequence[dict[str, Any]]]]
 
 
 def hook(name: str, timeout_seconds: float = 30.0, **values: Any) -> dict[str, Any]:
-    """Return a hook, as artifacts have it."""
+    """Return a hook, in the form of an artifact."""
     return {"run": [PROGRAM, name], "timeout_seconds": timeout_seconds, **values}
 
 
 def match(identifier: str, output: str = "approve", **values: Any) -> dict[str, Any]:
-    """Return a match, as artifacts have it; hooks of ``prepare`` and ``recover`` may be given by their names."""
+    """Return a match, in the form of an artifact; ``prepare`` and ``recover`` may name their hooks."""
     made: dict[str, Any] = {
         "id": identifier,
         "condition": None,
@@ -128,7 +128,7 @@ class Story:
             self.world.clock.advance(0.5)
 
     def end(self, name: str) -> None:
-        """Let a hook end that runs."""
+        """End a running hook."""
         for one in self.world.running():
             if one.name == name:
                 one.ends_at, one.result = self.world.now, FAILED if name in self.fail else SUCCEEDED
@@ -172,7 +172,7 @@ class Story:
 
 
 class ProfileStory(Story):
-    """A story with the policies of ``tools.runner_profiles``, a journal in memory, and a judge who reads all of it."""
+    """A story with the policies of ``tools.runner_profiles``, a journal in memory, and a judge of its ledger."""
 
     def __init__(self, directory: Path, plan: Callable[[Hook], None] = lambda hook: None) -> None:
         self.kept = Kept()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tools.events import listed
 
-# What it does with a request once it is stuck: it accepts and says nothing; it sends the head of an answer and no body;
+# What it does with a request once it is stuck: it accepts and is silent; it sends the head of an answer and no body;
 # it sends a byte a second; it does so for approvals alone; it does not even accept the connection.
 SILENT, HEAD, DRIP, APPROVALS, REFUSES_TO_ACCEPT = "silent", "head", "drip", "approvals", "no-accept"
 WAYS = (SILENT, HEAD, DRIP, REFUSES_TO_ACCEPT)
@@ -84,7 +84,7 @@ class StuckService:
         return [each for each in self.asked if each.method == method and each.at > after]
 
     def _fill_the_backlog(self) -> None:
-        """Let the kernel have no room for a further connection, so that connecting takes until the client gives up."""
+        """Fill the kernel's queue of connections, so that connecting takes until the client gives up."""
         time.sleep(0.1)  # the acceptor waits for one more, which it keeps
         for _ in range(8):
             one = socket.socket()
@@ -148,6 +148,6 @@ def _read_request(stream: Any) -> tuple[str, str] | None:
 
 @contextmanager
 def stuck_service() -> Iterator[StuckService]:
-    """Yield a service that answers until it is told to get stuck."""
+    """Yield a service that answers until ``get_stuck`` is called."""
     with StuckService() as service:
         yield service

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting in real time for what another process does: until it has come true, never for a time that may do."""
+"""Waiting in real time for another process: until a condition holds, never for a fixed time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 def wait_until(
     condition: Callable[[], _T], seconds: float = 30.0, pause: float = 0.01, what: str = "it did not come to this"
 ) -> _T:
-    """Return what ``condition`` returns once that is true. AssertionError, with ``what``, if it never is."""
+    """Wait until ``condition`` returns something true, and return that. Raises AssertionError with ``what``."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, f"{what}, within {seconds:g} s"

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""That the hooks wait for nobody, checked on the ledger of a world, as ``tools.promises`` checks the rest.
+"""Whether hooks wait for nobody, checked on the ledger of a world, as ``tools.promises`` checks the rest.
 
 Only where the ledger says that time passed in the runner's own loop, which was free to do something at any moment.
 """
@@ -17,7 +17,7 @@ from tools.runner_world import Entry
 LATE_SECONDS = 0.1
 # What may make a hook due; beside it the end of a time in which nothing could be kept.
 CAUSES = frozenset({"document", "driven", "end", "exit", "known", "leftover", "rehearse", "reload", "run", "step"})
-# Hooks that a policy asks for when an event has some age: the next document that says so makes them due.
+# Hooks that a policy asks for at some age of an event: the next document makes them due.
 _AT_AN_AGE = frozenset(
     name
     for profile in PROFILES.values()
@@ -37,11 +37,11 @@ class NobodyWaits:
         self._cause_at = 0.0
         self._trouble = False
         self._hidden = False  # the journal is away when this runner starts: what it finds later waits for a document
-        self._ended: dict[int, bool] = {}  # uid -> whether a runner took in its end
+        self._ended: dict[int, bool] = {}  # uid -> whether a runner noticed its end
         self._latest: dict[tuple[object, ...], int] = {}  # hook -> uid of its latest attempt
 
     def read(self, entries: Iterable[Entry]) -> None:
-        """Judge the entries that are new."""
+        """Judge the new entries."""
         for entry in list(entries)[self._read :]:
             self._read += 1
             if entry.kind == "start" and entry.fields["phase"] != "notify":
@@ -63,7 +63,7 @@ class NobodyWaits:
 
     def _start(self, entry: Entry) -> None:
         fields = entry.fields
-        # What one event's recovery runs counts for the others that share it, and so does the pause after a failure.
+        # A recovery that one event runs counts for the others that share it, and so does the pause after a failure.
         event = fields["event"].lower() if fields["phase"] == "prepare" else None
         hook = (event, fields["drill"], fields["phase"], fields["name"])
         before = self._latest.get(hook)

@@ -15,7 +15,7 @@ from tools.runner_world import World
 
 
 class _Watch:
-    """What was added to a journal since its last commit, as far as ``tools.promises`` wants to know."""
+    """What was added to a journal since its last commit, as far as ``tools.promises`` needs it."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -40,7 +40,7 @@ class _Watch:
     def after_commit(self, kept: bool) -> None:
         world = self._world
         if not kept:
-            # A preparation that cannot be written down does not begin.
+            # A preparation that cannot be recorded does not begin.
             self._noted = [noted for noted in self._noted if noted[2].get("phase") != "prepare"]
             if not self._trouble:
                 self._trouble = True
@@ -93,7 +93,7 @@ class WatchedJournal(Journal):
 
 
 class Kept:
-    """What a journal in memory has on its disk. ``broken``: nothing can be written to it, ``hidden``: nor read."""
+    """The disk of a journal in memory. ``broken``: it cannot be written, ``hidden``: nor read."""
 
     def __init__(self) -> None:
         self.rows: dict[int, str] = {}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What hooks of kind http talk to in tests: a server that does as told, with TLS or without, and a forward proxy."""
+"""What hooks of kind http talk to in tests: a scripted server, with TLS or without, and a forward proxy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Webhook:
 
     def __init__(self, *script: Answer | str, tls: ssl.SSLContext | None = None) -> None:
         self.requests: list[Request] = []
-        self.released = threading.Event()  # lets go of what hangs
+        self.released = threading.Event()  # ends what hangs
         self._script: Sequence[Answer | str] = script or (Answer(200),)
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -64,14 +64,14 @@ class Webhook:
         self._server.server_close()
 
     def answer_to(self, request: Request) -> Answer | str:
-        """Note a request, and return what is to be done about it."""
+        """Note a request, and return the answer to it."""
         with self._lock:
             self.requests.append(request)
             return self._script[min(len(self.requests), len(self._script)) - 1]
 
 
 class Proxy(Webhook):
-    """A forward proxy. By CONNECT it leads to a port of this machine, whatever the name; all else it answers itself."""
+    """A forward proxy. CONNECT leads to a port of this machine, whatever the name; it answers the rest itself."""
 
     def __init__(self, target: int = 0, *script: Answer | str) -> None:
         super().__init__(*script)

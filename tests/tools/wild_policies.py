@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random policies of what proofs find hard, and random events for them.
+"""Random policies that are hard to prove things about, and random events for them.
 
 There are expressions that no analysis understands, times that are far away, names of VMs in other letters, literals
 that no event has, parameters with limits, variables, and nested groups. The engine is the judge of each event.
@@ -22,7 +22,7 @@ LONG = 10**6  # seconds, more than any condition asks for
 _SECONDS = (-1, 0, 1, 5, 8, 9, 10, 30, 59, 60, 61, 119, 120, 899, 900, 901)
 _MINUTES = (-60, -1, 0, 1, 4, 5, 6, 15, 29, 30, 31, 1440)
 _NAMES = ("web_0", "WEB_0", "Web_0", "db_1", "7")
-# What conditions are made of, by what is hard about it.
+# The parts of conditions, by what makes them hard.
 _ATOMS: Mapping[str, tuple[str, ...]] = {
     "fields": (
         *("event.EventType == 'Freeze'", "event.EventType in ['Reboot', 'Redeploy']", "has(event.EventSource)"),
@@ -57,7 +57,7 @@ _LIMITS = (
     *("default: 9, enum: [9, 60]", "default: 9, enum: [9, 10, 900]", "default: 9, min: 5", "default: 9, max: 61"),
 )
 _ENOUGH = ("min: 1m, max: 30m", "min: 5m, max: 10m", "max: 30m", "enum: [5m, 15m]", "description: any")
-# Claims, and of which approved events they are not true.
+# Claims that do not hold for some approved events.
 CLAIMS: Mapping[str, str] = {
     "nothing": "decision == hold",
     "known": "decision == hold || !has(event.DurationInSeconds) || event.DurationInSeconds >= 0",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Scheduled Events as a client of the service asks for them, with no help from the package."""
+"""Requests of a client of Scheduled Events, without the package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The runner of one VM in a made-up world: the real one, but for its client, its executor, its log and its waiting."""
+"""The runner of one VM in a simulated world: the real one, except its client, executor, log and waiting."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tools.runner_world import FIRST_PID, NEVER, TICK, Hook, World
 
 
 class WorldClient:
-    """A client of the world's service, for the runner of one VM. Requests take no time, but keep to the budget."""
+    """A client of the world's service, for the runner of one VM. Requests take no time, but respect the budget."""
 
     asked = ""  # what the latest request was for
     paid = False  # for the request that is made next
@@ -149,7 +149,7 @@ class WorldRequester:
     def begin(self, what: str, request: Callable[[], object]) -> None:
         assert not self.busy, "one request at a time"
         world = self._world
-        world.model.settle()  # what happens to the service by now may be that it answers again
+        world.model.settle()  # by now the service may answer again
         seconds = world.latency
         self._made = None
         if what in world.stuck:
@@ -253,7 +253,7 @@ class WorldExecutor:
                 self._world.note("stopped", uid=hook.uid)
 
     def watches(self, hook: Hook) -> bool:
-        """Return whether it will hear of a hook's end."""
+        """Return whether it will notice a hook's end."""
         return any(watched is hook for watched in self._hooks.values())
 
     def next_end(self) -> float:
@@ -318,7 +318,7 @@ def new_runner(
     journal: Callable[..., Journal] = Journal,
     until: Callable[[], bool] = lambda: False,
 ) -> Instance:
-    """Put a runner together on a state directory, as ``forewarn run`` does."""
+    """Assemble a runner on a state directory, as ``forewarn run`` does."""
     clocks = world.clocks()
     executor = WorldExecutor(world)
     client: Any = WorldClient(world, vm)
@@ -336,7 +336,7 @@ def new_runner(
     watchers = [client]
 
     def reload() -> Reloaded:
-        for watcher in watchers:  # so that what is decided by the new policies is judged by them
+        for watcher in watchers:  # so that decisions of the new policies are judged by them
             watcher._shown = None
         world.note("reload", generation=world.generation)
         return Reloaded(world.policies(world.generation), None, 1.0)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random policies, each both as CEL in YAML and as formulas for z3: what the analysis claims, z3 can prove or refute.
+"""Random policies, each as CEL in YAML and as formulas for z3, which can prove or refute what the analysis claims.
 
 Nothing of the analysis is used. Numbers are unbounded integers there, without intervals or representatives.
 """
@@ -263,7 +263,7 @@ def _lines(some: tuple[Rule, ...], indent: str) -> list[str]:
 
 
 def fates(world: World, some: tuple[Rule, ...], alive: Any = None) -> dict[str, tuple[Any, Any, Any]]:
-    """Return of each rule when it is met, when it fails, and when its condition is met, whoever comes before it."""
+    """Return for each rule when it is met, when it fails, and when its condition holds regardless of earlier rules."""
     left = world.promises if alive is None else alive
     found: dict[str, tuple[Any, Any, Any]] = {}
     for rule in some:

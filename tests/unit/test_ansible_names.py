@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ansible-test sanity refuses most often, told in a second rather than in minutes."""
+"""What ansible-test sanity refuses most often, found in a second rather than in minutes."""
 
 from __future__ import annotations
 

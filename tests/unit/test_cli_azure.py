@@ -34,7 +34,7 @@ class Asked(list[str]):
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Asked:
-    """Stand on somebody's laptop, with no endpoint named."""
+    """Pretend to be a laptop, with no endpoint named."""
     asked = Asked()
     tag = tmp_path / "chassis_asset_tag"
     tag.write_text("No Asset Tag\n")
@@ -91,7 +91,7 @@ def test_a_vm_in_azure_asks(asked: Asked, command: list[str]) -> None:
 
 
 class Idle:
-    """A client that says where it would ask."""
+    """A client that records its endpoint."""
 
     def __init__(self, endpoint: str, _api_version: str) -> None:
         self.url = endpoint
@@ -120,7 +120,7 @@ def test_the_service_goes_on_and_is_told_of_the_doubt(
     assert asked == []
 
 
-def test_the_log_tells_of_the_doubt(once: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_mentions_the_doubt(once: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     parser = cli._parser(once)
     given = dict(vars(parser.parse_args([*once, "--log-format", "json"])))
     with EmulatorServer() as server:

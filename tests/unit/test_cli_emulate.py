@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of the commands that drive an emulator: what they read, what they refuse, whom they may ask."""
+"""The options of the commands that drive an emulator: what they read, what they refuse, which hosts they may ask."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_values_are_read(option: str, text: str, expected: object) -> None:
     ],
     ids=" ".join,
 )
-def test_bad_input_is_told_by_its_option(
+def test_bad_input_is_reported_by_its_option(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert message in refusal(capsys, *arguments)
@@ -173,6 +173,6 @@ def test_azures_own_service_is_never_asked(monkeypatch: pytest.MonkeyPatch, url:
         *("http://127.0.0.1:8254/vm/web_0", "http://127.0.0.1?x=1", "http://127.0.0.1#x", "http://a@127.0.0.1"),
     ],
 )
-def test_what_is_no_base_address_is_told(url: str) -> None:
+def test_what_is_no_base_address_is_reported(url: str) -> None:
     with pytest.raises(InputError, match="is not the base address of an emulator"):
         client(url)

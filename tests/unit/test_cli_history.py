@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn history``: the timeline of events, to people and programs."""
+"""``forewarn history``: the timeline of events, for people and programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def history(run_command: Run) -> History:
 
 
 def decide(recorded: Recorded, record: EventRow, eligibility: str = "approve", **fields: Any) -> None:
-    """Write what a decision writes."""
+    """Write the entry of a decision."""
     event = record.data["event"]
     about = {"event_id": event["EventId"], "type": event["EventType"], "status": event["EventStatus"]}
     values = {'event.EventType in ["Reboot"]': "true"}
@@ -53,7 +53,7 @@ def decide(recorded: Recorded, record: EventRow, eligibility: str = "approve", *
 
 
 def move(recorded: Recorded, record: EventRow, before: str, after: str, why: str) -> None:
-    """Write that a record moved on."""
+    """Write the entry of a record's change of state."""
     recorded.note("state", record, **{"from": before, "to": after, "why": why})
 
 
@@ -130,7 +130,7 @@ def test_the_record_of_an_event(recorded: Recorded, history: History) -> None:
     ]
 
 
-def test_one_event_is_told_in_full(recorded: Recorded, history: History) -> None:
+def test_one_event_is_shown_in_full(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     recorded.clocks.now += 60
     recorded.record("B2")
@@ -177,7 +177,7 @@ def test_a_reboot_and_a_clock_that_was_set(recorded: Recorded, history: History)
     ]
 
 
-def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, history: History) -> None:
+def test_what_concerns_the_runner_is_shown_where_it_belongs(recorded: Recorded, history: History) -> None:
     recorded.note("runner-started", version="0.1.0")
     first = recorded.record("A1")
     decide(recorded, first)
@@ -219,7 +219,7 @@ def test_what_concerns_the_runner_is_told_where_it_belongs(recorded: Recorded, h
     ]
 
 
-def test_an_approval_whose_end_is_not_known_is_told(recorded: Recorded, history: History) -> None:
+def test_an_approval_whose_result_is_not_known_is_shown(recorded: Recorded, history: History) -> None:
     record = recorded.record("A1")
     recorded.note("approval-sending", record, event_ids=["A1"])
     recorded.note("runner-started", version="0.1.0")
@@ -244,7 +244,7 @@ def test_marks(recorded: Recorded, history: History) -> None:
     assert any(line.endswith("  drill-1 ended: rehearsed") for line in lines)
 
 
-def test_how_a_drill_ended_is_told_with_that_drill(recorded: Recorded, history: History) -> None:
+def test_how_a_drill_ended_is_shown_with_that_drill(recorded: Recorded, history: History) -> None:
     for drill in ("drill-1", "drill-2"):
         record = recorded.record(drill, drill=True)
         recorded.note("would-approve", record, event_ids=[drill])
@@ -496,13 +496,13 @@ def test_what_entries_say(kind: str, fields: dict[str, Any], text: str | None) -
     assert words(kind, **fields) == text
 
 
-def test_a_failed_preparation_is_not_told_three_times() -> None:
+def test_a_failed_preparation_is_not_shown_three_times() -> None:
     before = decided("preparing")
     assert describe(entry("decision", **decided("preparation-failed")), before) is None
     assert describe(entry("decision", **decided("preparation-failed", rule="other")), before) is not None
 
 
-def test_what_a_hook_said_is_not_told_twice() -> None:
+def test_the_output_of_a_hook_is_not_shown_twice() -> None:
     reason = "it ended with exit code 1: no route"
     line = describe(entry("hook-ended", result="failed", reason=reason, output="no route\n"))
     assert line is not None

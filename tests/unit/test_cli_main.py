@@ -176,7 +176,7 @@ def test_nothing_is_imported_before_it_is_asked_for() -> None:
     assert others == ""
 
 
-def test_a_command_that_is_not_installed_is_told(
+def test_a_command_that_is_not_installed_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a VM, where the runner alone is installed."""
@@ -317,7 +317,7 @@ def test_a_stream_that_is_closed_ends_no_command(closed: str, tmp_path: Path) ->
         (["emulate", "publsh"], "forewarn emulate: error: there is no command 'publsh': did you mean 'publish'?\n"),
     ],
 )
-def test_a_misspelt_command_is_told_the_right_one(
+def test_a_misspelt_command_gets_the_right_one_suggested(
     arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a command says while it waits, and what it does not say."""
+"""What a command reports while it waits, and what it does not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_it_says_why_once_and_then_for_how_long() -> None:
 
 
 def test_nothing_is_said_once_the_service_has_answered() -> None:
-    """What takes long then, a hook of the runner, say, is not the service."""
+    """What takes long afterwards, such as a hook of the runner, is not the service."""
     own, stream = console()
     with ScriptedServer(document()) as server, Client(server.url) as client:
         with waiting(client, own, 0.2, 0.01):

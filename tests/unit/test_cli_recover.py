@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn recover``, beside a runner that is no more than its sign of life, its journal, and who takes requests."""
+"""``forewarn recover``, beside a runner that is only a heartbeat, a journal, and a thread that takes requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOOK = "run /usr/local/bin/undrain"
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let alice ask, and nobody take it."""
+    """Let alice ask, with no runner that takes the request."""
     monkeypatch.setattr(recovery_requests, "asker", lambda _environ: "alice")
     monkeypatch.setattr(command, "_wait", lambda *_: None)
 
@@ -157,7 +157,7 @@ def test_a_request_is_for_the_event_that_was_named(recorded: Recorded, recover: 
     assert shown.lines[0] == ("handed over: Reboot A1B2: the runner has not taken it yet. It will in its next cycle.")
 
 
-def test_what_the_runner_did_is_told(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_runner_did_is_reported(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     record = failing(recorded)
     recorded.beat()
 
@@ -174,7 +174,7 @@ def test_what_the_runner_did_is_told(recorded: Recorded, recover: Run, monkeypat
     ]
 
 
-def test_what_was_dealt_with_is_told(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_dealt_with_is_reported(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     record = failing(recorded)
     recorded.beat()
     with runner_that(
@@ -192,7 +192,7 @@ def test_what_was_dealt_with_is_told(recorded: Recorded, recover: Run, monkeypat
     )
 
 
-def test_a_refusal_is_told(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_reported(recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(recorded)
     recorded.beat()
     with runner_that(
@@ -286,7 +286,7 @@ def test_one_of_both_is_enough(recorded: Recorded, recover: Run) -> None:
     assert caught.value.code == 2
 
 
-def test_a_directory_that_cannot_be_written_is_told(
+def test_a_directory_that_cannot_be_written_is_reported(
     recorded: Recorded, recover: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(recorded)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn status``: what it says of the runner, and of the state directory that it looks at."""
+"""``forewarn status``: what it reports of the runner, and of the state directory that it reads."""
 
 from __future__ import annotations
 
@@ -155,14 +155,14 @@ def test_a_journal_without_a_sign_of_record(recorded: Recorded, status: Run) -> 
     ]
 
 
-def test_journal_trouble_is_told(recorded: Recorded, status: Run) -> None:
+def test_journal_trouble_is_reported(recorded: Recorded, status: Run) -> None:
     recorded.beat(journal_trouble="STATE/journal.db cannot be used: the disk is full")
     shown = status()
     assert shown.code == 1
     assert "journal  nothing can be kept: STATE/journal.db cannot be used: the disk is full" in shown.lines
 
 
-def test_a_refused_reload_is_told(recorded: Recorded, status: Run) -> None:
+def test_a_refused_reload_is_reported(recorded: Recorded, status: Run) -> None:
     recorded.beat(reload_problem="config.json:1: bad JSON")
     shown = status()
     assert shown.code == 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn status``: what it says of events that are pending, and of what has failed."""
+"""``forewarn status``: what it reports of pending events, and of what has failed."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_every_state_of_a_record_is_known(recorded: Recorded, status: Run) -> No
     assert "does not know" not in status().out
 
 
-def test_a_hook_that_runs_tells_for_how_long(recorded: Recorded, status: Run) -> None:
+def test_a_running_hook_is_shown_with_its_time(recorded: Recorded, status: Run) -> None:
     hook = "run /usr/local/bin/drain --wait"
     plan = [planned("prepare", DRAIN, "running", attempts=2), planned("prepare", UNDRAIN, "running", attempts=1)]
     record = recorded.record(state="preparing", plan=plan)

@@ -98,7 +98,7 @@ FULL = {
 
 
 def _replace(data: Any, path: list[int], value: Any) -> Any:
-    """Return JSON in which what a path of numbers leads to is another value."""
+    """Return JSON with another value at the end of a path of numbers."""
     if not path or not data or not isinstance(data, (dict, list)):
         return value
     keys = list(data) if isinstance(data, dict) else list(range(len(data)))

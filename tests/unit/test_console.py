@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Output for people: when there is colour, what a table looks like, and that no text can forge a line."""
+"""Output for people: when it has colour, what a table looks like, and that no text can forge a line."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import yaml
 
 
 class Row(NamedTuple):
-    """What changes, and the words for PACKAGE that make unit and make integration are given."""
+    """What changes, and the words that make unit and make integration take for PACKAGE."""
 
     places: list[str]
     unit: list[str]
@@ -34,7 +34,7 @@ def rows(repository: Path) -> list[Row]:
 
 
 def matches(directory: Path, word: str) -> set[Path]:
-    """Return what make takes PACKAGE=word for."""
+    """Return the files that PACKAGE=word selects."""
     found = set(directory.glob(f"test_{word}*.py"))
     return found | {directory / word} if (directory / word).exists() else found
 

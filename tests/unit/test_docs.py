@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documentation hangs together: links lead somewhere, and every page can be found."""
+"""The documentation is connected: links lead somewhere, and every page can be found."""
 
 from __future__ import annotations
 

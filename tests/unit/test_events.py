@@ -38,7 +38,7 @@ NOT_BEFORE = datetime(2022, 4, 11, 22, 26, 58, tzinfo=timezone.utc)
 
 
 def document(*events: object, incarnation: object = 2, api_version: str = LATEST_API_VERSION) -> Document:
-    """Return what the parser makes of a document with these events."""
+    """Return the parsed document with these events."""
     return parse_document(json.dumps({"DocumentIncarnation": incarnation, "Events": events}), api_version)
 
 
@@ -138,7 +138,7 @@ def test_se10_the_incarnation_is_a_number_or_a_text(wire: object, read: object) 
 
 
 @pytest.mark.parametrize("wire", [None, True, 1.5, [], {}])
-def test_se10_an_unreadable_incarnation_is_told_and_costs_no_event(wire: object) -> None:
+def test_se10_an_unreadable_incarnation_is_reported_and_costs_no_event(wire: object) -> None:
     result = document(MIGRATION, incarnation=wire)
     assert result.incarnation is None
     assert len(result.problems) == 1
@@ -170,7 +170,7 @@ def test_what_is_no_event_is_skipped_and_the_rest_lives(item: object) -> None:
 
 
 def test_se11_an_id_listed_twice_is_in_doubt() -> None:
-    """Which of the two an approval would start, nobody can say."""
+    """Nobody can say which of the two an approval would start."""
     result = document(MIGRATION, {**MIGRATION, "EventId": GUID.lower(), "EventType": "Reboot"}, MIGRATION)
     (event,) = result.events
     assert event.event_type == "Freeze"
@@ -372,7 +372,7 @@ def test_se19_a_duration_is_a_whole_number_or_its_text(wire: object, read: int |
     ],
 )
 def test_se19_what_is_no_duration_is_in_doubt(value: object) -> None:
-    """-1 alone means unknown; of any other negative number nobody knows what it means."""
+    """Only -1 means unknown; nobody knows what other negative numbers mean."""
     event = one(DurationInSeconds=value)
     assert event.duration_in_seconds is None
     (problem,) = event.problems
@@ -387,7 +387,7 @@ def test_fields_nobody_defined_are_kept_aside() -> None:
     assert set(event.as_dict()) == set(MIGRATION)
 
 
-def test_several_doubts_are_all_told() -> None:
+def test_several_doubts_are_all_reported() -> None:
     event = one(EventType=1, Resources=2, EventStatus=3, NotBefore=4, DurationInSeconds="x")
     assert [problem.split()[0] for problem in event.problems] == [
         *("EventType", "Resources", "EventStatus", "NotBefore", "DurationInSeconds")
@@ -421,7 +421,7 @@ def _many(number: int, **fields: object) -> bytes:
     return json.dumps({"DocumentIncarnation": 1, "Events": items}).encode()
 
 
-def test_events_beyond_the_cap_are_told_and_not_looked_at() -> None:
+def test_events_beyond_the_cap_are_reported_and_not_looked_at() -> None:
     document = parse_document(_many(MAX_EVENTS))
     assert (len(document.events), document.problems) == (MAX_EVENTS, ())
     document = parse_document(_many(MAX_EVENTS + 1))
@@ -471,7 +471,7 @@ def test_fields_of_a_newer_version_are_kept_as_long_as_they_are_few() -> None:
     assert event.extra == {"More": {"a": [1, {"b": "x" * 4096}]}, "Other": None}
 
 
-def test_an_id_that_is_too_long_is_skipped_and_told() -> None:
+def test_an_id_that_is_too_long_is_skipped_and_reported() -> None:
     items = [{**MIGRATION, "EventId": "x" * 257}, {**MIGRATION, "EventId": "x" * 256}]
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": items}))
     assert (len(document.events), len(document.problems)) == (1, 1)
@@ -489,7 +489,7 @@ def test_a_value_nested_deeply_ends_in_a_problem(depth: int) -> None:
     assert not event.extra.keys() & {"More"}
 
 
-def test_many_problems_are_told_in_few_words() -> None:
+def test_many_problems_are_reported_in_few_words() -> None:
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [7] * 900}))
     assert len(document.problems) == MAX_PROBLEMS + 1
     assert document.problems[-1] == f"and {900 - MAX_PROBLEMS} more problems"

@@ -53,7 +53,7 @@ valid_documents = st.fixed_dictionaries(
 
 
 def parse(body: bytes | str, api_version: str) -> Document | None:
-    """Parse, and check what holds of every document; None where it is refused, as DocumentError and readably."""
+    """Parse, and check what holds for every document; None where it is refused with a readable DocumentError."""
     try:
         result = parse_document(body, api_version)
     except DocumentError as error:
@@ -112,7 +112,7 @@ def test_any_values_in_the_fields_of_an_event(events: list[dict[str, Any]], api_
 @given(valid_documents, st.data())
 @settings(max_examples=200)
 def test_a_valid_document_with_one_value_replaced(wire: dict[str, Any], data: st.DataObject) -> None:
-    """One broken field is told of its own event, and every other event lives as it was."""
+    """One broken field is a problem of its own event, and every other event stays as it was."""
     whole = parse(json.dumps(wire), "2020-07-01")
     assert whole is not None
     if not wire["Events"] or whole.problems:  # or hypothesis drew one id twice

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every claim of docs/SECURITY.md names its tests, and they exist. And claims that no module keeps by itself."""
+"""Every claim of docs/SECURITY.md names its tests, and they exist. Also claims that no module keeps by itself."""
 
 from __future__ import annotations
 
@@ -164,6 +164,6 @@ def test_the_runner_does_not_believe_a_service_elsewhere(
         arguments += ["--endpoint", far]
     if by == "environment":
         monkeypatch.setenv("FOREWARN_ENDPOINT", far)
-    # The guard of the tests lets nothing out: a request would end in its error, not in this one.
+    # The guard of the tests lets no request out: one would end in its error, not in this one.
     assert main(arguments) == 2
     assert f"endpoint {far}: 192.0.2.1 is neither link-local nor loopback" in capsys.readouterr().err

@@ -17,7 +17,7 @@ from tools.pythons import SUPPORTED
 
 
 class Promise(NamedTuple):
-    """What the README says under "Tested with"."""
+    """The README's section "Tested with"."""
 
     cores: list[str]
     commands: list[str]

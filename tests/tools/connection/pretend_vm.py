@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A connection of Ansible's to a VM that is not there: it writes down what it is asked, and does nothing.
+"""An Ansible connection to a VM that is not there: it writes down what it is asked, and does nothing.
 
 It answers as a VM does where the role ``runner`` goes well. Each host has a file in the directory that the environment
 variable PRETENDED_VMS names, with a JSON object a line: a request of ``runner_install``, or a command.
@@ -26,7 +26,7 @@ description: Writes down what it is asked.
 author: Forewarn maintainers (@forewarn)
 options: {}
 """
-_DIRECTORY = "/pretended/tmp"  # what Ansible believes to have made on the VM
+_DIRECTORY = "/pretended/tmp"  # the directory that Ansible believes it made on the VM
 _ANSWERS: dict[str, dict[str, Any]] = {
     "apply": {"error": "", "backups": [], "did": "started"},
     "remove": {"removed": [], "did": None},

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a VM reads is what the control node decides on, nothing lost on the way, least of all a doubt."""
+"""The control node decides on exactly what a VM reads; nothing is lost on the way, least of all a doubt."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_what_is_approved_is_what_was_decided_on(tmp_path: Path) -> None:
 
 
 def test_prepare_hooks_are_left_to_the_runner() -> None:
-    """An approval after which nobody has drained would be the most common mistake over again."""
+    """Otherwise an approval without a drain would be the most common mistake."""
     event = Event("a1", "Reboot", resources=("web_0",), event_status="Scheduled")
     plain = Decision(event, "approve", "web", "drain", "because")
     facts = Facts(now=_NOW, vm=Vm(name="web_0"))
@@ -237,7 +237,7 @@ def test_nothing_is_not_what_is_ahead_where_the_document_cannot_be_read() -> Non
     )
 
 
-def test_a_glance_tells_what_is_ahead_where_and_what_comes_of_it() -> None:
+def test_the_message_says_what_is_ahead_where_and_what_is_done() -> None:
     document = {
         "DocumentIncarnation": 2,
         "Events": [

@@ -168,7 +168,7 @@ def test_a_policy_is_covered_by_any_of_its_files(tmp_path: Path) -> None:
     assert second.gaps == []
 
 
-def test_more_classes_than_can_be_looked_at_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_classes_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 5)
     (found,) = find_gaps(ran(tmp_path).tested)
     assert found.trouble is not None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``policy diff`` tells every event for which a decision changes, and no other; each is decided by the engine."""
+"""``policy diff`` reports every event whose decision changes, and no other; the engine confirms each."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_value_that_one_version_refuses_is_approved_by_the_other_alone(tmp_pat
     )
 
 
-def test_another_default_is_told_beside_other_limits(tmp_path: Path) -> None:
+def test_another_default_is_reported_beside_other_limits(tmp_path: Path) -> None:
     texts = [
         LIMITED.format(kind="int", condition=SECONDS, limits=f"default: {default}, min: 0, max: 60")
         for default in (9, 12)
@@ -126,7 +126,7 @@ def test_a_change_behind_a_rule_for_some_hours_is_shown_at_another(tmp_path: Pat
     assert [part.certain for change in changed.changes for part in change.parts] == [True]
 
 
-def test_a_wider_limit_is_told_as_one_cube(tmp_path: Path) -> None:
+def test_a_wider_limit_is_reported_as_one_cube(tmp_path: Path) -> None:
     found = difference(tmp_path, brief(9), brief(15))
     assert found.verdict == MORE
     (change,) = found.changes
@@ -138,7 +138,7 @@ def test_a_wider_limit_is_told_as_one_cube(tmp_path: Path) -> None:
     assert part.certain
 
 
-def test_a_limit_that_is_a_parameter_is_told_as_a_comparison(tmp_path: Path) -> None:
+def test_a_limit_that_is_a_parameter_is_reported_as_a_comparison(tmp_path: Path) -> None:
     params = "params: [{name: most, type: int, default: 9, min: 0, max: 60}]\n"
     new = brief(9).replace("name: p\n", "name: p\n" + params).replace("< 9", "< params.most")
     found = difference(tmp_path, brief(0), new)
@@ -148,7 +148,7 @@ def test_a_limit_that_is_a_parameter_is_told_as_a_comparison(tmp_path: Path) -> 
     }
 
 
-def test_a_comparison_is_told_only_of_values_within_one_interval(tmp_path: Path) -> None:
+def test_a_comparison_is_reported_only_of_values_within_one_interval(tmp_path: Path) -> None:
     params = "params: [{name: most, type: int, default: 9, min: 0, max: 60}]\n"
     text = brief(9).replace("name: p\n", "name: p\n" + params).replace("< 9", "< params.most && params.most != 20")
     (space,) = read(loaded(tmp_path, text)).spaces()
@@ -167,7 +167,7 @@ def test_a_comparison_is_told_only_of_values_within_one_interval(tmp_path: Path)
         assert "<" not in words(space, Cube(chosen, space.all)).replace("in a part", "")
 
 
-def test_slices_are_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_are_reported_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = brief(9), brief(15).replace("event.EventType == 'Freeze'", "affects_me")
     whole = difference(tmp_path, old, new)
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 10)
@@ -235,11 +235,11 @@ def test_verdicts(old: str, new: str, verdict: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_when_hooks_run_is_told(old: str, new: str, what: str, tmp_path: Path) -> None:
+def test_when_hooks_run_is_reported(old: str, new: str, what: str, tmp_path: Path) -> None:
     assert [change.what for change in difference(tmp_path, brief(9, old), brief(9, new)).changes] == [what]
 
 
-def test_random_events_change_exactly_where_it_is_told(tmp_path: Path) -> None:
+def test_random_events_change_exactly_where_the_difference_says(tmp_path: Path) -> None:
     old = load_policies([DIRECTORY / "azure-sample.yml"])
     new = load_policies([DIRECTORY / "web-tier.yml"])
     before, after = read_together([old, new])

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page of verify and diff: it has everything in it, asks nobody, and believes no text of a policy."""
+"""The page of verify and diff: it is complete, makes no request, and trusts no text of a policy."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def replayed(rules: PolicySet, records: Sequence[Record], vm: Vm | str = "web_0"
     return [*found, *replay.end(NOW + timedelta(seconds=until) if until else None)]
 
 
-def test_an_event_is_told_when_it_leaves_the_list(directory: Path) -> None:
+def test_an_event_is_reported_when_it_leaves_the_list(directory: Path) -> None:
     replay = Replay(policies(directory, BRIEF), {}, Vm("web_0"))
     assert list(replay.feed(record(0, event()))) == []
     (outcome,) = replay.feed(record(20))
@@ -75,7 +75,7 @@ def test_an_event_is_told_when_it_leaves_the_list(directory: Path) -> None:
     assert list(replay.end()) == []
 
 
-def test_what_is_still_listed_at_the_end_is_told(directory: Path) -> None:
+def test_what_is_still_listed_at_the_end_is_reported(directory: Path) -> None:
     (outcome,) = replayed(policies(directory, BRIEF), [record(0, event(duration_in_seconds=30))])
     assert outcome.outcome_now == HELD
     assert [decided.output for decided in outcome.now] == ["hold"]
@@ -249,7 +249,7 @@ records_ = st.lists(
 
 @settings(max_examples=60)
 @given(records=records_)
-def test_whatever_was_recorded_each_event_is_told_once_a_listing(directory: Path, records: list[Record]) -> None:
+def test_whatever_was_recorded_each_event_is_reported_once_a_listing(directory: Path, records: list[Record]) -> None:
     statistics = Statistics()
     for outcome in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
         statistics.add(outcome)

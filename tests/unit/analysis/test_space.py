@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The event space is honest: what is said of a class is what the engine decides for every event in it."""
+"""The event space is right: what it says of a class is what the engine decides for every event in it."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_a_given_parameter_is_fixed(tmp_path: Path) -> None:
         read(artifact, {"least": 1})
 
 
-def test_a_space_that_is_too_large_is_told(tmp_path: Path) -> None:
+def test_a_space_that_is_too_large_is_reported(tmp_path: Path) -> None:
     lines = "".join(
         f"    - condition: event.DurationInSeconds == {number * 3} && vm.tags['t{number}'] == 'x'\n      output: hold\n"
         for number in range(20)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of a page says for every class what the engine says of the example that the page shows for it."""
+"""The table of a page has for every class the engine's decision of the example that the page shows."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def cases(table: Mapping[str, Any], most: int = 400) -> Iterator[list[int]]:
 
 
 def as_understood(table: Mapping[str, Any], places: list[int], decisions: list[Decision]) -> list[int]:
-    """Return the class with such values of what the analysis does not understand as the engine found, if there are."""
+    """Return the class whose opaque terms have the values that the engine found, if there are any."""
     opaque_terms = [place for place, dimension in enumerate(table["dims"]) if dimension["opaque"]]
     for values in itertools.product((0, 1), repeat=len(opaque_terms)):
         candidate = [dict(zip(opaque_terms, values)).get(place, value) for place, value in enumerate(places)]

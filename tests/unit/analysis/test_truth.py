@@ -267,7 +267,7 @@ def test_events_of_another_kind_may_be_prepared_for(tmp_path: Path, test: str) -
     assert "approved-unprepared" not in {one.code for one in verified(tmp_path, text)}
 
 
-def test_in_what_events_differ_is_told_once(tmp_path: Path) -> None:
+def test_the_fields_in_which_events_differ_are_reported_once(tmp_path: Path) -> None:
     text = HEAD + (
         "    - {id: a, condition: notice < duration('5m'), output: approve}\n"
         "    - {id: b, output: approve, prepare: [{run: [/bin/a]}], recover: [{run: [/bin/b]}]}\n"
@@ -376,7 +376,7 @@ def test_tests_of_a_directory_are_about_what_it_stands_for(tmp_path: Path) -> No
     assert [covered.policy for covered in run.coverage] == ["p"]
 
 
-def test_a_recording_tells_true_from_one() -> None:
+def test_a_recording_distinguishes_true_from_one() -> None:
     event = {"EventId": "A", "EventType": "Freeze", "Resources": ["x"], "EventStatus": "Scheduled"}
     lines = [{"DocumentIncarnation": 1, "Events": [{**event, "DurationInSeconds": value}]} for value in (1, True)]
     stream = io.BytesIO("\n".join(map(json.dumps, lines)).encode())

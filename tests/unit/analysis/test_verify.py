@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``policy verify`` finds what it says, shows it by an event that the engine decides so, and nothing else."""
+"""``policy verify`` finds what it promises and nothing else, each shown by an event that the engine decides so."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_what_is_not_understood_supports_no_claim(tmp_path: Path) -> None:
     assert not [one for one in findings if one.code in ("shadowed-rule", "unsatisfiable-rule")]
 
 
-def test_what_is_not_understood_is_told_as_it_is_written(tmp_path: Path) -> None:
+def test_what_is_not_understood_is_reported_as_it_is_written(tmp_path: Path) -> None:
     text = (
         "name: p\nrule:\n  variables:\n    - {name: half, expression: event.DurationInSeconds / 2}\n"
         "    - {name: even, expression: variables.half * 2 == event.DurationInSeconds && true}\n  match:\n"
@@ -186,7 +186,7 @@ def test_slices_of_a_large_space_say_the_same(tmp_path: Path, monkeypatch: pytes
     assert len(list(read(loaded(tmp_path, text)).spaces())) > 8
     parts = [(one.code, one.severity, one.rule, one.message) for one in verified(tmp_path, text)]
     assert [one[:3] for one in parts] == [one[:3] for one in whole]
-    of_all = ("uncovered-events", "invariant-violated", "invariant-can-fail")  # for many reasons, told by types
+    of_all = ("uncovered-events", "invariant-violated", "invariant-can-fail")  # for many reasons, reported by types
     assert [one for one in parts if one not in whole and one[0] not in of_all] == []
 
 
@@ -220,7 +220,7 @@ def test_approved_unprepared(tmp_path: Path) -> None:
     assert "EventSource only" in finding.message
 
 
-def test_each_claim_is_told_of_though_several_are_at_one_place(tmp_path: Path) -> None:
+def test_each_claim_is_reported_though_several_are_at_one_place(tmp_path: Path) -> None:
     text = (
         "name: p\nrule: {match: [{id: a, output: approve}]}\ninvariants: [{name: one, expression: decision == hold}, "
         "{name: two, expression: &same event.EventType != 'Freeze'}, {name: three, expression: *same}]\n"
@@ -325,7 +325,7 @@ def test_json_strict_and_invariants_of_a_file(tmp_path: Path, capsys: pytest.Cap
     assert "decison" in capsys.readouterr().err
 
 
-def test_a_disagreement_with_the_engine_is_never_told_as_truth(
+def test_a_disagreement_with_the_engine_is_never_reported_as_a_finding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (path,) = written(tmp_path, CLASSIC)

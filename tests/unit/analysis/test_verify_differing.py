@@ -33,7 +33,7 @@ SUPPRESS = "suppress:\n  - {code: engines-differ, rule: brief, reason: cel-pytho
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, str, Any]]:
-    """What cel-python is asked and says, how often."""
+    """Count the questions to cel-python and its answers."""
     counts: Counter[tuple[str, str, Any]] = Counter()
     evaluate = CelPython.evaluate
 

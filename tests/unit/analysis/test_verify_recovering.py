@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``policy verify`` finds VMs that stay prepared, and recover hooks that do not run; each shown by the engine."""
+"""``policy verify`` finds VMs that stay prepared, and recover hooks that do not run; the engine confirms each."""
 
 from __future__ import annotations
 

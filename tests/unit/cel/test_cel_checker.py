@@ -56,7 +56,7 @@ def test_every_code_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_code_is_told_alone_and_at_its_place(code: str) -> None:
+def test_code_is_reported_alone_and_at_its_place(code: str) -> None:
     source, text = EXAMPLES[code]
     declarations = OLD if code.endswith("-not-in-api-version") else LATEST
     found = reported(source, declarations, t.BOOL)
@@ -65,7 +65,7 @@ def test_code_is_told_alone_and_at_its_place(code: str) -> None:
         assert found[0][1] == text
 
 
-def test_all_mistakes_are_told_at_once_in_order() -> None:
+def test_all_mistakes_are_reported_at_once_in_order() -> None:
     source = "evnt.X == 1 && event.EventTyp == 'a' && event.EventStatus == 'Begun' && 1 + 'a' == 2 && 5 && leader"
     assert reported(source) == [
         ("undeclared-name", "evnt"),
@@ -188,7 +188,7 @@ def test_suggestion(source: str, suggestion: str) -> None:
 @pytest.mark.parametrize("version", API_VERSIONS)
 @pytest.mark.parametrize("name", FIELD_SINCE)
 def test_field_of_each_api_version(version: str, name: str) -> None:
-    """SE-03: what a version lacks is told with the version that brought it, unless has() guards it."""
+    """SE-03: a field that a version lacks is reported with the version that added it, unless has() guards it."""
     declarations = policy_declarations(version, {}, {}, {})
     unguarded = check(f"event.{name} == event.{name}", declarations, t.BOOL)
     if FIELD_SINCE[name] <= version:

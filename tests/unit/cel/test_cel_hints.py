@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whoever follows a hint gets what was meant: it compiles without a finding, and is true where it should be."""
+"""Following a hint gives what was meant: it compiles without a finding, and is true where it should be."""
 
 from __future__ import annotations
 

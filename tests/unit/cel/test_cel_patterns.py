@@ -55,7 +55,7 @@ TEXTS = [
 
 
 def _matcher(pattern: str) -> Any:
-    """Return our matcher, taken through JSON as an artifact takes it, or None if the pattern is refused."""
+    """Return our matcher, after the way through JSON that an artifact takes, or None if the pattern is refused."""
     try:
         return compile_program(json.loads(json.dumps(compile_pattern(pattern))))
     except PatternError:

@@ -21,7 +21,7 @@ NAMES = Declarations({"b": t.BOOL, "i": t.INT, "s": t.STRING, "x": t.map_of(t.ST
 VALUES = {"b": True, "i": 5, "s": "hé", "x": {"a": 1, "package": 2}}
 GOOGLE = Google(NAMES)
 
-# Texts in which each of these engines has seen something else at one time or another.
+# Texts that each of these engines has misread at some time.
 READ_ALIKE = r"""
 1in[1] ~ 'a'in x ~ true&&b ~ -.5 ~ 1e5 ~ 1E+5 ~ 007 ~ -0x10 ~ 0xFF ~ 1u ~ 1U ~ 0x1U ~ --1 ~ -i ~ --i ~ ---i
 !!b ~ - 1 ~ i -1 ~ i-1 ~ i--1 ~ i---1 ~ -9223372036854775808 ~ 9223372036854775807 ~ 18446744073709551615u

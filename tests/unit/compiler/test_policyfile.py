@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong with a policy file is found, all at once, each at its place, with what to do about it."""
+"""Every mistake in a policy file is found at once, each at its place, with what to do about it."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_each_mistake_has_a_code_a_place_and_a_remedy(
     ],
 )
 def test_variables(tmp_path: Path, text: str, places: list[tuple[str, int, int]]) -> None:
-    """One mistake is told once: what uses a variable without a type is not told again."""
+    """One mistake is reported once: uses of a variable without a type are not reported again."""
     assert found(tmp_path, f"name: p\nrule:\n  {text}\n  match:\n{HOLD}") == places
 
 
@@ -194,7 +194,7 @@ def test_a_mistake_in_an_expression_is_shown_where_it_was_written(tmp_path: Path
     assert finding.source_line[finding.column - 1 : finding.end_column - 1] == "evnt"
 
 
-def test_findings_are_told_all_at_once_in_the_order_of_the_files(tmp_path: Path) -> None:
+def test_findings_are_reported_all_at_once_in_the_order_of_the_files(tmp_path: Path) -> None:
     second = HEAD + "    - {condition: evnt, output: hold}\n"
     first = "name: q\nrule:\n  match:\n    - {output: hold, id: a b, conditon: x}\n    - output: nothing\n"
     codes = [(Path(f.path).name, f.line, f.code) for f in compiled(tmp_path, first, second).findings]
@@ -374,7 +374,7 @@ class TestPaths:
     def test_a_directory_that_cannot_be_looked_through_is_an_error(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What is not found would not hold. (Root, as whom tests may run, may look everywhere.)"""
+        """A policy that is not found would not hold. (Tests may run as root, who may look everywhere.)"""
         (tmp_path / "a.yml").write_text(HEAD + HOLD)
         (tmp_path / "shut").mkdir()
         listed = os.scandir
@@ -411,7 +411,7 @@ class TestPaths:
 
 
 def test_the_schema_describes_every_key() -> None:
-    """An editor shows these texts: each key has a title, and a description unless it is of another's making."""
+    """An editor shows these texts: each key has a title, and a description unless another object describes it."""
     from jsonschema import Draft202012Validator
 
     for name in ("policy.schema.json", "policy-test.schema.json"):
@@ -448,7 +448,7 @@ def rows_of(repository: Path) -> dict[str, list[str]]:
 
 
 def test_every_code_is_documented(repository: Path) -> None:
-    """docs/findings.md says of each code what the compiler says of it."""
+    """docs/findings.md gives each code the meaning that the compiler gives it."""
     meanings = {code: cells[0] for code, cells in rows_of(repository).items()}
     assert meanings == {**CODES, **expression.CODES}
 

@@ -177,7 +177,7 @@ _DELAYS = st.sampled_from([(first, last) for first in _TEXTS for last in _TEXTS 
 
 @st.composite
 def hooks(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a hook as YAML has it, and as the artifact must have it."""
+    """Return a hook in YAML, and as the artifact must have it."""
     written: dict[str, Any] = {"run": ["/x"]}
     expected: dict[str, Any] = {"run": ["/x"], "timeout_seconds": 60.0}
     kind = draw(st.sampled_from(["absent", "never", "mapping"]))

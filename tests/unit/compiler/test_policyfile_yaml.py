@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML files that cannot be read, or would be read as something else than was meant, say so with a place."""
+"""YAML files that cannot be read, or would be misread, are findings with a place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Test files: what they state is held against what is decided, and what nobody stated fails as well."""
+"""Test files: what they state is compared with the decisions, and what they should have stated fails as well."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def test_two_tests_of_one_name_in_a_section(tmp_path: Path) -> None:
     assert [(f.code, f.line) for f in run(tmp_path, test * 2).findings] == [("duplicate-name", 5)]
 
 
-def test_a_broken_policy_is_told_and_nothing_runs(tmp_path: Path) -> None:
+def test_a_broken_policy_is_reported_and_nothing_runs(tmp_path: Path) -> None:
     outcome = run(
         tmp_path, "- {name: t, input: {event: {EventType: Freeze}}, output: hold}", POLICY.replace("age", "aeg")
     )

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""cel-python is asked about every rule, a wrong answer of either engine is told, and what it is known to do is not."""
+"""cel-python checks every rule; a wrong answer of either engine is reported, its known differences are not."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class TestAgreement:
         assert [source for source, _outcome in asked].count("event.DurationInSeconds < params.limit") == 1
 
     def test_every_rule_of_the_shipped_policies(self, repository: Path, asked: list[tuple[str, Outcome]]) -> None:
-        """Their tests reach all of their expressions, and cel-python has an answer to each."""
+        """Their tests reach all of their expressions, and cel-python answers each."""
         run = run_tests(find_tests([repository / "policies"]))
         assert run.findings == []
         assert not [answer for answer in asked if answer[1].kind == "broken"]
@@ -133,7 +133,7 @@ class TestAgreement:
         assert sys.getrecursionlimit() == limit, "cel-python's own Environment would change it for good"
 
     def test_random_expressions(self) -> None:
-        """No difference is told of expressions of every kind: the list of what is skipped has all of them."""
+        """Expressions of every kind show no difference: the list of known differences is complete."""
         random, engine, count = Random(20260131), CelPython(DECLARATIONS.records), Counter[str]()
         types = {name: str(type_) for name, type_ in DECLARATIONS.variables.items()}
         while count["asked"] < 2_000:
@@ -171,7 +171,9 @@ class TestDifference:
             "forewarn and cel-python differ on affects_me && variables.brief: forewarn says true, cel-python says false"
         )
 
-    def test_a_variable_is_told_at_its_own_place_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_variable_is_reported_at_its_own_place_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         wrong(monkeypatch, "event.DurationInSeconds < params.limit", Outcome("error", "no such overload"))
         (found,) = differences(tmp_path, POLICY)
         assert (found.expression["line"], found.expression["column"]) == (6, 33)
@@ -293,7 +295,7 @@ class TestPolicyTests:
 def test_without_cel_python_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     artifact = loaded(tmp_path, POLICY)
     monkeypatch.delitem(sys.modules, "forewarn.compiler.cel_python")
-    monkeypatch.setitem(sys.modules, "celpy", None)  # what it needs itself is missing, say
+    monkeypatch.setitem(sys.modules, "celpy", None)  # its own dependency is missing
     with pytest.raises(MissingLibraryError, match="cel-python") as caught:
         SecondOpinion(artifact)
     assert f"{sys.executable} -m pip install" in caught.value.hint

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state machine: the life of events, who sees them, and what makes DocumentIncarnation rise."""
+"""The state machine: how events proceed, who sees them, and what increases DocumentIncarnation."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_se14_gpu_vms_in_a_scale_set_with_one_fault_domain_see_only_their_own(
     assert [len(model.document(vm.name)[1]) for vm in vms] == [1, sees]
 
 
-def test_se24_an_event_of_several_fault_domains_is_told_to_be_unusual() -> None:
+def test_se24_an_event_of_several_fault_domains_is_reported_as_unusual() -> None:
     model, _clock = make((VmSpec("a"), VmSpec("b"), VmSpec("c", fault_domain="1")))
     model.schedule(EventSpec("Reboot", ("a", "b")))
     model.schedule(EventSpec("Reboot", ("a", "c")))

@@ -102,7 +102,7 @@ def test_steps_happen_at_their_time_in_any_order_of_the_file() -> None:
 
 
 def test_a_fault_that_begins_between_two_looks_ends_in_time() -> None:
-    """Its time runs from its step, not from when somebody looked."""
+    """Its time runs from its step, not from the first request."""
     emulation, clock = play("timeline: [{at: 10s, fault: {kind: status, for: 10s}}]")
     clock.advance(25)
     emulation.model.settle()
@@ -225,7 +225,7 @@ def test_aliases_of_aliases_do_not_fill_the_memory() -> None:
 
 
 @pytest.mark.parametrize(("module", "package"), [("yaml", "PyYAML"), ("jsonschema", "jsonschema")])
-def test_a_missing_library_is_told(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_library_is_reported(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=f"need the Python package {package}, which is not installed"):
         parse_scenario("name: x")

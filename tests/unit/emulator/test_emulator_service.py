@@ -133,7 +133,7 @@ def test_se10_the_number_of_a_version_rises_with_its_own_array_alone(site: Site)
 
 
 def test_se10_the_number_stays_where_what_changes_is_overridden(site: Site) -> None:
-    """A status that a wrong service never changes, say: the array is the same, and so is its number."""
+    """For example a status that a wrong service never changes: the array is the same, and so is its number."""
     site.schedule("Reboot", notice=10.0, fields={"EventStatus": "Scheduled", "NotBefore": None})
     before = site.ask().body
     site.clock.advance(10)
@@ -282,7 +282,7 @@ def test_se30_any_content_type(site: Site, content_type: str | None) -> None:
 # -- who asks ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_path_or_the_port_tells_who_asks(site: Site) -> None:
+def test_the_path_or_the_port_identifies_the_vm(site: Site) -> None:
     event = site.schedule("Terminate", resources=("web_1",))
     query = "/metadata/scheduledevents?api-version=2020-07-01"
     assert site.events() == []
@@ -309,7 +309,7 @@ def test_if_none_match_304(site: Site) -> None:
     assert response.headers["ETag"] != tag
 
 
-def test_the_etag_tells_documents_of_one_number_apart(site: Site) -> None:
+def test_the_etag_distinguishes_documents_of_one_number(site: Site) -> None:
     """A day of silence resets DocumentIncarnation: the same number then means another content."""
     event = site.schedule()
     site.emulation.model.switch_off()

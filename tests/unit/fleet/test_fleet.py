@@ -121,7 +121,7 @@ def test_the_timeline_is_in_order() -> None:
     assert re.search(r"05-04 12:00:00</time> seen</li><li><time>2026-05-04 12:00:09</time> approved", made)
 
 
-def test_time_left_is_told_and_drawn() -> None:
+def test_time_left_is_written_and_drawn() -> None:
     near = event(event_id="A2", seconds_to_not_before=100.0)
     far = event(seconds_to_not_before=900.0, event={"EventType": "Redeploy", "Resources": ["web_0", "web_1"]})
     made = page({"a": answer(far, near), "b": answer(far)}, {}, AT, "7d")

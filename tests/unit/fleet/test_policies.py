@@ -91,7 +91,7 @@ def test_the_hosts_of_a_run_compile_once_in_all_and_a_refusal_is_remembered(comp
 
 
 def test_a_directory_that_others_write_to_keeps_no_policy(compiled: Path, tmp_path: Path) -> None:
-    """What lies there is approved by."""
+    """What lies there decides approvals."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home").chmod(0o777)
     for _ in range(2):

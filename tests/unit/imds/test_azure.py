@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who asks the default address: only a machine that is known to be in Azure, or is said to be."""
+"""Which machine asks the default address: only one that is known to be in Azure, or declared to be."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_any_other_machine_is_not(tag: Path, content: str) -> None:
 
 
 def test_neither_is_one_that_shows_no_tag(tmp_path: Path) -> None:
-    """In a container, say. /sys may also be closed to us, or hold a directory there."""
+    """As in a container. /sys may also be closed to us, or have a directory there."""
     for path in (tmp_path / "absent", tmp_path):
         assert asset_tag(str(path)) is None
         assert doubt(None, DEFAULT_ENDPOINT, {}, str(path)) == (

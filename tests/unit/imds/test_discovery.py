@@ -253,7 +253,7 @@ def test_garbage_and_directories_in_the_way_are_passed_over(tmp_path: Path) -> N
 
 
 def test_files_that_may_not_even_be_looked_at_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory may be listed, and yet nothing in it looked at; root, as whom tests may run, always may."""
+    """A directory can be listed though its files cannot be read; root, as whom tests may run, always can."""
     write(tmp_path, "var/lib/dhcp/dhclient.eth0.leases", "")
     stat = Path.stat
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
 
-# What a caller may do: wait, try to send a read or an approval, or wait exactly as long as it is told and then send.
+# What a caller can do: wait, try to send a read or an approval, or wait exactly for the given delay and then send.
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["read", "approve", "patient read", "patient approve"]),

@@ -89,7 +89,7 @@ def test_the_content_of_an_artifact_decides_too(plugins: SimpleNamespace) -> Non
         ("nonsense", {}, "decide: "),
     ],
 )
-def test_mistakes_are_told(plugins: SimpleNamespace, document: Any, more: dict[str, Any], text: str) -> None:
+def test_mistakes_are_reported(plugins: SimpleNamespace, document: Any, more: dict[str, Any], text: str) -> None:
     args = {"policies": plugins.policy, "vm": "web_0", "now": NOW, **more}
     with pytest.raises(AnsibleError) as caught:
         plugins.decide(document, **args)
@@ -146,7 +146,7 @@ def test_expressions_see_the_values_with_their_types(
         ([1], "n == 1", {}, "the values are not mappings"),
     ],
 )
-def test_mistakes_of_expressions_are_told(
+def test_mistakes_of_expressions_are_reported(
     plugins: SimpleNamespace, values: dict[str, Any], expression: str, types: dict[str, str], text: str
 ) -> None:
     with pytest.raises(AnsibleError) as caught:

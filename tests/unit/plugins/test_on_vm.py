@@ -34,7 +34,7 @@ def on_vm(repository: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def systemd(on_vm: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Return a function that sets what systemd says, and returns the list of what it is asked."""
+    """Return a function that sets systemd's answers, and returns the list of its calls."""
 
     def install(**said: tuple[int, str]) -> list[str]:
         asked: list[str] = []
@@ -159,7 +159,7 @@ def test_only_a_change_takes_a_restart_or_a_reload_and_a_backup_brings_it_back(
     assert back == ["daemon-reload", "restart some.service"]
 
 
-def test_a_service_that_does_not_start_is_told_with_what_was_replaced(
+def test_a_service_that_does_not_start_is_reported_with_what_was_replaced(
     on_vm: ModuleType, systemd: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     config = tmp_path / "config.json"
@@ -170,7 +170,7 @@ def test_a_service_that_does_not_start_is_told_with_what_was_replaced(
     assert [backup["path"] for backup in done["backups"]] == [str(config)]
 
 
-def test_a_service_that_hangs_is_told_with_what_was_replaced(
+def test_a_service_that_hangs_is_reported_with_what_was_replaced(
     on_vm: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "systemctl"
@@ -187,7 +187,7 @@ def test_a_service_that_hangs_is_told_with_what_was_replaced(
     assert [Path(backup["backup"]).read_text() for backup in done["backups"]] == ["old"]
 
 
-def test_what_cannot_be_replaced_is_told_with_the_backups_and_leaves_no_draft(
+def test_what_cannot_be_replaced_is_reported_with_the_backups_and_leaves_no_draft(
     on_vm: ModuleType, systemd: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     systemd()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An artifact is believed only as a whole: a changed byte is refused, and no damage makes more than a hold."""
+"""An artifact is trusted only as a whole: a changed byte is refused, and damage causes at most a hold."""
 
 from __future__ import annotations
 

@@ -323,7 +323,7 @@ def test_nested_rules_inside_nested_rules() -> None:
 
 
 def test_a_conditional_rule_without_a_match_ends_the_search_of_every_rule_around_it() -> None:
-    """Not only its own siblings are not tried: what follows an unconditional group that holds it is not either."""
+    """Neither its own siblings nor what follows an unconditional group around it are tried."""
     brief = {"id": "brief", "condition": "event.DurationInSeconds == 1", "output": "hold"}
     freezes = {"id": "freezes", "condition": "event.EventType == 'Freeze'", "rule": [brief]}
     sibling = {"id": "sibling", "output": "approve"}

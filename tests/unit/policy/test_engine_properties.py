@@ -96,12 +96,12 @@ def _outcome(match: Mapping[str, Any], roots: tuple[Any, ...]) -> Any:
 
 
 def _plain(block: Mapping[str, Any], roots: tuple[Any, ...]) -> tuple[str, str | None]:
-    """Read the rules as the documentation tells them: what the policy says, and by which rule."""
+    """Read the rules as the documentation describes them; return the policy's decision and its rule."""
     return _reading(block, roots, "") or ("abstain", None)
 
 
 def _reading(block: Mapping[str, Any], roots: tuple[Any, ...], prefix: str) -> tuple[str, str | None] | None:
-    """Return what is said in a block, None if the match behind it is read next."""
+    """Return the decision of a block, or None if the match after it is read next."""
     for match in block["match"]:
         rule, outcome = prefix + match["id"], _outcome(match, roots)
         if isinstance(outcome, EvaluationError):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The evaluator by itself: what it absorbs, what it never does, where it says an error is, and what it traces."""
+"""The evaluator by itself: what it absorbs, what it never does, where it places an error, and what it traces."""
 
 from __future__ import annotations
 

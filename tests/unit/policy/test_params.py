@@ -54,7 +54,7 @@ def test_value_of_the_type_is_taken(type_name: str, given_value: Any, value: Any
 def test_value_of_another_type_is_refused(type_name: str, value: Any) -> None:
     with pytest.raises(InputError, match="parameter p of policy web: "):
         bind([{"name": "p", "type": type_name, "default": RIGHT[type_name][0][0]}], {"p": value}, "web")
-    with pytest.raises(InputError, match="parameter p of policy web: "):  # the default is not believed either
+    with pytest.raises(InputError, match="parameter p of policy web: "):  # the default is not trusted either
         bind([{"name": "p", "type": type_name, "default": value}], {}, "web")
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of the runner stand on."""
+"""Fixtures for the tests of the runner."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def hooks() -> Iterator[Hooks]:
     running.executor.close()
     running.executor.finished()
     assert running.executor.running == 0
-    # A thread that has told how its hook ended may still have to give back what it held.
+    # A thread that has reported its hook's end may still have to release what it held.
     wait_until(lambda: not open_files().items() - before, what="a file stays open")
     assert [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE] == []
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``forewarn drill``, beside a runner that is no more than its sign of life and its store."""
+"""``forewarn drill``, beside a runner that is only a heartbeat and a store."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ CLOCKS = Clocks()
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing of the environment decide."""
+    """Remove what could decide from the environment."""
     for name in ("STATE_DIRECTORY", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
 
 class FakeRunner:
-    """What a runner does in its directory, as far as drills go."""
+    """A runner's work in its directory, as far as drills go."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -82,7 +82,7 @@ def drill(state: Path | None, *arguments: str) -> int:
     return command.run(parser.parse_args([*arguments, *named]))
 
 
-def test_a_drill_is_handed_over_and_how_to_watch_it_is_told(
+def test_a_drill_is_handed_over_with_a_hint_how_to_watch_it(
     runner: FakeRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert drill(runner.directory, "--type", "Reboot") == 0
@@ -184,7 +184,7 @@ def test_an_event_of_others_is_rehearsed_with_a_warning(runner: FakeRunner, caps
     assert "web_0, this VM, is not among the resources" in capsys.readouterr().err
 
 
-def test_what_keeps_the_rehearsal_from_being_a_full_one_is_told(
+def test_what_keeps_the_rehearsal_from_being_a_full_one_is_reported(
     runner: FakeRunner, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runner.beat(dry_run=True, vm=None)
@@ -239,7 +239,7 @@ def test_where_no_runner_has_worked_nothing_is_handed_over(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_runner_that_has_ended_is_told(runner: FakeRunner) -> None:
+def test_a_runner_that_has_ended_is_reported(runner: FakeRunner) -> None:
     runner.beat(pid=2**22 + 1)  # above what Linux gives
     for arguments in (["--type", "Reboot"], ["--cancel", "drill-0"]):
         with pytest.raises(InputError, match=r"no runner works on .*: the runner has ended"):

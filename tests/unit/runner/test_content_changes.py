@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table "When an event changes" of docs/runner-states.md, row by row, on a runner in a made-up world."""
+"""The table "When an event changes" of docs/runner-states.md, row by row, on a runner in a simulated world."""
 
 from __future__ import annotations
 

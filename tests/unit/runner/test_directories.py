@@ -92,7 +92,7 @@ def test_none_is_made_where_others_could_replace_it(tmp_path: Path) -> None:
     StateDirectory(str(path)).prepare()
 
 
-def test_a_link_to_a_good_one_is_fine_and_a_link_to_nothing_is_told(tmp_path: Path) -> None:
+def test_a_link_to_a_good_one_is_fine_and_a_link_to_nothing_is_reported(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to("real")
     linked = StateDirectory(str(tmp_path / "link"))
@@ -103,7 +103,7 @@ def test_a_link_to_a_good_one_is_fine_and_a_link_to_nothing_is_told(tmp_path: Pa
     assert os.strerror(errno.ENOENT) in refusal(StateDirectory(str(tmp_path / "dangling")), "prepare").message
 
 
-def test_what_cannot_be_made_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_made_is_reported_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     assert "is not a directory" in refusal(StateDirectory(str(tmp_path / "file")), "prepare").message
     assert "not a directory" in str(refusal(StateDirectory(str(tmp_path / "file" / "x")), "prepare")).lower()
@@ -203,7 +203,7 @@ def test_a_file_system_that_is_read_only_is_locked_all_the_same(
     assert "in use by another runner" in refusal(StateDirectory(directory.path), "lock").message
 
 
-def test_one_that_cannot_be_opened_is_told(directory: StateDirectory) -> None:
+def test_one_that_cannot_be_opened_is_reported(directory: StateDirectory) -> None:
     Path(directory.path).rmdir()
     error = refusal(directory, "lock")
     assert error.message == f"state directory {directory.path} cannot be used: {directory.path}/lock: " + (

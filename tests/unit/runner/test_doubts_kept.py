@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Events in doubt are held: across restarts, and where the files that say so cannot be read."""
+"""Events in doubt are held: across restarts, and where the files about them cannot be read."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_directory_that_cannot_be_listed_is_not_an_empty_one(
 def test_what_an_unreadable_directory_names_is_held_though_its_record_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A record may be whole and an older one: only the file about it tells."""
+    """A record can be whole and yet an older one: only the file about it shows that."""
     story = Story(tmp_path, [("web", [PLAIN])], [("web", [match("later", "hold")])])
     story.world.generation = 1
     story.start()
@@ -126,7 +126,7 @@ def test_what_an_unreadable_directory_names_is_held_though_its_record_is_whole(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "iterdir", fails)
         story.start()
-        story.world.unreadable = frozenset([other.lower()])  # nor does the document tell all
+        story.world.unreadable = frozenset([other.lower()])  # nor is the document complete
         story.go(5)
         assert story.count("post") == 0
     story.world.unreadable = frozenset()

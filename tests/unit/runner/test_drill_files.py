@@ -34,7 +34,7 @@ from tools.drill_bench import (
 
 
 def refused(state: Path, drills: Drills, name: str) -> str:
-    """Poll; return why the one file was refused, and see that it is done with and out of the way."""
+    """Poll; return why the one file was refused, and check that it is done with and out of the way."""
     assert drills.poll("web_0") is None
     ended = drills.ended()
     assert [(one.event_id, one.result) for one in ended] == [(name, REFUSED)]

@@ -57,7 +57,7 @@ def test_a_request_that_is_wrong_is_not_handed_over(state: Path, clocks: ManualC
     assert files(state) == []
 
 
-def test_a_directory_that_cannot_be_made_is_told(
+def test_a_directory_that_cannot_be_made_is_reported(
     state: Path, clocks: ManualClocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -68,7 +68,7 @@ def test_a_directory_that_cannot_be_made_is_told(
         hand_over(state, clocks)
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(
+def test_a_full_disk_is_reported_and_leaves_nothing(
     state: Path, clocks: ManualClocks, drills: Drills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "write", fail_to_write)

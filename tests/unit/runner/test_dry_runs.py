@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state directory of a dry run, and when it says which hooks it would run."""
+"""The state directory of a dry run, and when it reports the hooks that it would run."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_inputs_that_do_not_apply_change_nothing(inputs: list[str]) -> None:
         assert made.listed == (made.state in LISTED)
 
 
-def test_how_it_closes_tells_how_it_ended() -> None:
+def test_how_it_closes_shows_how_it_ended() -> None:
     made = record(states.RECOVERING)
     for outcome, state in (
         (states.FINISHED, states.DONE),

@@ -26,7 +26,7 @@ def _half_a_second(hook: Hook) -> None:
 
 
 class Story(ProfileStory):
-    """A world whose runner waits by itself."""
+    """A world in which time passes in the runner's own waits."""
 
     def begun(self) -> dict[str, float]:
         """Return when each hook began, as "PHASE NAME"."""
@@ -58,7 +58,7 @@ def test_hooks_follow_each_other_while_nobody_answers(story: Story) -> None:
 
 
 def test_a_runner_that_waits_for_the_service_is_found_out(story: Story) -> None:
-    """The judge would notice: one that makes its requests in the loop starts its hooks too late."""
+    """The judge would notice: a runner that makes its requests in the loop starts its hooks too late."""
     story.turns(3)
     story.schedule("steps", notice=60.0)
     story.turns(0.3)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hooks run, fail, hang and misbehave as real processes, and each outcome comes; nothing of them is left behind."""
+"""Hooks run, fail, hang and misbehave as real processes; each has an outcome, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def test_the_first_and_the_last_of_much_output(pieces: list[bytes]) -> None:
 
 
 def leftover(script: str) -> tuple[subprocess.Popen[bytes], int]:
-    """Start what a runner before has left, and return it with the start that it wrote down."""
+    """Start a hook as an earlier runner would leave it; return it with its recorded start."""
     process = subprocess.Popen(["/bin/sh", "-c", script], start_new_session=True)
     found = identity(process.pid)
     assert found is not None
@@ -298,7 +298,7 @@ def test_another_process_of_the_same_number_is_left_alone() -> None:
 
 
 def test_a_leftover_that_nobody_has_waited_for_is_not_waited_for_either() -> None:
-    """Its parent is gone, and whoever took it on may take seconds: recovery after a restart is not to wait for that."""
+    """Its parent is gone, and the new one may take seconds to reap it: recovery after a restart must not wait."""
     process = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
     found = identity(process.pid)
     assert found is not None

@@ -238,7 +238,7 @@ def test_nothing_is_imported_before_the_first_hook(package: Path) -> None:
 # Older kernels, other systems
 
 
-def test_a_kernel_that_cannot_tell_when_a_process_ends(
+def test_a_kernel_that_does_not_report_when_a_process_ends(
     hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refuse(pid: int) -> int:

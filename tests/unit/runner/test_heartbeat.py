@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sign of life: what is written is read, whatever is in the way."""
+"""The heartbeat: what is written can be read, whatever is in the way."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_of_what_does_not_fit_at_all_the_process_is_left(tmp_path: Path) -> None
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
     )
 )
-def test_whatever_is_told_fits_and_can_be_read(
+def test_whatever_is_recorded_fits_and_can_be_read(
     fields: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     content = heartbeat._content(Stamp(1.5, 2.5, "boot"), fields)

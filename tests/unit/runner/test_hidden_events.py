@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Events that the service cannot show for a while, or not as they are: no body, an entry that cannot be read."""
+"""Events that the service does not show properly for a while: no body, an entry that cannot be read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def hide(story: Story, event: str, how: str) -> None:
 
 
 def freeze(story: Story, event: str) -> None:
-    """Let the event start, and be over, while the VM is frozen: the answer that shows it Scheduled was there before."""
+    """Let the event start and end while the VM is frozen, after an answer that shows it Scheduled has arrived."""
     story.world.latency = 0.05
     story.instance.runner.cycle()
     answer = story.world.document(VMS[0]), None

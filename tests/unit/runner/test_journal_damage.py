@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A damaged file is moved aside, as it is, and a new one begun."""
+"""A damaged file is moved aside unchanged, and a new one begun."""
 
 from __future__ import annotations
 

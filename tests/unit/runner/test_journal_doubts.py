@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What has gone missing from a journal is noticed at the next start, and in doubt until a person has seen to it."""
+"""What has gone missing from a journal is noticed at the next start, and in doubt until somebody deals with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILES = ("journal.db", "journal.db-wal", "journal.mark")
 
 
 def killed(directory: Path, target: Path, *left_out: str) -> Path:
-    """Copy what a runner that is killed now leaves, without some of it."""
+    """Copy what a runner that is killed now would leave, without some files."""
     target.mkdir()
     for name in FILES:
         if (directory / name).exists() and name not in left_out:
@@ -83,7 +83,7 @@ def test_without_its_wal_what_was_open_is_in_doubt_and_what_is_as_it_was_is_not(
     commit(again)
     assert "record-damaged" in kinds(left)
     again.close()
-    again, found = reopened(left, clocks)  # it is in doubt still
+    again, found = reopened(left, clocks)  # it is still in doubt
     assert found == [1]
     assert again.damaged_keys == {record(3).key}
     Path(doubt.file).unlink()
@@ -171,7 +171,7 @@ def test_a_changed_record_is_kept_aside_and_held(
     assert [row.id for row in JournalReader(str(tmp_path)).records(open_only=True)] == [1]
 
 
-def test_a_changed_entry_is_told_among_the_others(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_a_changed_entry_is_reported_among_the_others(tmp_path: Path, clocks: ManualClocks) -> None:
     journal = opened(tmp_path, clocks)
     for number in range(3):
         journal.note("state", 1, number=number)

@@ -25,7 +25,7 @@ BOTH = [
 
 
 def hide(directory: Path) -> Callable[[], None]:
-    """Put the journal out of reach; return what brings it back."""
+    """Put the journal out of reach; return a function that brings it back."""
     away = directory / "away"
     away.mkdir()
     for file in directory.glob("journal.db*"):
@@ -42,7 +42,7 @@ def hide(directory: Path) -> Callable[[], None]:
 
 
 def restarted(story: Story, generation: int = 0) -> Callable[[], None]:
-    """Start another runner that cannot read the journal; return what brings the journal back."""
+    """Start another runner, which cannot read the journal; return a function that brings the journal back."""
     story.stop()
     heal = hide(story.directory)
     story.world.generation = generation

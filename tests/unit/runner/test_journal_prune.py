@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is too much goes, what was written first before all else; an open record and what was written about it stays."""
+"""What is too much is pruned, the oldest first; an open record and its entries stay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def left(directory: Path) -> tuple[list[int], list[tuple[str, int | None]]]:
 
 @pytest.mark.parametrize("days", [100, 40_000, -100, -20_000])
 def test_a_clock_that_is_far_off_erases_nothing(tmp_path: Path, clocks: ManualClocks, days: int) -> None:
-    """Neither at one start with it, nor afterwards, when it is right again."""
+    """Neither at a start with such a clock, nor afterwards, when it is right again."""
     journal = opened(tmp_path, clocks)
     for number in range(1, 21):
         journal.note("document")
@@ -181,7 +181,7 @@ def test_an_open_record_that_is_closed_and_pruned_is_gone_after_a_restart(tmp_pa
     commit(journal)
     clocks.now += PRUNE_SECONDS
     journal.prune()
-    (tmp_path / "journal.db").unlink()  # what is begun anew must not have it either
+    (tmp_path / "journal.db").unlink()  # the new file must not have it either
     journal.note("state")
     commit(journal)
     journal.close()

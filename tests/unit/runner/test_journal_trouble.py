@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where nothing can be kept the journal says why, waits in memory, and is whole again once the cause is gone."""
+"""A journal that cannot be kept says why, waits in memory, and is whole again once the cause is gone."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_last_attempt_is_made_when_it_is_closed(tmp_path: Path, clocks: Manual
     assert kinds(tmp_path) == ["runner-stopped", "journal-recovered"]
 
 
-def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_told(tmp_path: Path, clocks: ManualClocks) -> None:
+def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_reported(tmp_path: Path, clocks: ManualClocks) -> None:
     heal = _a_directory_in_the_files_place(tmp_path)
     journal = Journal(str(tmp_path), clocks)
     journal.open()
@@ -156,7 +156,7 @@ def test_what_waits_in_memory_is_bounded_and_what_was_lost_is_told(tmp_path: Pat
 
 
 def test_nothing_is_dropped_while_all_is_well(tmp_path: Path, journal: Journal) -> None:
-    for number in range(20):  # 200 events in one document of 1 MiB, say
+    for number in range(20):  # as with 200 events in one document of 1 MiB
         journal.note("document", None, number=number, text="x" * (MOST_WAITING_CHARACTERS // 10))
     commit(journal)
     assert len(entries(tmp_path)) == 20

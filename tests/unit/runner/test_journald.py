@@ -104,7 +104,7 @@ def test_lines_about_several_events_are_found_by_each(journald: Journald) -> Non
     assert len(long) < 1024, "more fields than that journald does not take"
 
 
-# What text forms a line or a field of its own if it is not taken care of.
+# Texts that would form a line or a field of their own without care.
 NASTY = st.sampled_from(["\n", "\nMESSAGE=x", "=", "A\n\x01\x00\x00\x00\x00\x00\x00\x00b\n", "\0", "\ud800"])
 
 

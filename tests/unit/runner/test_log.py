@@ -89,7 +89,7 @@ def test_a_full_disk_does_not_stop_the_runner() -> None:
     assert log.lost == 2
 
 
-def test_a_closed_pipe_is_told() -> None:
+def test_a_closed_pipe_is_reported() -> None:
     with pytest.raises(BrokenPipeError):
         Log(_Broken(BrokenPipeError())).info("decision")
 

@@ -21,7 +21,7 @@ from tools.waiting import wait_until
 
 
 class Paper:
-    """Where lines are written, as long as it lets them."""
+    """Where lines are written, as long as ``fault`` lets them."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -73,7 +73,7 @@ def test_a_stalled_reader_costs_memory_up_to_the_limit_and_no_time(paper: Paper)
     assert paper.lines[-1] == "after"
 
 
-def test_a_gap_is_told_where_it_is(paper: Paper) -> None:
+def test_a_gap_is_reported_where_it_is(paper: Paper) -> None:
     paper.free.clear()
     large = "x" * 300_000
     paper.put("first", *[large] * 10)
@@ -92,7 +92,7 @@ def test_one_line_may_be_larger_than_the_limit(paper: Paper) -> None:
     assert (len(paper.lines), paper.writer.lost) == (1, 0)
 
 
-def test_a_full_disk_is_told_as_soon_as_there_is_room(paper: Paper) -> None:
+def test_a_full_disk_is_reported_as_soon_as_there_is_room(paper: Paper) -> None:
     paper.fault = OSError(28, "No space left on device")
     paper.put("one", "two", "three")
     paper.writer.close(10)
@@ -104,7 +104,7 @@ def test_a_full_disk_is_told_as_soon_as_there_is_room(paper: Paper) -> None:
     assert paper.writer.lost == 3
 
 
-def test_what_is_lost_and_cannot_be_told_is_not_counted_twice(paper: Paper) -> None:
+def test_what_is_lost_and_cannot_be_reported_is_not_counted_twice(paper: Paper) -> None:
     paper.free.clear()
     paper.put("first", *["x" * 300_000] * 10)
     paper.fault = OSError(5, "Input/output error")
@@ -117,7 +117,7 @@ def test_what_is_lost_and_cannot_be_told_is_not_counted_twice(paper: Paper) -> N
     assert paper.writer.lost == 11
 
 
-def test_a_closed_pipe_is_told_to_whoever_writes_next(paper: Paper) -> None:
+def test_a_closed_pipe_is_reported_to_the_next_writer(paper: Paper) -> None:
     paper.fault = BrokenPipeError()
     paper.put("one")
     paper.writer.close(10)
@@ -154,7 +154,7 @@ def test_a_log_on_a_pipe_goes_on_while_nobody_reads() -> None:
 
 
 def test_a_pipe_that_does_not_wait_loses_nothing_either() -> None:
-    """Whoever shares our standard output may have made it non-blocking."""
+    """Another process that shares our standard output may have made it non-blocking."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with os.fdopen(reader, "rb") as read, os.fdopen(writer, "w", encoding="utf-8") as stream:

@@ -120,7 +120,7 @@ def test_a_given_name_overrides_and_the_rest_is_still_learned(bench: Bench) -> N
     assert len(bench.posts) == 1
 
 
-def test_instance_metadata_without_a_name_is_told(bench: Bench) -> None:
+def test_instance_metadata_without_a_name_is_reported(bench: Bench) -> None:
     bench.instance_answer = Vm(zone="2")
     bench.document = listing(event())
     bench.run(10)

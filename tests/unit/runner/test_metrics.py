@@ -56,7 +56,7 @@ def everything() -> Metrics:
 
 
 def value_of(metrics: Metrics, name: str, **labels: str) -> float | None:
-    """Return the value of a series, None if it is not there."""
+    """Return the value of a series, or None."""
     samples = [sample for family in parse(metrics.render()).values() for sample in family.samples]
     return next((sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)), None)
 
@@ -273,7 +273,7 @@ def calls(package: Path) -> Iterator[tuple[str, str, ast.Call]]:
 
 
 def test_the_runner_names_metrics_as_the_table_does(package: Path) -> None:
-    """A wrong label would end the runner in the middle of its work, where no test may have come by."""
+    """A wrong label would end the runner in the middle of its work, perhaps where no test goes."""
     kinds = {
         "count": (COUNTER,),
         "observe": (HISTOGRAM, SUMMARY),

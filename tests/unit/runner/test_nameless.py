@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A VM that does not know its name for a while, since the instance metadata do not answer."""
+"""A VM that does not know its name for a while, since the instance metadata service does not answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_name_outlasts_two_restarts(tmp_path: Path) -> None:
     assert story.count("start", name="drain") >= 2
 
 
-def test_nothing_waits_for_a_name_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_waits_for_a_name_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WorldClient, "instance", no_name)
     story = Story(tmp_path, AFTER)
     event = story.schedule(notice=5.0)

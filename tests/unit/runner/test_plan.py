@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The order in which the hooks of one event run, and what becomes of the others when one fails."""
+"""The order in which the hooks of one event run, and what happens to the others when one fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def hook(name: str) -> dict[str, Any]:
 
 
 def verdict(policy: str = "web", prepare: str = "", recover: str = "", **values: Any) -> Verdict:
-    """Return a verdict whose hooks are named by the words of two texts."""
+    """Return a verdict; the words of two texts name its hooks."""
     made = Verdict(policy, APPROVE, "drain", "because", "web.yml:1:1", **values)
     return made._replace(prepare=tuple(map(hook, prepare.split())), recover=tuple(map(hook, recover.split())))
 

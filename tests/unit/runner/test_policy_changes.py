@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Policies that are reloaded, or cannot be asked, in the middle of an event."""
+"""Policies that are reloaded, or cannot decide, in the middle of an event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.stories import AFTER, DRAIN, Story, hook, match
 ONE = [("web", [match("a", prepare=["one"], recover=["back"])])]
 
 
-# A hook that has failed goes by what the policies say of failures now
+# The current policies decide how a failed hook counts
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_stage_waits_for_its_time_though_another_has_run_one_of_its_hooks(tmp_
     assert story.count("start", name="stop-db") == 1
 
 
-# Policies that cannot be asked
+# Policies that cannot decide
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
@@ -197,7 +197,9 @@ def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(tmp_path: Path, unk
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_reboot_is_told_with_its_event_though_the_name_of_the_vm_comes_later(tmp_path: Path, unknown: bool) -> None:
+def test_a_reboot_is_reported_with_its_event_though_the_name_of_the_vm_comes_later(
+    tmp_path: Path, unknown: bool
+) -> None:
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)

@@ -30,7 +30,7 @@ NAME = "recover-0123456789ab.json"
 
 
 def refused(machine: Machine) -> str:
-    """Work; return why the one file was refused, and see that it is moved aside, once."""
+    """Work; return why the one file was refused, and check that it is moved aside, once."""
     machine.work()
     machine.work()
     (answer,) = machine.answers()
@@ -67,7 +67,7 @@ def test_what_the_bad_ones_are_made_of_is_good() -> None:
         ({**GOOD, "asked": [1, 2]}, "not a request"),
     ],
 )
-def test_a_bad_file_is_moved_aside_and_told(machine: Machine, content: object, reason: str) -> None:
+def test_a_bad_file_is_moved_aside_and_reported(machine: Machine, content: object, reason: str) -> None:
     (machine.state / "recoveries").mkdir(mode=0o700)
     text = content if isinstance(content, str) else json.dumps(content)
     (machine.state / "recoveries" / NAME).write_text(text)

@@ -200,7 +200,7 @@ def test_a_request_that_is_withdrawn_is_forgotten(machine: Machine) -> None:
     assert machine.answers() == []
 
 
-# What is told of it meanwhile
+# What is reported meanwhile
 
 
 def test_a_recovery_that_fails_is_counted_until_it_is_over(machine: Machine) -> None:

@@ -59,7 +59,7 @@ def test_there_is_one_request_at_a_time(requester: Requester) -> None:
         requester.begin(APPROVAL, lambda: 2)
 
 
-def test_whoever_waits_is_woken_when_the_answer_is_there() -> None:
+def test_a_waiter_is_woken_when_the_answer_is_there() -> None:
     woken = threading.Event()
     go = threading.Event()
     requester = ThreadRequester(woken.set)

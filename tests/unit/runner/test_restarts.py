@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a load balancer and a drill learn after a change, or after a restart in bad circumstances."""
+"""What load balancers and drills see after a change, or after a restart in bad circumstances."""
 
 from __future__ import annotations
 

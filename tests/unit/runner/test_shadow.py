@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A shadow tells what it would do otherwise, once, and disturbs nothing."""
+"""A shadow reports where it would decide differently, once, and disturbs nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def verdict(output: str = APPROVE, rule: str | None = "r", policy: str = "p", **
 
 
 def decision(event: Event, output: str, *verdicts: Verdict, reason: str = "so", **values: Any) -> Decision:
-    """Join verdicts as the engine does, as far as it matters."""
+    """Join verdicts as the engine does, as far as it matters here."""
     hooks = {
         name: tuple(hook for one in verdicts if one.output != "abstain" for hook in getattr(one, name))
         for name in ("prepare", "recover", "notify")
@@ -35,7 +35,7 @@ def decision(event: Event, output: str, *verdicts: Verdict, reason: str = "so", 
 
 
 class FakePolicies:
-    """Policies that decide what a test says."""
+    """Policies whose decisions a test sets."""
 
     time_dependent = False
     recovers_started = False
@@ -56,7 +56,7 @@ class FakePolicies:
 
 
 def differ(live: Decision, other: Decision) -> str | None:
-    """Return what is told of one event."""
+    """Return what is reported of one event."""
     found = Shadow(FakePolicies(other)).compare(Document(1, (live.event,)), FACTS, [live])
     assert len(found) <= 1
     if not found:
@@ -75,7 +75,7 @@ def test_the_shadow_is_asked_the_same(tmp_path: object) -> None:
     assert Shadow(policies).time_dependent
 
 
-def test_another_output_is_told_with_both_rules() -> None:
+def test_another_output_is_reported_with_both_rules() -> None:
     live = decision(A, APPROVE, verdict(), policy="web", rule="brief-freeze", reason="a freeze of 5 s")
     other = decision(A, HOLD, verdict(HOLD), policy="new", rule="careful", reason="not on Fridays")
     assert differ(live, other) == (
@@ -97,7 +97,7 @@ def test_what_comes_to_the_same_is_no_disagreement() -> None:
     # with a policy beside it that abstains
     idle = verdict("abstain", None, prepare=(STOP,))
     assert differ(live, decision(A, APPROVE, idle, verdict(prepare=(DRAIN,), recover=(UNDRAIN,)))) is None
-    # hooks that only tell somebody
+    # hooks that only notify
     assert differ(live, decision(A, APPROVE, verdict(prepare=(DRAIN,), recover=(UNDRAIN,), notify=(STOP,)))) is None
     # of a single hook nothing runs side by side
     assert differ(live, decision(A, APPROVE, verdict(prepare=(DRAIN,), recover=(UNDRAIN,), parallel=True))) is None
@@ -124,7 +124,7 @@ def test_who_approves_is_nothing_where_nobody_does() -> None:
         ),
     ],
 )
-def test_another_approver_or_group_is_told(values: dict[str, str], difference: str) -> None:
+def test_another_approver_or_group_is_reported(values: dict[str, str], difference: str) -> None:
     live = decision(A, APPROVE, verdict())
     assert differ(live, decision(A, APPROVE, verdict(), rule="s", **values)) == (
         f"both approve, live by rule r of p, shadow by rule s of p, but {difference}"
@@ -173,21 +173,21 @@ def test_another_approver_or_group_is_told(values: dict[str, str], difference: s
         ),
     ],
 )
-def test_other_hooks_are_told(values: dict[str, Any], difference: str) -> None:
+def test_other_hooks_are_reported(values: dict[str, Any], difference: str) -> None:
     live = decision(A, APPROVE, verdict(prepare=(DRAIN,), recover=(UNDRAIN,)))
     assert differ(live, decision(A, APPROVE, verdict(**values))) == (
         f"both approve, live by rule r of p, shadow by rule r of p, but {difference}"
     )
 
 
-def test_hooks_side_by_side_or_in_another_order_are_told() -> None:
+def test_hooks_side_by_side_or_in_another_order_are_reported() -> None:
     live = decision(A, APPROVE, verdict(prepare=(DRAIN, STOP)))
     assert differ(live, decision(A, APPROVE, verdict(prepare=(STOP, DRAIN)))) is not None
     difference = differ(live, decision(A, APPROVE, verdict(prepare=(DRAIN, STOP), parallel=True)))
     assert "shadow run /bin/drain --wait (parallel), stop web.service (parallel)" in str(difference)
 
 
-def test_secrets_of_a_hook_are_not_told() -> None:
+def test_secrets_of_a_hook_are_not_reported() -> None:
     hook = {"http": "https://user:secret@hooks.example.com/x?token=secret", "timeout_seconds": 5}
     difference = differ(decision(A, APPROVE, verdict()), decision(A, APPROVE, verdict(prepare=(hook,))))
     assert "hooks.example.com" in str(difference)
@@ -197,7 +197,7 @@ def test_secrets_of_a_hook_are_not_told() -> None:
 # Once
 
 
-def test_each_pair_of_answers_is_told_once_for_each_event() -> None:
+def test_each_pair_of_answers_is_reported_once_for_each_event() -> None:
     approve, hold = decision(A, APPROVE, verdict()), decision(A, HOLD, verdict(HOLD))
     alone = decision(A, APPROVE, verdict(), approver="any")
     policies = FakePolicies(hold)
@@ -221,7 +221,7 @@ def test_each_pair_of_answers_is_told_once_for_each_event() -> None:
     shadow.forget("unheard-of")
 
 
-def test_of_several_events_those_that_differ_are_told() -> None:
+def test_of_several_events_those_that_differ_are_reported() -> None:
     live = [decision(A, APPROVE, verdict()), decision(B, APPROVE, verdict())]
     other = [decision(A, APPROVE, verdict()), decision(B, HOLD, verdict(HOLD))]
     found = Shadow(FakePolicies(*other)).compare(Document(1, (A, B)), FACTS, live)
@@ -232,7 +232,7 @@ def test_of_several_events_those_that_differ_are_told() -> None:
 
 
 @pytest.mark.parametrize("failure", [RecursionError, MemoryError, ZeroDivisionError, KeyError])
-def test_a_shadow_that_fails_is_told_once_for_each_event(failure: type[Exception]) -> None:
+def test_a_shadow_that_fails_is_reported_once_for_each_event(failure: type[Exception]) -> None:
     def fail() -> None:
         raise failure("with a secret")
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The same hook of two policies, which give it another `retry` or `timeout`: what is most careful counts."""
+"""The same hook of two policies with different `retry` or `timeout`: the most careful values count."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_thousand_signals_do_no_harm(stop: StopSignals) -> None:
 
 
 class Late(StopSignals):
-    """Its handler for SIGTERM runs too late: as where the signal comes just before a system call."""
+    """Its handler for SIGTERM runs too late, as when the signal comes just before a system call."""
 
     def _on_stop(self, number: int, frame: FrameType | None) -> None:
         pass

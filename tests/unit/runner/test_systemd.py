@@ -131,7 +131,7 @@ def test_a_message_that_did_not_arrive_is_sent_again(tmp_path: Path) -> None:
         assert systemd.heard() == ["STATUS=fine", "WATCHDOG=1"]
 
 
-def test_a_systemd_that_does_not_read_is_told_later(systemd: Systemd) -> None:
+def test_a_systemd_that_does_not_read_is_notified_later(systemd: Systemd) -> None:
     """The runner does not wait for it: not even for 100 ms, within which a hook that is due has to start."""
     clocks = ManualClocks(1000.25)
     ours = notifier(systemd, clocks, WATCHDOG_USEC="10000000")

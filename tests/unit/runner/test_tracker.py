@@ -16,7 +16,7 @@ from tools.stories import ProfileStory
 
 
 class Story(ProfileStory):
-    """A world, told step by step."""
+    """A world, step by step."""
 
     def posts(self) -> list[str]:
         return [event for entry in self.world.ledger if entry.kind == "post" for event in entry.fields["ids"]]
@@ -74,7 +74,7 @@ def test_an_event_that_was_scheduled_when_last_seen_is_not_always_cancelled(
 
 
 def test_one_that_was_approved_may_have_come_and_gone_between_two_polls(story: Story) -> None:
-    """A VM that was frozen looks again when all is over."""
+    """A VM that was frozen polls again only when everything is over."""
     event_id = story.schedule("plain", start_on="not_before")
     story.go(2)
     assert len(story.posts()) == 1

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What commands say of a journal that cannot be read, of events that came back, and of dry runs."""
+"""What commands report of a journal that cannot be read, of events that came back, and of dry runs."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_a_dry_run_says_the_recovery_of_what_may_have_started_unseen(tmp_path: P
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
 
-def test_what_was_not_kept_is_told_when_the_runner_is_gone(
+def test_what_was_not_kept_is_shown_when_the_runner_is_gone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
