@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import pytest
 from forewarn.compiler.policyfile import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
+from tools.waiting import wait_until
 
 REQUIREMENTS = ("ansible-rulebook==1.3.2", "ansible-core>=2.19,<2.20")
 SOURCE = "extensions/eda/plugins/event_source/scheduled_events.py"
@@ -91,11 +91,8 @@ def test_a_rulebook_hears_of_events_decisions_and_faults(
     reader.start()
 
     def hear(text: str) -> None:
-        deadline = time.monotonic() + 60
-        while not any(text in line for line in lines):
-            assert process.poll() is None, "".join(lines)
-            assert time.monotonic() < deadline, "".join(lines)
-            time.sleep(0.05)  # until the next look
+        wait_until(lambda: process.poll() is not None or any(text in line for line in lines), 60)
+        assert any(text in line for line in lines), "".join(lines)
 
     try:
         freeze = emulator.schedule("Freeze", ["web_0"], notice_seconds=900)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +21,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from tools.browser import DESKTOP, PHONE, Browser, browser
+from tools.waiting import wait_until
 
 POLICIES = Path(__file__).parents[2] / "policies"
 SIZES = pytest.mark.parametrize(
@@ -306,16 +305,7 @@ def test_a_link_opens_the_list_its_rule_is_in(every: Path, chromium: Browser) ->
     rule = chromium.driver.find_element(By.ID, str(link.get_dom_attribute("href"))[1:])
     assert not rule.is_displayed()
     chromium.run("arguments[0].click()", link)
-    assert wait_for(rule.is_displayed)
-
-
-def wait_for(what: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 5
-    while time.monotonic() < end:
-        if what():
-            return True
-        time.sleep(0.02)  # until the next look
-    return False
+    wait_until(rule.is_displayed, 5)
 
 
 def test_a_difference_begins_at_what_changes(changed: Path, chromium: Browser) -> None:

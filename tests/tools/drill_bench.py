@@ -22,10 +22,14 @@ def hand_over(state: Path, clocks: Clocks, request: Request = REBOOT) -> str:
     return drill.hand_over(str(state), request, clocks)
 
 
-def only_event(document: Document | None) -> Event:
+def events_of(document: Document | None) -> tuple[Event, ...]:
     assert document is not None
-    assert len(document.events) == 1
-    return document.events[0]
+    return tuple(document.events)
+
+
+def only_event(document: Document | None) -> Event:
+    (event,) = events_of(document)
+    return event
 
 
 def files(state: Path) -> list[str]:

@@ -102,6 +102,15 @@ class Story:
         self.stop()
         self.start()
 
+    def crash(self, down: float = 0.0, reboot: bool = False) -> None:
+        """Kill the runner, or the machine, and start another a while later."""
+        self.world.kill()
+        if reboot:
+            self.world.reboot(down)
+        else:
+            self.world.clock.advance(down)
+        self.start()
+
     def schedule(self, **values: Any) -> str:
         """Schedule an event that affects the VM; return its id."""
         made = {"notice": NOTICE_SECONDS, "description": "x", "start_on": "not_before", "impact": 0.0, **values}
@@ -126,6 +135,21 @@ class Story:
                         self.end(one.name)
                 self.instance.runner.work()
             self.world.clock.advance(0.5)
+
+    def start_event(self, event_id: str, seconds: int) -> None:
+        """Let the service start an event, and let time pass."""
+        self.world.model.start(event_id)
+        self.go(seconds)
+
+    def finish_event(self, event_id: str, seconds: int) -> None:
+        """Let the service end an event, and let time pass."""
+        self.world.model.finish(event_id)
+        self.go(seconds)
+
+    def cancel_event(self, event_id: str, seconds: int) -> None:
+        """Let the service cancel an event, and let time pass."""
+        self.world.model.cancel(event_id)
+        self.go(seconds)
 
     def end(self, name: str) -> None:
         """End a running hook."""
@@ -194,12 +218,3 @@ class ProfileStory(Story):
         number = super().turns(seconds)
         self.judge.read(self.world.ledger)
         return number
-
-    def crash(self, down: float = 0.0, reboot: bool = False) -> None:
-        """Kill the runner, or the machine, and start another a while later."""
-        self.world.kill()
-        if reboot:
-            self.world.reboot(down)
-        else:
-            self.world.clock.advance(down)
-        self.start()

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import time
-from typing import Any
 
 import pytest
 from forewarn.errors import InputError
@@ -18,6 +16,7 @@ from tools.client_bench import EVENT, client_of
 from tools.clocks import ManualClocks
 from tools.listened import free_port
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, raw, status
+from tools.waiting import wait_until
 
 # What is sent
 
@@ -153,7 +152,7 @@ def test_an_error_answer_does_not_cost_the_connection() -> None:
 def test_a_connection_closed_while_idle_is_replaced_unnoticed(end: str) -> None:
     with ScriptedServer(document(end=end), document(EVENT)) as server, client_of(server) as client:
         client.read_once()
-        assert _comes_true(lambda: not _is_kept(client))
+        wait_until(lambda: not _is_kept(client), seconds=5, pause=0.002)
         assert len(client.read_once().events) == 1
     assert [request.connection for request in server.requests] == [0, 1]
 
@@ -200,23 +199,13 @@ def test_what_a_server_sends_unasked_is_never_taken_for_an_answer() -> None:
     both = Answer((document().pieces[0], unasked.pieces[0]), pause=0.05)
     with ScriptedServer(both, document()) as server, client_of(server) as client:
         client.read_once()
-        assert _comes_true(lambda: not _is_kept(client))
+        wait_until(lambda: not _is_kept(client), seconds=5, pause=0.002)
         assert client.read_once().events == ()
 
 
 def _is_kept(client: Client) -> bool:
     connected = client._transport._connection.sock
     return connected is not None and connected.idle()
-
-
-def _comes_true(condition: Any) -> bool:
-    """Wait (seconds, not for luck: the condition is certain to come) for what the other side of a socket does."""
-    end = time.monotonic() + 5
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.002)  # until the next look
-    return True
 
 
 def test_se_10_an_answer_that_says_the_same_is_the_same_document_and_only_that() -> None:

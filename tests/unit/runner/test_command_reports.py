@@ -32,8 +32,7 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     story.fail = {"undrain", "back"}
     first = story.schedule()
     story.go(3)
-    story.world.model.cancel(first)
-    story.go(3)
+    story.cancel_event(first, 3)
     (one,) = story.instance.runner.scheduler.records
     assert one.state == "recovering"
     # The service lists the same id again, and what recovers is another hook now.
@@ -41,8 +40,7 @@ def test_a_recovery_can_be_ended_though_the_event_came_back_and_fails_again(
     del story.world.model.events[first.lower()]
     story.schedule(event_id=first)
     story.go(3)
-    story.world.model.cancel(first)
-    story.go(90)
+    story.cancel_event(first, 90)
     assert [record.event.key for record in story.instance.runner.scheduler.records] == [first.lower()] * 2
     monkeypatch.setattr(recover_command, "_wait", lambda *_: None)
     code, _out, err = say(capsys, "recover", "--state", str(tmp_path), first, "--dealt-with", "by hand")
@@ -102,8 +100,7 @@ def test_what_was_never_due_makes_no_difference(tmp_path: Path, capsys: pytest.C
         story = Story(directory, [("web", [late])], dry_run=dry_run)
         event = story.schedule(event_id="C7061BAC-AFDC-4513-B24B-AA5F13A16123")
         story.go(10)
-        story.world.model.cancel(event)
-        story.go(3)
+        story.cancel_event(event, 3)
         assert story.count("start") == 0
         story.stop()
     code, out, _err = say(capsys, "history", "--compare", "--state", str(tmp_path), "--since", "2020-01-01")
@@ -131,8 +128,7 @@ def test_a_dry_run_that_was_restarted_still_says_what_would_be_recovered(tmp_pat
     assert story.world.model.find(event).status == "Started"
     story.restart()
     story.go(2)
-    story.world.model.finish(event)
-    story.go(3)
+    story.finish_event(event, 3)
     assert story.instance.runner.controller.reconciler.tracker.records == []
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
@@ -223,8 +219,7 @@ def test_a_drain_that_was_ended_by_a_cancellation_has_not_failed(tmp_path: Path)
     story.slow = {"drain", "undrain"}
     event = story.schedule()
     story.go(3)
-    story.world.model.cancel(event)
-    story.go(4)
+    story.cancel_event(event, 4)
     assert status(story)[0] == []
 
 
@@ -232,8 +227,7 @@ def test_a_restarted_dry_run_says_what_would_be_recovered_without_a_preparation(
     story = dry(tmp_path, prepare=[], recover_when="started")
     event = story.schedule(start_on="all_approvals")
     story.go(3)
-    story.world.model.start(event)
-    story.go(3)
+    story.start_event(event, 3)
     story.stop()
     story.world.model.finish(event)
     story.start()
@@ -247,8 +241,7 @@ def test_a_dry_run_says_that_another_content_would_be_prepared_anew(tmp_path: Pa
     story.go(3)
     story.world.change(event, duration=9)
     story.go(3)
-    story.world.model.cancel(event)
-    story.go(3)
+    story.cancel_event(event, 3)
     assert said(story) == [("prepare", ["run /bin/true drain"])] * 2 + [("recover", ["run /bin/true undrain"])]
 
 
@@ -258,8 +251,7 @@ def test_a_dry_run_says_the_recovery_though_the_status_cannot_be_read(tmp_path: 
     story.go(3)
     story.world.change(event, fields={"EventStatus": 7})
     story.go(3)
-    story.world.model.cancel(event)
-    story.go(5)
+    story.cancel_event(event, 5)
     assert story.outcomes() == ["unseen"]
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
@@ -269,8 +261,7 @@ def test_a_dry_run_says_the_recovery_once_the_name_is_known(tmp_path: Path) -> N
     story.world.nameless = True
     event = story.schedule(notice=5.0)
     story.go(10)
-    story.world.model.finish(event)
-    story.go(3)
+    story.finish_event(event, 3)
     assert said(story) == []
     story.world.nameless = False
     story.go(90)

@@ -38,8 +38,7 @@ def test_nothing_is_recovered_for_an_event_in_doubt(tmp_path: Path) -> None:
     story.go(3)
     assert [record.event.key for record in story.instance.runner.scheduler.records] == [event_id.lower()]
     story.go(30)
-    story.world.model.finish(event_id)
-    story.go(5)
+    story.finish_event(event_id, 5)
     assert file.exists()
     assert story.count("start") == 0, "a person has not seen to it"
 

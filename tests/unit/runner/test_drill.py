@@ -28,7 +28,7 @@ from forewarn.runner.telemetry.heartbeat import Heartbeat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
-from tools.drill_bench import REBOOT, files, hand_over, only_event
+from tools.drill_bench import REBOOT, events_of, files, hand_over, only_event
 
 # A drill's record
 
@@ -142,9 +142,7 @@ def test_several_drills_live_side_by_side(state: Path, clocks: ManualClocks, dri
     drills.poll("web_0")
     clocks.now += 10
     second = hand_over(state, clocks, REBOOT._replace(event_type="Freeze", notice_seconds=5.0, duration_seconds=1.0))
-    document = drills.poll("web_0")
-    assert document is not None
-    assert [event.event_id for event in document.events] == [first, second]
+    assert [event.event_id for event in events_of(drills.poll("web_0"))] == [first, second]
     clocks.now += 6
     document = drills.poll("web_0")
     assert document is not None
@@ -156,9 +154,7 @@ def test_several_drills_live_side_by_side(state: Path, clocks: ManualClocks, dri
 def test_only_so_many_at_once(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     for _ in range(MOST_RUNNING + 1):
         hand_over(state, clocks)
-    document = drills.poll("web_0")
-    assert document is not None
-    assert len(document.events) == MOST_RUNNING
+    assert len(events_of(drills.poll("web_0"))) == MOST_RUNNING
     ended = drills.ended()
     assert [(one.result, one.reason) for one in ended] == [(REFUSED, f"{MOST_RUNNING} drills are under way already")]
 
@@ -269,9 +265,7 @@ def test_cancelled_while_scheduled_it_is_gone_without_a_start(
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
     drill.cancel(str(state), event_id, clocks)
-    document = drills.poll("web_0")
-    assert document is not None
-    assert document.events == ()
+    assert events_of(drills.poll("web_0")) == ()
     assert drills.ended() == [(event_id, CANCELLED, "somebody cancelled it")]
     assert files(state) == []
     assert drills.poll("web_0") is None
@@ -281,9 +275,7 @@ def test_cancelled_while_started_it_is_gone(state: Path, clocks: ManualClocks, d
     event_id = hand_over(state, clocks, REBOOT._replace(notice_seconds=0))
     drills.poll("web_0")
     drill.cancel(str(state), event_id, clocks)
-    document = drills.poll("web_0")
-    assert document is not None
-    assert document.events == ()
+    assert events_of(drills.poll("web_0")) == ()
     assert [ended.result for ended in drills.ended()] == [CANCELLED]
 
 
@@ -335,9 +327,7 @@ def test_whose_file_is_removed_is_cancelled(state: Path, clocks: ManualClocks, d
     event_id = hand_over(state, clocks)
     drills.poll("web_0")
     (state / "drills" / f"{event_id}.json").unlink()
-    document = drills.poll("web_0")
-    assert document is not None
-    assert document.events == ()
+    assert events_of(drills.poll("web_0")) == ()
     assert drills.ended() == [(event_id, CANCELLED, "its file was removed")]
 
 
@@ -351,9 +341,7 @@ def test_something_real_ends_all_of_them(state: Path, clocks: ManualClocks, dril
     drills.poll(None)
     new = hand_over(state, clocks)
     drills.overtaken("a real Preempt is scheduled: X")
-    document = drills.poll("web_0")
-    assert document is not None
-    assert document.events == ()
+    assert events_of(drills.poll("web_0")) == ()
     ended = drills.ended()
     assert {one.event_id for one in ended} == {scheduled, started, waiting, new}
     assert {one[1:] for one in ended} == {(OVERTAKEN, "a real Preempt is scheduled: X")}

@@ -48,8 +48,7 @@ def test_a_status_that_nobody_knows_is_no_cancellation(tmp_path: Path, status: o
     story.go(3)
     story.world.change(event, fields={"EventStatus": status})
     story.go(3)
-    story.world.model.cancel(event)
-    story.go(5)
+    story.cancel_event(event, 5)
     assert story.outcomes() == ["unseen"]
     assert story.count("start", name="start-again") == 1
 
@@ -147,8 +146,7 @@ def test_an_event_that_nobody_saw_for_long_was_not_cancelled_for_a_restart(tmp_p
     story.go(3)
     story.world.unreadable = frozenset({event.lower()})
     story.go(10)
-    story.world.model.start(event)
-    story.go(20)
+    story.start_event(event, 20)
     story.restart()
     story.world.model.finish(event)
     story.world.unreadable = frozenset()

@@ -71,8 +71,7 @@ def test_what_is_begun_while_the_journal_comes_back_is_recovered(tmp_path: Path)
     heal = restarted(story, 1)
     heal()
     story.go(20)
-    story.world.model.cancel(event)
-    story.go(30)
+    story.cancel_event(event, 30)
     assert story.count("start", name="drain") == 1
     assert story.count("start", name="undrain") == 1
 
@@ -104,8 +103,7 @@ def test_an_event_that_has_changed_meanwhile_is_prepared_anew(tmp_path: Path) ->
     heal()
     story.go(40)
     assert (story.count("start", name="drain"), story.count("post")) == (2, 2)
-    story.world.model.cancel(event)
-    story.go(5)
+    story.cancel_event(event, 5)
     assert story.count("start", name="undrain") == 1
 
 
@@ -118,14 +116,12 @@ def test_a_start_that_was_seen_meanwhile_counts(tmp_path: Path, late: bool) -> N
     heal = hide(tmp_path) if late else lambda: None
     story.start()
     story.go(2)
-    story.world.model.start(event)
-    story.go(3)
+    story.start_event(event, 3)
     story.world.read_fault = 503
     heal()
     story.go(7)
     story.world.read_fault = None
-    story.world.model.finish(event)
-    story.go(15)
+    story.finish_event(event, 15)
     assert story.count("start", name="start-again") == 1
 
 
@@ -154,8 +150,7 @@ def test_a_stop_in_the_moment_in_which_the_journal_comes_back_forgets_nothing(tm
     story.go(4)
     assert len(story.instance.runner.scheduler.records) == 1
     assert (story.count("start", name="drain"), story.count("post")) == (1, 1)
-    story.world.model.cancel(event)
-    story.go(4)
+    story.cancel_event(event, 4)
     assert story.count("start", name="undrain") == 1
     assert story.instance.runner.scheduler.records == []
 
@@ -171,8 +166,7 @@ def test_what_was_recovered_is_not_recovered_again_after_a_stop_that_finds_the_j
         story.world.model.start(event)
     story.go(4)
     heal = restarted(story)
-    story.world.model.finish(event)
-    story.go(4)
+    story.finish_event(event, 4)
     heal()
     story.stop()
     assert not story.instance.runner.recorder.journal.trouble
@@ -260,8 +254,7 @@ def test_what_had_been_approved_before_may_have_started_meanwhile(tmp_path: Path
     story.go(3)
     assert story.count("post", result="taken") == 1
     heal = restarted(story)
-    story.world.model.cancel(event)
-    story.go(5)
+    story.cancel_event(event, 5)
     heal()
     story.go(40)
     assert story.count("start", name="start-again") == 1
@@ -275,10 +268,8 @@ def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path:
     two = story.schedule()
     story.go(5)
     heal = restarted(story)
-    story.world.model.start(one)
-    story.go(3)
-    story.world.model.finish(one)
-    story.go(5)
+    story.start_event(one, 3)
+    story.finish_event(one, 5)
     assert story.count("start", name="start-again") == 0
     (line,) = [fields for _level, line, fields in story.instance.log.lines if line == "hook-waits"]
     assert line["reason"] == f"the journal cannot be read: event {two}, which is listed, may have been prepared"
@@ -286,20 +277,17 @@ def test_nothing_is_undone_that_another_event_may_have_prepared_before(tmp_path:
         heal()
         story.go(15)
         assert story.count("start", name="start-again") == 0, "left to the other"
-    story.world.model.cancel(two)
-    story.go(20)
+    story.cancel_event(two, 20)
     assert story.count("start", name="start-again") == 1
 
 
 def test_a_recovery_that_runs_when_the_journal_comes_back_does_not_run_again(tmp_path: Path) -> None:
     story = Story(tmp_path, AFTER)
     one = story.schedule(start_on="all_approvals")
-    story.world.model.start(one)
-    story.go(3)
+    story.start_event(one, 3)
     heal = restarted(story)
     story.slow = {"start-again"}
-    story.world.model.finish(one)
-    story.go(5)
+    story.finish_event(one, 5)
     assert story.count("start", name="start-again") == 1
     heal()
     story.go(15)
@@ -324,8 +312,7 @@ def test_it_is_planned_by_the_policies_of_now_though_the_service_is_silent(tmp_p
     story.world.model.start(event)
     story.world.read_fault = None
     story.go(10)
-    story.world.model.finish(event)
-    story.go(10)
+    story.finish_event(event, 10)
     assert story.count("start", name="undrain") == 1
     assert story.count("start", name="unlate") == 1
 
@@ -336,8 +323,7 @@ def test_a_start_that_was_seen_meanwhile_is_kept_though_the_service_is_silent(tm
     event = story.schedule()
     story.go(4)
     heal = restarted(story)
-    story.world.model.start(event)
-    story.go(3)
+    story.start_event(event, 3)
     story.world.read_fault = 503
     heal()
     story.go(15)
@@ -364,8 +350,7 @@ def test_nobody_hears_twice_of_an_end(tmp_path: Path) -> None:
     event = story.schedule()
     story.go(3)
     heal = restarted(story)
-    story.world.model.cancel(event)
-    story.go(5)
+    story.cancel_event(event, 5)
     n = story.count("start", name="tell")
     heal()
     story.go(40)
@@ -398,8 +383,7 @@ def test_the_policies_are_asked_once_though_the_name_and_the_journal_come_late(t
     story.world.nameless = True
     story.start()
     story.go(4)
-    story.world.model.finish(event)
-    story.go(4)
+    story.finish_event(event, 4)
     heal()
     story.go(20)
     story.world.nameless = False
@@ -421,8 +405,7 @@ def test_the_same_id_later_is_another_event(tmp_path: Path, before: bool, early:
         story.go(4)
     else:
         heal = restarted(story)
-        story.world.model.cancel(event)
-        story.go(4)
+        story.cancel_event(event, 4)
     heal()
     if not early:
         story.go(40)

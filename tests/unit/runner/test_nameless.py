@@ -45,8 +45,7 @@ def test_nothing_waits_for_a_name_that_does_not_exist(tmp_path: Path, monkeypatc
     story = Story(tmp_path, AFTER)
     event = story.schedule(notice=5.0)
     story.go(10)
-    story.world.model.finish(event)
-    story.go(300)
+    story.finish_event(event, 300)
     assert story.instance.runner.scheduler.records == []
 
 
@@ -73,8 +72,7 @@ def test_a_witness_rule_makes_no_difference(tmp_path: Path) -> None:
     story.world.nameless = True
     event = story.schedule(notice=5.0)
     story.go(10)
-    story.world.model.finish(event)
-    story.go(3)
+    story.finish_event(event, 3)
     story.world.nameless = False
     story.go(90)
     assert story.instance.runner.scheduler.vm_name
@@ -86,8 +84,7 @@ def test_the_same_id_may_be_listed_again_meanwhile(tmp_path: Path) -> None:
     story.world.nameless = True
     event = story.schedule(notice=5.0)
     story.go(10)
-    story.world.model.finish(event)
-    story.go(3)
+    story.finish_event(event, 3)
     del story.world.model.events[event.lower()]
     story.schedule(event_id=event)
     story.go(3)
@@ -110,14 +107,11 @@ def test_what_was_prepared_is_recovered_before_the_name_is_known(tmp_path: Path)
     story = Story(tmp_path, [a, b])
     event = story.schedule(notice=20.0)
     story.go(18)
-    story.world.kill()
-    story.world.reboot(40.0)
     story.world.nameless = True
-    story.start()
+    story.crash(40.0, reboot=True)
     story.go(3)
     assert story.instance.runner.controller.reconciler.tracker.records[0].state == "started"
-    story.world.model.finish(event)
-    story.go(3)
+    story.finish_event(event, 3)
     story.world.nameless = False
     story.go(90)
     assert story.count("start", name="undrain") == 1
@@ -141,8 +135,7 @@ def test_without_a_rule_for_it_nothing_waits_for_the_name(tmp_path: Path) -> Non
     event = story.schedule(notice=0.0)
     story.start()
     story.go(5)
-    story.world.model.finish(event)
-    story.go(300)
+    story.finish_event(event, 300)
     assert story.instance.runner.scheduler.vm_name is None
     assert story.ready(), "no policy has a hook, the event has left the list"
 
@@ -152,8 +145,7 @@ def test_a_recovery_after_a_restart_is_told_the_name(tmp_path: Path, monkeypatch
     event = story.schedule()
     story.go(3)
     story.slow = {"undrain"}
-    story.world.model.cancel(event)
-    story.go(3)
+    story.cancel_event(event, 3)
     story.stop()
     story.world.read_fault = 503
     seen: list[str | None] = []
@@ -214,10 +206,8 @@ def test_a_drill_that_is_over_before_the_name_is_known_is_closed(tmp_path: Path)
     story.drill("drill-0123456789ab", 5.0, 60.0)
     story.go(10)
     assert [record.state for record in story.instance.runner.scheduler.records] == ["started"]
-    story.world.kill()
-    story.world.reboot(30.0)
     story.world.nameless = True
-    story.start()
+    story.crash(30.0, reboot=True)
     story.go(40)
     story.world.nameless = False
     story.go(600)
@@ -232,13 +222,10 @@ def test_what_nobody_prepared_is_recovered_as_a_rule_for_its_start_says(tmp_path
     story = Story(tmp_path, [("a", [scheduled, begun])])
     event = story.schedule(notice=60.0)
     story.go(10)
-    story.world.kill()
-    story.world.reboot(60.0)
     story.world.nameless = True
-    story.start()
+    story.crash(60.0, reboot=True)
     story.go(3)
-    story.world.model.finish(event)
-    story.go(3)
+    story.finish_event(event, 3)
     story.world.nameless = False
     story.go(90)
     assert story.instance.runner.scheduler.vm_name
@@ -252,8 +239,7 @@ def test_a_drill_is_not_ended_by_the_event_of_another_vm(tmp_path: Path) -> None
         EventSpec("Reboot", VMS[1:], notice=3.0, description="x", start_on="not_before", impact=0.0)
     )
     story.go(6)
-    story.world.model.finish(event)
-    story.go(3)
+    story.finish_event(event, 3)
     story.drill("drill-0123456789ab", 5.0, 20.0)
     story.go(3)
     story.world.nameless = False

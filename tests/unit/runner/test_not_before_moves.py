@@ -68,8 +68,7 @@ def test_a_recovery_makes_way_for_all_that_is_to_be_prepared(tmp_path: Path) -> 
     first = story.schedule(description="first")
     story.slow = {"undrain"}
     story.go(3)
-    story.world.model.cancel(first)
-    story.go(3)
+    story.cancel_event(first, 3)
     assert story.count("start", name="undrain") == 1
     story.slow = {"undrain", "flush"}
     story.schedule(description="second", notice=720.0)
@@ -91,8 +90,7 @@ def test_a_recovery_in_the_way_runs_in_the_end(tmp_path: Path, once: bool) -> No
     second = story.schedule(notice=300.0)
     story.go(1)
     assert story.count("asked") == (0 if once else 1), "what may run once only is not broken off"
-    story.world.model.cancel(second)
-    story.go(3)
+    story.cancel_event(second, 3)
     story.slow = set()
     story.go(30)
     assert story.instance.runner.scheduler.records == []
@@ -103,8 +101,7 @@ def test_a_drill_ends_no_real_recovery(tmp_path: Path) -> None:
     event = story.schedule()
     story.go(3)
     story.slow = {"undrain"}
-    story.world.model.cancel(event)
-    story.go(3)
+    story.cancel_event(event, 3)
     assert story.count("start", name="undrain", drill=False) == 1
     story.drill(new_id(), 120.0, 3000.0)
     story.go(10)
@@ -132,8 +129,7 @@ def test_what_another_event_needs_is_left_to_it_though_it_waits_to_be_tried_agai
     story.fail = {"undrain"}
     event = story.schedule()
     story.go(3)
-    story.world.model.cancel(event)
-    story.go(3)
+    story.cancel_event(event, 3)
     assert story.count("end", result="failed") == 1
     story.schedule(description="y")
     story.go(3)

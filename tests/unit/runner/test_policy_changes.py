@@ -173,10 +173,8 @@ def test_a_field_that_cannot_be_read_forgets_no_recovery(tmp_path: Path, unreada
     if unreadable:
         story.world.change(event, fields={"DurationInSeconds": "soon"})
     story.go(3)
-    story.world.model.start(event)
-    story.go(3)
-    story.world.model.finish(event)
-    story.go(5)
+    story.start_event(event, 3)
+    story.finish_event(event, 5)
     assert story.count("start", name="start-again") == 1
 
 
@@ -189,10 +187,8 @@ def test_a_vm_without_a_name_for_a_while_forgets_no_recovery(tmp_path: Path, unk
     story.world.nameless = unknown
     story.start()
     story.go(3)
-    story.world.model.start(event)
-    story.go(3)
-    story.world.model.finish(event)
-    story.go(5)
+    story.start_event(event, 3)
+    story.finish_event(event, 5)
     assert story.count("start", name="start-again") == 1
 
 
@@ -203,8 +199,7 @@ def test_a_reboot_is_reported_with_its_event_though_the_name_of_the_vm_comes_lat
     story = Story(tmp_path, AFTER)
     event = story.schedule(start_on="all_approvals")
     story.go(3)
-    story.world.model.start(event)
-    story.go(3)
+    story.start_event(event, 3)
     story.world.kill()
     story.world.reboot(40.0)
     story.world.model.finish(event)
@@ -227,8 +222,7 @@ def test_a_notify_hook_that_a_reload_brings_is_told_of_the_end(tmp_path: Path) -
     story.reload()
     story.go(3)
     before = len(story.world.hooks)
-    story.world.model.cancel(event)
-    story.go(3)
+    story.cancel_event(event, 3)
     assert [each.name for each in story.world.hooks][before:] == ["new"]
 
 

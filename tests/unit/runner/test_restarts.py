@@ -136,8 +136,7 @@ def test_what_was_started_when_first_seen_is_recovered_though_the_name_comes_lat
     event = story.schedule(notice=0.0)
     story.start()
     story.go(5)
-    story.world.model.finish(event)
-    story.go(3)
+    story.finish_event(event, 3)
     story.world.nameless = False
     if restarted:
         story.restart()
@@ -159,8 +158,7 @@ def test_a_recovery_that_may_run_once_only_runs_once_though_the_disk_is_full(
     with monkeypatch.context() as patch:
         patch.setattr(journals, "connect", cannot)
         story.instance.runner.recorder.journal._disconnect()
-        story.world.model.cancel(event)
-        story.go(4)
+        story.cancel_event(event, 4)
         (line,) = [fields for _level, line, fields in story.instance.log.lines if line == "hook-waits"]
         assert line["reason"] == "the journal cannot be written, and the hook may run once only"
         story.world.kill()

@@ -47,6 +47,5 @@ def test_the_start_of_an_event_makes_no_recovery_less_careful(tmp_path: Path) ->
     story.go(5)
     story.fail = {"undrain"}
     story.go(30)
-    story.world.model.finish(event)
-    story.go(60)
+    story.finish_event(event, 60)
     assert story.count("start", name="undrain") == 1

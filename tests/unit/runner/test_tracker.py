@@ -78,8 +78,7 @@ def test_one_that_was_approved_may_have_come_and_gone_between_two_polls(story: S
     event_id = story.schedule("plain", start_on="not_before")
     story.go(2)
     assert len(story.posts()) == 1
-    story.world.model.cancel(event_id)
-    story.go(1)
+    story.cancel_event(event_id, 1)
     assert ended(story) == [UNSEEN]
 
 
@@ -97,8 +96,7 @@ def test_one_whose_time_had_come_may_have_come_and_gone_between_two_polls(story:
     story.go(2)
     story.world.model.events[event_id.lower()].start_at = 600.0  # late
     story.world.clock.advance(3.0)
-    story.world.model.cancel(event_id)
-    story.go(1)
+    story.cancel_event(event_id, 1)
     assert ended(story) == [UNSEEN]
 
 
@@ -169,8 +167,7 @@ def test_a_document_with_entries_that_nobody_can_read_ends_nothing(story: Story)
     story.world.unreadable = frozenset({event_id.lower()})
     story.go(5)
     assert [row.open for row in story.kept.records()] == [True, True]
-    story.world.model.cancel(event_id)
-    story.go(5)
+    story.cancel_event(event_id, 5)
     assert [row.open for row in story.kept.records()] == [True, True]
 
 
