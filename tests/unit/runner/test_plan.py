@@ -51,6 +51,15 @@ def finish(run: Run, status: str = SUCCEEDED) -> None:
     run.end(status, "" if status == SUCCEEDED else "exit code 1")
 
 
+def recovering(*verdicts: Verdict) -> Plan:
+    """Return a plan whose prepare hooks have succeeded, and which recovers."""
+    made = plan(*verdicts)
+    for run in made.of_phase(PREPARE):
+        finish(run)
+    assert made.start_recovering()
+    return made
+
+
 # Making a plan
 
 
@@ -303,10 +312,7 @@ def test_nothing_begun_leaves_nothing_to_recover() -> None:
 
 
 def test_recover_hooks_run_in_order_and_those_of_stages_side_by_side() -> None:
-    made = plan(verdict("net", "announce", "settle withdraw"), verdict("app", "drain", "undrain"))
-    for run in made.of_phase(PREPARE):
-        finish(run)
-    assert made.start_recovering()
+    made = recovering(verdict("net", "announce", "settle withdraw"), verdict("app", "drain", "undrain"))
     assert names(made.due_to_recover(0.0)) == ["settle", "undrain"]
     begin(named(made, "settle"))
     assert names(made.due_to_recover(0.0)) == ["undrain"]
@@ -316,20 +322,14 @@ def test_recover_hooks_run_in_order_and_those_of_stages_side_by_side() -> None:
 
 
 def test_a_shared_recover_hook_waits_for_what_comes_before_it_in_any_stage() -> None:
-    made = plan(verdict("net", "announce", "settle open"), verdict("app", "drain", "open"))
-    for run in made.of_phase(PREPARE):
-        finish(run)
-    made.start_recovering()
+    made = recovering(verdict("net", "announce", "settle open"), verdict("app", "drain", "open"))
     assert names(made.due_to_recover(0.0)) == ["settle"]
     finish(named(made, "settle"))
     assert names(made.due_to_recover(0.0)) == ["open"]
 
 
 def test_stages_with_their_recover_hooks_in_opposite_orders_do_not_wait_for_each_other() -> None:
-    made = plan(verdict("net", "announce", "a b"), verdict("app", "drain", "b a"))
-    for run in made.of_phase(PREPARE):
-        finish(run)
-    made.start_recovering()
+    made = recovering(verdict("net", "announce", "a b"), verdict("app", "drain", "b a"))
     while not made.recovered():
         due = made.due_to_recover(0.0)
         assert due
@@ -338,10 +338,7 @@ def test_stages_with_their_recover_hooks_in_opposite_orders_do_not_wait_for_each
 
 
 def test_three_stages_in_a_circle_wake_the_runner_when_something_is_due() -> None:
-    made = plan(verdict("net", "announce", "a b"), verdict("app", "drain", "b c"), verdict("db", "flush", "c a"))
-    for run in made.of_phase(PREPARE):
-        finish(run)
-    made.start_recovering()
+    made = recovering(verdict("net", "announce", "a b"), verdict("app", "drain", "b c"), verdict("db", "flush", "c a"))
     finish(named(made, "a"))
     for name, now in (("c", 0.0), ("b", 5.0)):
         begin(named(made, name))
@@ -352,9 +349,7 @@ def test_three_stages_in_a_circle_wake_the_runner_when_something_is_due() -> Non
 
 
 def test_a_recovery_that_is_to_be_tried_again_waits_for_its_time_and_holds_up_the_rest_of_its_stage() -> None:
-    made = plan(verdict("app", "drain", "undrain open"))
-    finish(named(made, "drain"))
-    made.start_recovering()
+    made = recovering(verdict("app", "drain", "undrain open"))
     undrain = named(made, "undrain")
     begin(undrain)
     undrain.failed("exit code 1", 100.0)
@@ -366,9 +361,7 @@ def test_a_recovery_that_is_to_be_tried_again_waits_for_its_time_and_holds_up_th
 
 
 def test_what_is_left_to_another_event_is_done() -> None:
-    made = plan(verdict("app", "drain", "undrain open"))
-    finish(named(made, "drain"))
-    made.start_recovering()
+    made = recovering(verdict("app", "drain", "undrain open"))
     named(made, "undrain").end(LEFT, "left to event B")
     assert names(made.due_to_recover(0.0)) == ["open"]
 
