@@ -19,20 +19,9 @@ from forewarn.emulator.spec import Settings
 from forewarn.errors import InputError
 from forewarn.runner.event_record import EventRecord
 from forewarn.runner.journal.reader import JournalReader
-from tools.runner_process import Host, Start
+from tools.runner_process import DRAINS, Host, Start
 from tools.waiting import wait_until
 
-POLICY = """
-name: drains
-rule:
-  match:
-    - condition: event.EventType == "Reboot" && affects_me
-      output: approve
-      prepare:
-        - {{run: [{hook}], timeout: 1m}}
-      recover:
-        - {{run: [{hook}], timeout: 1m}}
-"""
 # Writes down what it does, and waits for a file that lets it succeed; not for ever, should the test have failed.
 # Nobody reads its output once the runner was killed: the shell's note that SIGTERM ended sleep would end it.
 HOOK = """
@@ -96,7 +85,7 @@ def server() -> Iterator[EmulatorServer]:
 
 @pytest.fixture
 def vm(tmp_path: Path, emulator: EmulatorClient, start: Start) -> Vm:
-    return Vm(tmp_path, emulator, start, POLICY, HOOK)
+    return Vm(tmp_path, emulator, start, DRAINS, HOOK)
 
 
 def test_in_the_middle_of_a_drain(vm: Vm) -> None:

@@ -11,23 +11,9 @@ from pathlib import Path
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from tools.runner_process import Host, Process, Start
+from tools.runner_process import DRAINS, Host, Process, Start
 from tools.waiting import wait_until
 
-POLICY = """
-name: drains
-rule:
-  match:
-    - id: drain
-      condition: event.EventType == "Reboot" && affects_me
-      output: approve
-      prepare:
-        - {{run: [{hook}], timeout: 10s}}
-      recover:
-        - {{run: [{hook}], timeout: 10s}}
-    - id: rest
-      output: hold
-"""
 HOOK = 'echo "$FOREWARN_PHASE $FOREWARN_DRILL $FOREWARN_EVENT_ID" >> "${0%/*}/said"'
 
 
@@ -49,7 +35,7 @@ class DrillHost(Host):
 
 @pytest.fixture
 def host(tmp_path: Path, emulator: EmulatorClient, start: Start) -> DrillHost:
-    return DrillHost(tmp_path, emulator, start, POLICY, HOOK)
+    return DrillHost(tmp_path, emulator, start, DRAINS, HOOK)
 
 
 def test_a_drill_is_prepared_pretended_started_ended_and_recovered(host: DrillHost) -> None:

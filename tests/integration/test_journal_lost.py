@@ -20,7 +20,7 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
-from tools.runner_process import Host, Start
+from tools.runner_process import DRAINS, Host, Start
 from tools.timed_runner import Story, TimedRunner, memory
 from tools.waiting import wait_until
 
@@ -160,15 +160,6 @@ def test_a_file_that_is_not_there_any_more(killed: Killed, name: str) -> None:
     assert killed.recovered.lower() in text
 
 
-POLICY = """
-name: drains
-rule:
-  match:
-    - condition: affects_me
-      output: approve
-      prepare: [{{run: [{hook}], timeout: 1m}}]
-      recover: [{{run: [{hook}], timeout: 1m}}]
-"""
 SAYING = """
 echo "$FOREWARN_PHASE $FOREWARN_EVENT_ID" >> "${0%/*}/said"
 [ "$FOREWARN_PHASE" = recover ] || [ -e "${0%/*}/go" ] || exec sleep 60
@@ -195,7 +186,7 @@ def server() -> Iterator[EmulatorServer]:
 
 @pytest.fixture
 def host(tmp_path: Path, emulator: EmulatorClient, start: Start) -> Vm:
-    return Vm(tmp_path, emulator, start, POLICY, SAYING)
+    return Vm(tmp_path, emulator, start, DRAINS, SAYING)
 
 
 def test_a_wal_that_is_gone_after_a_kill_is_reported_and_the_event_held_until_somebody_deals_with_it(

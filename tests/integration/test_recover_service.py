@@ -12,23 +12,10 @@ from typing import Any
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from tools.runner_process import Host, Process, Start
+from tools.runner_process import DRAINS, Host, Process, Start
 from tools.waiting import wait_until
 
-POLICY = """
-name: drains
-rule:
-  match:
-    - id: drain
-      condition: event.EventType == "Reboot" && affects_me
-      output: approve
-      prepare:
-        - {{run: [{hook}], timeout: 10s}}
-      recover:
-        - {{run: [{hook}], timeout: 60s, retry: never}}
-    - id: rest
-      output: hold
-"""
+POLICY = DRAINS.replace("recover: [{{run: [{hook}],", "recover: [{{run: [{hook}], retry: never,")
 # Recovers as the file ``mode`` says: fails, hangs, or succeeds.
 HOOK = """
 echo "$FOREWARN_PHASE $FOREWARN_ATTEMPT" >> "${0%/*}/said"

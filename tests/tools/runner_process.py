@@ -21,6 +21,19 @@ from forewarn.emulator.server import EmulatorServer
 from tools.commands import FOREWARN, forewarn
 from tools.waiting import wait_until
 
+# A policy with ``{hook}`` for the one hook script of a ``Host``.
+DRAINS = """
+name: drains
+rule:
+  match:
+    - id: drain
+      condition: event.EventType == "Reboot" && affects_me
+      output: approve
+      prepare: [{{run: [{hook}], timeout: 1m}}]
+      recover: [{{run: [{hook}], timeout: 1m}}]
+    - {{id: rest, output: hold}}
+"""
+
 
 def program(path: Path, script: str) -> Path:
     """Write a shell script that can be run."""
