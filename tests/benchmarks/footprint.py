@@ -17,6 +17,7 @@ from benchmarks.processes import PYTHON, RUNNER, artifact_of, emulator, started
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
 from forewarn.emulator.client import EmulatorClient
+from tools.events import listed
 
 MANY_EVENTS = 10_000
 MANY_SECONDS = 8.0
@@ -54,17 +55,12 @@ class Subject:
 def with_many_events() -> float:
     """Return the runner's peak resident memory (MiB) with a document of MANY_EVENTS."""
     events = [
-        {
-            "EventId": f"{number:08X}-0000-4513-9DB5-24B0A2A2A2A2",
-            "EventType": "Freeze",
-            "ResourceType": "VirtualMachine",
-            "Resources": ["runner"],
-            "EventStatus": "Scheduled",
-            "NotBefore": "",
-            "Description": "Virtual machine is being paused.",
-            "EventSource": "Platform",
-            "DurationInSeconds": 5,
-        }
+        listed(
+            f"{number:08X}-0000-4513-9DB5-24B0A2A2A2A2",
+            Resources=["runner"],
+            NotBefore="",
+            Description="Virtual machine is being paused.",
+        )
         for number in range(MANY_EVENTS)
     ]
     body = json.dumps({"DocumentIncarnation": 1, "Events": events}).encode()

@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.report import AT_MOST, Goal, Quantity, Report
 from benchmarks.rules import POLICY
+from tools.events import in_minutes, listed
 
 DOCUMENTS = 100_000
 FEW = 10_000
@@ -76,17 +77,13 @@ def following(
     if events:
         return [{**events[0], "EventStatus": "Started", "NotBefore": ""}]
     return [
-        {
-            "EventId": f"{number:08X}-AFDC-4513-B24B-AA5F13A16123",
-            "EventStatus": "Scheduled",
-            "EventType": chance.choice(TYPES),
-            "ResourceType": "VirtualMachine",
-            "Resources": ["web_0", "web_1"],
-            "NotBefore": (moment + timedelta(minutes=15)).strftime("%a, %d %b %Y %H:%M:%S GMT"),
-            "Description": "Host server is undergoing maintenance.",
-            "EventSource": "Platform",
-            "DurationInSeconds": chance.choice((-1, 5, 9, 30)),
-        }
+        listed(
+            f"{number:08X}-AFDC-4513-B24B-AA5F13A16123",
+            EventType=chance.choice(TYPES),
+            NotBefore=in_minutes(15, moment),
+            Description="Host server is undergoing maintenance.",
+            DurationInSeconds=chance.choice((-1, 5, 9, 30)),
+        )
     ]
 
 

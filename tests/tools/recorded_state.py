@@ -15,6 +15,7 @@ from typing import Any
 from forewarn.runner.journal.writer import EventRow, Journal
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from tools.clocks import ManualClocks
+from tools.events import GUID, listed
 
 START = datetime(2026, 11, 21, 14, 5, 11, tzinfo=timezone.utc)
 DRAIN = {"run": ["/usr/local/bin/drain", "--wait"], "timeout_seconds": 300}
@@ -56,25 +57,20 @@ class Recorded:
         self.journal.note(kind, None if record is None else record.id, **fields)
         assert self.journal.commit()
 
-    def record(self, event_id: str = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", **fields: Any) -> EventRow:
+    def record(self, event_id: str = GUID, **fields: Any) -> EventRow:
         """Write the record of an event that is seen now; ``fields`` are the record's, ``event`` some of the event's."""
         now = self.clocks.stamp()
         self._newest_id = max(self._newest_id + 1, int(now.wall * 1e6))
         event = {
-            "EventId": event_id,
             "EventType": "Reboot",
-            "ResourceType": "VirtualMachine",
-            "Resources": ["web_0", "web_1"],
-            "EventStatus": "Scheduled",
             "NotBefore": self.at(889),
             "Description": "Host server is undergoing maintenance.",
-            "EventSource": "Platform",
             "DurationInSeconds": 30,
             **fields.pop("event", {}),
         }
         data = {
             "id": self._newest_id,
-            "event": event,
+            "event": listed(event_id, **event),
             "drill": False,
             "state": "seen",
             "outcome": None,

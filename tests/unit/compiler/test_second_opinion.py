@@ -30,20 +30,11 @@ from forewarn.policy.evaluate import Builder
 from forewarn.policy.forms import Form, Or
 from tools.cel_expressions import DECLARATIONS, Generator, values
 from tools.cel_oracles import MISSING, Ours
+from tools.events import listed
 from tools.policy_files import loaded
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
-EVENT = {
-    "EventId": "A",
-    "EventType": "Freeze",
-    "ResourceType": "VirtualMachine",
-    "Resources": ["web_0", "web_1"],
-    "EventStatus": "Scheduled",
-    "NotBefore": "2026-01-01T00:15:00Z",
-    "Description": "",
-    "EventSource": "Platform",
-    "DurationInSeconds": 5,
-}
+EVENT = listed("A", NotBefore="2026-01-01T00:15:00Z")
 POLICY = """\
 name: p
 params:

@@ -23,18 +23,15 @@ from forewarn.runner.event_record import LISTED, OPEN, TRANSITIONS, EventRecord
 from forewarn.runner.journal.writer import EventRow
 from hypothesis import given
 from hypothesis import strategies as st
+from tools.events import GUID, event
 
 BORN = Stamp(1_800_000_000.25, 4711.5, "boot-1")
-EVENT = Event(
-    "C7061BAC-AFDC-4513-B24B-AA5F13A16123",
-    "Reboot",
-    "VirtualMachine",
-    ("web_0", "web_1"),
-    "Scheduled",
-    datetime(2027, 1, 15, 8, 15, tzinfo=timezone.utc),
-    "Virtual machine is to be restarted.",
-    "Platform",
-    -1,
+EVENT = event(
+    GUID,
+    event_type="Reboot",
+    not_before=datetime(2027, 1, 15, 8, 15, tzinfo=timezone.utc),
+    description="Virtual machine is to be restarted.",
+    duration_in_seconds=-1,
 )
 INPUTS = sorted({what for row in TRANSITIONS.values() for what in row})
 HOOK = {"run": ["/opt/drain"], "timeout_seconds": 60.0}
