@@ -187,7 +187,7 @@ class Acts:
     def administrator(self) -> None:
         """What an administrator asked for is approved at once and does not wait 15 minutes."""
         self.narrator.act(
-            "An administrator restarts a VM", "Nobody likes to wait 15 minutes for a restart of one's own."
+            "An administrator restarts a VM", "Nobody likes to wait 15 minutes for a restart that they asked for."
         )
         event = self._schedule(
             "restart by hand",

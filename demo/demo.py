@@ -48,18 +48,8 @@ def main() -> int:
     except KeyboardInterrupt:
         narrator.console.line("\nEnded, and everything that was started too.")
         return 130
-    narrator.table(HEADER, rows)
-    narrator.console.line()
-    for difference in differences:
-        narrator.console.error(difference)
-    if differences:
-        return 1
-    narrator.say(
-        "",
-        f"All {len(rows)} events went as they should, by the emulator's records and the journals.",
-        "green",
-    )
-    return 0
+    praise = f"All {len(rows)} events went as they should, by the emulator's records and the journals."
+    return narrator.conclude(HEADER, rows, differences, praise)
 
 
 def set_up(stage: Stage, narrator: Narrator, pool: Pool) -> None:

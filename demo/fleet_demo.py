@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from lab import images, machine  # noqa: E402 - from the path above
 from lab.hosts import Host  # noqa: E402 - as above
 from lab.lab import Lab  # noqa: E402 - as above
-from lab.playbooks import Playbooks  # noqa: E402 - as above
+from lab.playbooks import Playbooks, Played  # noqa: E402 - as above
 from narration import Narrator  # noqa: E402 - as above
 from tools.link_collection import link_collection  # noqa: E402 - as above
 
@@ -74,18 +74,21 @@ class Demo:
             "runner, and once that works there, the others. Nothing but Python and systemd is needed on a host.",
         )
         before = {host.name: host.place.sent() for host in self.lab.hosts}
-        played = self._ansible(ROLLOUT)
+        played = self._roll_out()
         for host in self.lab.hosts:
             sent = (host.place.sent() - before[host.name]) // 1000
             self.narrator.say("ansible", f"{host.name}: was sent {sent} kB", "dim")
-            self._judge("rollout", host, "running, ok", self._health(host) if played == 0 else f"exit code {played}")
+            self._judge(
+                "rollout", host, "running, ok", self._health(host) if played.code == 0 else f"exit code {played.code}"
+            )
 
     def again(self) -> None:
         """Roll out again, without a change."""
         self.narrator.act("The same once more", "Nothing is to be done, so nothing is changed.")
-        changes = self._changes(ROLLOUT)
+        played = self._roll_out()
         for host in self.lab.hosts:
-            self._judge("rollout again", host, "0 changes", f"{changes.get(host.name, '?')} changes")
+            changes = played.recap[host.name]["changed"] if played.code == 0 else "?"
+            self._judge("rollout again", host, "0 changes", f"{changes} changes")
 
     def short_freeze(self) -> None:
         """Let a live migration be approved."""
@@ -136,7 +139,7 @@ class Demo:
         self._judge("web server, before", host, "inactive", self._web(host))
         self.narrator.say(host.name, "reboots", "red")
         host.reboot()
-        self.narrator.say(host.name, "is up again; the runner goes on where it was", "green")
+        self.narrator.say(host.name, "is up again; the runner resumes the event", "green")
         self.lab.emulator.finish(event_id)
         self._judge_event("reboot", host, event_id, "approved by reboot")
         self._judge("web server, after", host, "active", self._web(host))
@@ -157,14 +160,9 @@ class Demo:
             touched = "untouched" if self._installed(host) == before[host.name] else "touched"
             self._judge("a broken policy", host, "refused, untouched", f"{refused}, {touched}")
 
-    def _ansible(self, name: str) -> int:
-        self.narrator.say("operator", f"$ ansible-playbook {name} -i inventory", "bold")
-        return self.playbooks.play(name, VARIABLES, heard=self._hear).code
-
-    def _changes(self, name: str) -> dict[str, int]:
-        self.narrator.say("operator", f"$ ansible-playbook {name} -i inventory", "bold")
-        played = self.playbooks.play(name, VARIABLES, heard=self._hear)
-        return {host: counts["changed"] for host, counts in played.recap.items()} if played.code == 0 else {}
+    def _roll_out(self) -> Played:
+        self.narrator.say("operator", f"$ ansible-playbook {ROLLOUT} -i inventory", "bold")
+        return self.playbooks.play(ROLLOUT, VARIABLES, heard=self._hear)
 
     def _hear(self, line: str) -> None:
         found = _TASK.match(line)
@@ -255,14 +253,8 @@ def _run(narrator: Narrator) -> int:
         shutil.copytree(ROOT / "demo" / "fleet", directory / "policies")
         demo = Demo(lab, Playbooks(lab, directory, link_collection(directory / "collections")), narrator)
         demo.play()
-    narrator.table(HEADER, demo.rows)
-    narrator.console.line()
-    differences = verdict(demo.rows)
-    for difference in differences:
-        narrator.console.error(difference)
-    if not differences:
-        narrator.say("", f"All {len(demo.rows)} are as they should be, by the hosts' own records.", "green")
-    return 1 if differences else 0
+    praise = f"All {len(demo.rows)} are as they should be, by the hosts' own records."
+    return narrator.conclude(HEADER, demo.rows, verdict(demo.rows), praise)
 
 
 def verdict(rows: Sequence[tuple[str, str, str, str, str]]) -> list[str]:

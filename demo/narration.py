@@ -86,9 +86,21 @@ class Narrator:
             self._hear_runner(line)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write the table at the end."""
+        """Write a table."""
         self.console.line()
         self.console.table(header, rows, _STYLES)
+
+    def conclude(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], differences: Sequence[str], praise: str
+    ) -> int:
+        """Write the table at the end, and each difference, or ``praise``; return the exit code."""
+        self.table(header, rows)
+        self.console.line()
+        for difference in differences:
+            self.console.error(difference)
+        if not differences:
+            self.say("", praise, "green")
+        return 1 if differences else 0
 
     def _hear_platform(self, line: Line) -> None:
         if line.data["event"] != "transition" or line.data["subject"] not in self._resources:
@@ -108,9 +120,9 @@ class Narrator:
         elif name in ("hook-started", "hook-ended"):
             self._hook(vm, data)
         elif name == "resumed":
-            self.say(vm, f"takes up the event where it was: {data['state']}", "yellow")
+            self.say(vm, f"resumes the event: {data['state']}", "yellow")
         elif name == "hook-left-over":
-            self.say(vm, f"ends the {_program(data)} that the runner before has left over", "yellow")
+            self.say(vm, f"ends the {_program(data)} that the previous runner left over", "yellow")
         elif name == "poll-failed":
             self.say(vm, f"gets {data['status']} and tries again, less and less often", "yellow")
         elif name == "approval-failed":
