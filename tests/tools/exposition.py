@@ -55,8 +55,8 @@ def _check_samples(name: str, family: Metric) -> None:
             assert {"_sum", "_count"} <= parts.keys(), f"{name} has no sum or no count"
         if family.type == "histogram":
             buckets = [
-                (float(part[len("_bucket") :]), tally) for part, tally in parts.items() if part.startswith("_bucket")
+                (float(part[len("_bucket") :]), count) for part, count in parts.items() if part.startswith("_bucket")
             ]
             assert buckets[-1] == (math.inf, parts["_count"]), f"the last bucket of {name} does not hold all"
             assert buckets == sorted(set(buckets)), f"the bounds of {name} do not rise"
-            assert [tally for _, tally in buckets] == sorted(tally for _, tally in buckets), f"{name} falls"
+            assert [count for _, count in buckets] == sorted(count for _, count in buckets), f"{name} falls"

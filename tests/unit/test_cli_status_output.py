@@ -108,7 +108,7 @@ def _replace(data: Any, path: list[int], value: Any) -> Any:
     return copy
 
 
-class OneLife:
+class OneRecord:
     """Stands in for a JournalReader."""
 
     def __init__(self, record: EventRow) -> None:
@@ -127,7 +127,7 @@ def test_no_record_however_damaged_keeps_the_rest_from_being_shown(
 ) -> None:
     data = _replace(FULL, path, value)
     record = EventRow(1, "a", state, is_open, data if isinstance(data, dict) else {})
-    report = examine(State("STATE", None, OneLife(record)), ManualClocks())  # type: ignore[arg-type]  # stands in for it
+    report = examine(State("STATE", None, OneRecord(record)), ManualClocks())  # type: ignore[arg-type]  # stands in for it
     json.dumps(report)
     stream = Terminal()
     show(Page(Console(stream, {"NO_COLOR": "1"})), report)

@@ -54,6 +54,14 @@ def test_what_the_administrator_set_otherwise_is_inherited(
 # What does not start
 
 
+def why_not_started(hooks: Hooks, *argv: str) -> str:
+    """Try to start a program, which must fail; return the reason."""
+    assert hooks.start(1, *argv) is None
+    outcome = hooks.wait(1)
+    assert outcome.result == "not-started"
+    return outcome.reason
+
+
 def test_a_program_that_does_not_exist(hooks: Hooks) -> None:
     assert hooks.start(1, "/no/such/program") is None
     outcome = hooks.wait(1)
@@ -74,10 +82,7 @@ def test_a_file_that_is_no_program(hooks: Hooks, tmp_path: Path, content: str, m
     program = tmp_path / "program"
     program.write_text(content)
     program.chmod(mode)
-    assert hooks.start(1, str(program)) is None
-    outcome = hooks.wait(1)
-    assert outcome.result == "not-started"
-    assert says in outcome.reason
+    assert says in why_not_started(hooks, str(program))
 
 
 def test_a_program_that_is_being_written(hooks: Hooks, tmp_path: Path) -> None:
@@ -99,10 +104,7 @@ def test_a_program_that_is_being_written(hooks: Hooks, tmp_path: Path) -> None:
     ],
 )
 def test_arguments_that_no_system_takes(hooks: Hooks, argv: tuple[str, ...], says: str) -> None:
-    assert hooks.start(1, *argv) is None
-    outcome = hooks.wait(1)
-    assert outcome.result == "not-started"
-    assert says in outcome.reason
+    assert says in why_not_started(hooks, *argv)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +122,7 @@ def test_a_system_at_its_limits(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, e
 
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "Popen", refuse)
-        assert hooks.start(1, "/bin/true") is None
-    outcome = hooks.wait(1)
-    assert outcome.result == "not-started"
-    assert says in outcome.reason
+        assert says in why_not_started(hooks, "/bin/true")
     assert hooks.run("echo again").output == "again\n"
 
 
@@ -133,10 +132,7 @@ def test_no_thread_no_process(hooks: Hooks, monkeypatch: pytest.MonkeyPatch, tmp
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
-        assert hooks.start(1, "/bin/sh", "-c", f"touch {tmp_path}/ran") is None
-    outcome = hooks.wait(1)
-    assert outcome.result == "not-started"
-    assert "can't start new thread" in outcome.reason
+        assert "can't start new thread" in why_not_started(hooks, "/bin/sh", "-c", f"touch {tmp_path}/ran")
     assert list(tmp_path.iterdir()) == []
 
 
