@@ -89,7 +89,7 @@ def words(kind: str, /, **fields: Any) -> str | None:
         (
             "recovery-again",
             {"request": "recover-1", "by": "root (sudo: alice)", "hooks": ["run x", "run y"]},
-            "recovery asked for again by root (sudo: alice): run x, run y",
+            "recovery requested again by root (sudo: alice): run x, run y",
         ),
         (
             "recovery-dealt-with",
