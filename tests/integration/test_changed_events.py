@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from forewarn.emulator.client import EmulatorClient
-from forewarn.emulator.requestlog import Entry
+from forewarn.emulator.requestlog import LoggedRequest
 from forewarn.emulator.server import EmulatorServer
 from tools.runner_process import Start
 from tools.waiting import wait_until
@@ -50,7 +50,7 @@ def ran(place: Path, name: str = "") -> list[list[str]]:
     return [line.split() for line in lines if line.startswith(name)]
 
 
-def posts(server: EmulatorServer) -> list[Entry]:
+def posts(server: EmulatorServer) -> list[LoggedRequest]:
     with server.emulation.lock:
         return [entry for entry in server.emulation.log.since() if entry.method == "POST"]
 

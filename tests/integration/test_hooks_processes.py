@@ -21,7 +21,7 @@ from forewarn.policy.decision import Facts
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.hooks import commands as hooks_module
 from forewarn.runner.hooks.commands import HookError, HookSettings, Occasion, command
-from forewarn.runner.hooks.executor import Executor, Outcome
+from forewarn.runner.hooks.executor import Executor, HookResult
 from tools.pythons import SUPPORTED, python
 from tools.waiting import wait_until
 from tools.webhooks import HANG, HOST, Answer, Proxy, Webhook, server_context
@@ -63,12 +63,12 @@ def executor() -> Iterator[Executor]:
     running.close()
 
 
-def outcome_of(executor: Executor, hook: dict[str, Any], settings: HookSettings = HookSettings()) -> Outcome:  # noqa: B008 - immutable
+def outcome_of(executor: Executor, hook: dict[str, Any], settings: HookSettings = HookSettings()) -> HookResult:  # noqa: B008 - immutable
     executor.start(1, command(hook, OCCASION, settings, PATIENCE_SECONDS))
     return wait(executor)
 
 
-def wait(executor: Executor) -> Outcome:
+def wait(executor: Executor) -> HookResult:
     ((_token, outcome),) = wait_until(executor.finished, PATIENCE_SECONDS, what="the hook has not ended")
     return outcome
 
@@ -87,7 +87,7 @@ def drive(version: str, root: Path, hook: dict[str, Any], **settings: Any) -> di
     assert result.returncode == 0, result.stderr
     answer = json.loads(result.stdout)
     assert isinstance(answer, dict)
-    return {**answer, "outcome": Outcome(*answer["outcome"])}
+    return {**answer, "outcome": HookResult(*answer["outcome"])}
 
 
 def test_from_a_policy_file_to_a_program(executor: Executor, tmp_path: Path) -> None:

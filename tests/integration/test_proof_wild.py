@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from forewarn.analysis.counterexamples import agrees
 from forewarn.analysis.diff import INCOMPARABLE, LESS, MORE, compare
-from forewarn.analysis.symbolic.decide import Decided, Outcome
+from forewarn.analysis.symbolic.decide import Decided, JointDecision
 from forewarn.analysis.symbolic.reading import Reading, read, read_together
 from forewarn.analysis.verify import verify
 from forewarn.errors import InputError
@@ -43,7 +43,7 @@ def engine(artifact: Artifact, seen: Case) -> PolicySet | None:
         return None
 
 
-def outcomes(decided: list[Decided], policies: PolicySet, document: Document, facts: Facts) -> Iterator[Outcome]:
+def outcomes(decided: list[Decided], policies: PolicySet, document: Document, facts: Facts) -> Iterator[JointDecision]:
     """Yield the outcome that the analysis gives each class of a document's first event."""
     params = dict(policies._policies[0].params)
     event, roots = document.events[0], DocumentView(document, facts).roots(document.events[0], params)

@@ -21,7 +21,7 @@ from forewarn.emulator.spec import Settings
 from forewarn.imds.client import Client
 from forewarn.policy.engine import PolicySet
 from forewarn.runner.assembly import Equipment, assemble
-from forewarn.runner.poller import Identity
+from forewarn.runner.poller import VmIdentity
 from forewarn.runner.telemetry.log import Log
 from forewarn.runner.tracker import REPEAT_SECONDS
 from tools.clocks import ScriptedClocks
@@ -52,7 +52,7 @@ class Vm:
         self.stream = io.StringIO()
         log = Log(self.stream, "json")
         self.client = Client(url, clock=clock.now, sleep=clock.advance)
-        identity = Identity(Client(url, clock=clock.now, sleep=clock.advance), None, log, clock.now)
+        identity = VmIdentity(Client(url, clock=clock.now, sleep=clock.advance), None, log, clock.now)
         clocks = ScriptedClocks(clock.now, lambda: clock.wall(clock.now()))
         self.runner = assemble(self.client, identity, policies, self, lambda: None, Equipment(clocks, log))
 

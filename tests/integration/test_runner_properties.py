@@ -21,7 +21,7 @@ from forewarn.emulator.lifecycle import SCHEDULED, STARTED, EmulatedEvent
 from forewarn.emulator.spec import START_ON, EventSpec, Settings
 from forewarn.errors import InputError
 from forewarn.runner import event_record as states
-from forewarn.runner.drills.store import ID_PREFIX, DrillStore, Record, Request
+from forewarn.runner.drills.store import ID_PREFIX, DrillRecord, DrillRequest, DrillStore
 from forewarn.runner.hooks.executor import FAILED, SUCCEEDED
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
 from forewarn.runner.telemetry import log_writer
@@ -395,11 +395,11 @@ class RunnerMachine(RuleBasedStateMachine):
 
     @rule(description=DESCRIPTIONS, notice=NOTICES, resources=RESOURCES)
     def rehearse(self, description: str, notice: float, resources: tuple[str, ...]) -> None:
-        request = Request("Reboot", notice, 30.0, "Platform", resources, self.described(description))
+        request = DrillRequest("Reboot", notice, 30.0, "Platform", resources, self.described(description))
         clocks = self.instance.clocks
         store = DrillStore(self.directory)
         store.inbox.path.mkdir(mode=0o700, exist_ok=True)
-        store.write(f"{ID_PREFIX}{next(self.numbers):012x}", Record(request, clocks.stamp()))
+        store.write(f"{ID_PREFIX}{next(self.numbers):012x}", DrillRecord(request, clocks.stamp()))
 
     # The promises
 

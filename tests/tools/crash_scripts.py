@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from forewarn.emulator.lifecycle import SCHEDULED
 from forewarn.emulator.spec import EventSpec
-from forewarn.runner.drills.store import Request
+from forewarn.runner.drills.store import DrillRequest
 from forewarn.runner.hooks.executor import FAILED, SUCCEEDED
 from forewarn.runner.requester import APPROVAL, DOCUMENT, INSTANCE
 from tools.runner_profiles import PROFILES
@@ -35,7 +35,7 @@ class Rehearsal(NamedTuple):
 
     at: float
     event_id: str
-    request: Request
+    request: DrillRequest
 
 
 class Change(NamedTuple):
@@ -152,7 +152,9 @@ def make_script(seed: int) -> Script:
         events.append(Planned(chance.choice([0.0, 1.0, 6.5, 20.0]), spec, chance.choice([None, None, 5.0, 15.0, 60.0])))
     drills = []
     if chance.random() < 0.2:
-        request = Request("Reboot", 25.0, 6.0, "Platform", (VMS[0],), chance.choice(["drain", "share-a", "two", "sit"]))
+        request = DrillRequest(
+            "Reboot", 25.0, 6.0, "Platform", (VMS[0],), chance.choice(["drain", "share-a", "two", "sit"])
+        )
         drills.append(Rehearsal(chance.choice([0.0, 3.0, 40.0]), f"drill-{seed:08x}", request))
     silences = []
     if chance.random() < 0.3:

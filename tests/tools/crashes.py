@@ -36,7 +36,7 @@ import forewarn.runner.drills.drill  # noqa: F401 - imported once, not by each c
 import pytest
 from forewarn.imds.client import READ_TIMEOUT_SECONDS
 from forewarn.imds.retry import LONGEST_DELAY_SECONDS
-from forewarn.runner.drills.store import DrillStore, Record
+from forewarn.runner.drills.store import DrillRecord, DrillStore
 from forewarn.runner.journal.reader import JournalReader
 from tools.crash_scripts import Script, make_script, world_of
 from tools.promises import BrokenPromise, Judge
@@ -159,7 +159,7 @@ class Scene:
                 world.note("rehearse", event=drill.event_id)
                 store = DrillStore(str(self.state))
                 store.inbox.path.mkdir(mode=0o700, exist_ok=True)
-                _hand_over(store, drill.event_id, Record(drill.request, instance.clocks.stamp()))
+                _hand_over(store, drill.event_id, DrillRecord(drill.request, instance.clocks.stamp()))
         wanted = max((reload for reload in self.script.reloads if world.now >= reload[0]), default=(0.0, 0))[1]
         if world.generation != wanted:
             world.generation = wanted

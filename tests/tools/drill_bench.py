@@ -12,13 +12,13 @@ from typing import Any
 from forewarn.events import Document, Event
 from forewarn.runner.clocks import Clocks
 from forewarn.runner.drills import drill
-from forewarn.runner.drills.store import Request
+from forewarn.runner.drills.store import DrillRequest
 from tools.clocks import ManualClocks
 
-REBOOT = Request("Reboot", 900.0, 30.0, "Platform")
+REBOOT = DrillRequest("Reboot", 900.0, 30.0, "Platform")
 
 
-def hand_over(state: Path, clocks: Clocks, request: Request = REBOOT) -> str:
+def hand_over(state: Path, clocks: Clocks, request: DrillRequest = REBOOT) -> str:
     return drill.hand_over(str(state), request, clocks)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from forewarn.emulator.clock import ManualClock
 from forewarn.emulator.emulation import Emulation, Scenario
-from forewarn.emulator.service import Request, Response, Service
+from forewarn.emulator.service import HttpRequest, HttpResponse, Service
 from forewarn.emulator.spec import EventSpec, Settings, VmSpec
 from forewarn.events import API_VERSIONS
 
@@ -39,9 +39,9 @@ class Site:
         body: object = b"",
         headers: dict[str, str] = HEADERS,
         vm: str | None = None,
-    ) -> Response:
+    ) -> HttpResponse:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return self.service.handle(Request(method, target, headers, raw, vm))
+        return self.service.handle(HttpRequest(method, target, headers, raw, vm))
 
     def events(self, version: str = API_VERSIONS[-1], prefix: str = "") -> list[dict[str, Any]]:
         response = self.ask(f"{prefix}/metadata/scheduledevents?api-version={version}")

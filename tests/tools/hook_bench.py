@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.runner.hooks.commands import Command
-from forewarn.runner.hooks.executor import Executor, Outcome, Started
+from forewarn.runner.hooks.executor import Executor, HookResult, Started
 from forewarn.runner.hooks.process import identity
 from tools.waiting import wait_until
 
@@ -26,7 +26,7 @@ class Hooks:
     def __init__(self, grace_seconds: float = 0.3) -> None:
         self.woken = threading.Event()
         self.executor = Executor(self.woken.set, grace_seconds=grace_seconds)
-        self.outcomes: dict[Any, Outcome] = {}
+        self.outcomes: dict[Any, HookResult] = {}
 
     def start(self, token: object, *argv: str, stdin: bytes = b"", timeout: float = PATIENCE_SECONDS) -> Started | None:
         return self.executor.start(token, Command(argv, ENVIRONMENT, stdin, timeout))
@@ -36,7 +36,7 @@ class Hooks:
         assert started is not None
         return started
 
-    def wait(self, token: object) -> Outcome:
+    def wait(self, token: object) -> HookResult:
         """Return an outcome; every wake-up must mean that there is one."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while token not in self.outcomes:
@@ -45,7 +45,7 @@ class Hooks:
             self.outcomes.update(self.executor.finished())
         return self.outcomes.pop(token)
 
-    def run(self, script: str, stdin: bytes = b"", timeout: float = PATIENCE_SECONDS) -> Outcome:
+    def run(self, script: str, stdin: bytes = b"", timeout: float = PATIENCE_SECONDS) -> HookResult:
         self.shell("only", script, stdin, timeout)
         return self.wait("only")
 

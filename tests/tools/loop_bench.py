@@ -18,7 +18,7 @@ from forewarn.imds.limiter import READ_RESERVE, Limiter
 from forewarn.policy.decision import APPROVE, Decision, Facts
 from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.loop import Runner
-from forewarn.runner.poller import Identity
+from forewarn.runner.poller import VmIdentity
 from forewarn.runner.reconciler import Mode
 from forewarn.runner.requester import Requester
 from forewarn.runner.telemetry.log import Log
@@ -151,7 +151,7 @@ class Bench:
         requester: Requester | None = None,
     ) -> Runner:
         log = Log(self.stream, self.form, self.now)
-        identity = Identity(self, vm_name, log, self.clock)  # type: ignore[arg-type]  # a fake client
+        identity = VmIdentity(self, vm_name, log, self.clock)  # type: ignore[arg-type]  # a fake client
         clocks = ScriptedClocks(self.clock, lambda: self.now().timestamp())
         equipment = Equipment(clocks, log, Mode(dry_run, once), requester=requester)
         return assemble(self, identity, self, self, lambda: None, equipment)  # type: ignore[arg-type]  # as above

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from forewarn.analysis.finding import Finding
+from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import Compilation, compile_policies, load_policies
@@ -39,6 +39,6 @@ def loaded(directory: Path, *texts: str, api_version: str = LATEST_API_VERSION) 
     return load_policies(written(directory, *texts), api_version)
 
 
-def verified(directory: Path, *texts: str, api_version: str = LATEST_API_VERSION, **options: Any) -> list[Finding]:
+def verified(directory: Path, *texts: str, api_version: str = LATEST_API_VERSION, **options: Any) -> list[ProofFinding]:
     """Write policies; return what ``verify`` finds in them. ``options`` are those of ``read``."""
     return list(verify(read(loaded(directory, *texts, api_version=api_version), **options)).findings)

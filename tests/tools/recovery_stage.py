@@ -10,7 +10,7 @@ from typing import Any
 
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.event_record import EventRecord
-from forewarn.runner.hooks.recovery_requests import AGAIN, DEALT_WITH, Recoveries, Request, hand_over
+from forewarn.runner.hooks.recovery_requests import AGAIN, DEALT_WITH, RecoveryRequest, RecoveryRequests, hand_over
 from forewarn.runner.journal.reader import JournalEntry, JournalReader
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.health import HealthReporter
@@ -42,7 +42,7 @@ class Machine(Stage):
             notifier=Notifier({}, self.world.clocks()),
             readiness=self.readiness,
         )
-        self.recoveries = Recoveries(str(self.state), self.scheduler.records, self.recorder)
+        self.recoveries = RecoveryRequests(str(self.state), self.scheduler.records, self.recorder)
 
     def restart(self) -> None:
         self.journal._disconnect()
@@ -83,7 +83,7 @@ class Machine(Stage):
     def ask(self, record: EventRecord, note: str | None = None, **changes: Any) -> str:
         action = AGAIN if note is None else DEALT_WITH
         asked = Stamp(self.world.wall, self.world.now, "boot")
-        request = Request(record.identifier, record.event.event_id, action, note, "alice", asked)
+        request = RecoveryRequest(record.identifier, record.event.event_id, action, note, "alice", asked)
         return hand_over(str(self.state), request._replace(**changes))
 
     def answers(self) -> list[JournalEntry]:

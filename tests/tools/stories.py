@@ -120,8 +120,8 @@ class Story:
         """Ask for a drill; return the store that it lies in."""
         drills = store.DrillStore(str(self.directory))
         drills.inbox.make()
-        request = store.Request("Reboot", notice, duration, "Platform", VMS[:1])
-        drills.write(name, store.Record(request, self.instance.clocks.stamp()))
+        request = store.DrillRequest("Reboot", notice, duration, "Platform", VMS[:1])
+        drills.write(name, store.DrillRecord(request, self.instance.clocks.stamp()))
         return drills
 
     def go(self, seconds: int) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 from forewarn.compiler.policyfile import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.clock import ManualClock
-from forewarn.emulator.requestlog import Entry
+from forewarn.emulator.requestlog import LoggedRequest
 from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from forewarn.imds.client import Client
@@ -30,7 +30,7 @@ from forewarn.policy.engine import PolicySet
 from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.hooks.executor import Executor
 from forewarn.runner.loop import Previous
-from forewarn.runner.poller import Identity
+from forewarn.runner.poller import VmIdentity
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from tools.clocks import ScriptedClocks
 from tools.logs import Lines
@@ -146,7 +146,7 @@ class TimedRunner:
         """Return how many approvals arrived."""
         return sum(entry.method == "POST" for entry in self.requests())
 
-    def requests(self) -> list[Entry]:
+    def requests(self) -> list[LoggedRequest]:
         """Return all requests, whatever was answered."""
         with self.server.emulation.lock:
             return self.server.emulation.log.since()
@@ -171,7 +171,7 @@ class TimedRunner:
         identifying.limiter = asking.limiter
         beat = read_heartbeat(str(self.state))
         with asking, identifying:
-            identity = Identity(identifying, None, self.log, clocks.monotonic)
+            identity = VmIdentity(identifying, None, self.log, clocks.monotonic)
             previous = Previous(None if beat is None else beat.stamp)
             equipment = Equipment(clocks, self.log, directory=str(self.state), previous=previous)
             runner = assemble(asking, identity, self._policies, stop, stop.woken.set, equipment)
@@ -216,7 +216,7 @@ def memory() -> Iterator[Path]:
         yield Path(directory)
 
 
-def most_requests(entries: Sequence[Entry], seconds: float) -> int:
+def most_requests(entries: Sequence[LoggedRequest], seconds: float) -> int:
     """Return the largest number of requests that arrived within so many seconds of the emulator's time."""
     times = [entry.received.moment for entry in entries]
     return max((bisect_left(times, start + seconds) - place for place, start in enumerate(times)), default=0)

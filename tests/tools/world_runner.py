@@ -20,13 +20,13 @@ from forewarn.runner.assembly import Equipment, assemble
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.hooks import scheduler
 from forewarn.runner.hooks.commands import Command
-from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, Outcome, Started
+from forewarn.runner.hooks.executor import ENDED, FAILED, SUCCEEDED, HookResult, Started
 from forewarn.runner.impact import downtime
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.loop import Previous, Reloaded, Runner
-from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, Identity
+from forewarn.runner.poller import IDENTITY_TIMEOUT_SECONDS, VmIdentity
 from forewarn.runner.reconciler import Mode, Reconciler
-from forewarn.runner.requester import APPROVAL, INSTANCE, Answer
+from forewarn.runner.requester import APPROVAL, INSTANCE, RequestResult
 from forewarn.runner.telemetry.heartbeat import read as read_heartbeat
 from forewarn.runner.telemetry.heartbeat import vm_name as earlier_vm_name
 from tools.clocks import ScriptedClocks
@@ -164,13 +164,13 @@ class WorldRequester:
         self._client.asked = what
         self.due, self._request = world.now + seconds, request
 
-    def take(self) -> Answer:
+    def take(self) -> RequestResult:
         assert self.answered
         assert self._request is not None
         value, fault = self._made or self._make(self._request)
         at = self._clock() - (self._world.now - self.due)
         self.due, self._request = NEVER, None
-        return Answer(value, fault, at)
+        return RequestResult(value, fault, at)
 
     def wait(self, seconds: float) -> bool:
         self._world.clock.advance(max(0.0, min(self.due, self._world.now + seconds) - self._world.now))
@@ -229,14 +229,14 @@ class WorldExecutor:
             hook.asked_at = self._world.now
             self._world.note("asked", uid=hook.uid)
 
-    def finished(self) -> Iterator[tuple[Hashable, Outcome]]:
+    def finished(self) -> Iterator[tuple[Hashable, HookResult]]:
         """One at a time: the ledger must not have an end before the runner knows of it."""
         self._world.running()
         for token, hook in list(self._hooks.items()):
             if isinstance(hook, int):
                 del self._hooks[token]
                 self._world.note("end", uid=hook, result="not-started")
-                yield token, Outcome("not-started", None, 0.0, "", "no such file")
+                yield token, HookResult("not-started", None, 0.0, "", "no such file")
             elif hook.over is not None:
                 del self._hooks[token]
                 hook.collected = True
@@ -244,7 +244,7 @@ class WorldExecutor:
                 self._world.at_point(f"end of {hook.name}")
                 code = {SUCCEEDED: 0, FAILED: 1}.get(hook.over)
                 reason = "" if hook.over == SUCCEEDED else f"{hook.over}: it is a test"
-                yield token, Outcome(hook.over, code, self._world.now - hook.started_at, "", reason)
+                yield token, HookResult(hook.over, code, self._world.now - hook.started_at, "", reason)
 
     def close(self) -> None:
         for hook in self._hooks.values():
@@ -303,7 +303,7 @@ class Instance(NamedTuple):
 
     runner: Runner
     client: Any
-    identity: Identity
+    identity: VmIdentity
     requester: WorldRequester
     clocks: ScriptedClocks
     stop: VirtualStop
@@ -344,7 +344,7 @@ def new_runner(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembly, "Executor", lambda *args, **options: executor)
         patch.setattr(assembly, "Journal", journal)
-        identity = Identity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
+        identity = VmIdentity(client, None, log, clocks.monotonic, earlier_vm_name(beat, clocks))
         if identity.vm.name is not None:
             world.note("known")
         previous = Previous(last_poll, downtime(beat, clocks) if beat else None)

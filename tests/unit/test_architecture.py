@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,16 @@ def test_the_table_of_layers_has_no_cycle() -> None:
 
 def test_no_modules_import_each_other(package: Path) -> None:
     assert cycle(package) == []
+
+
+def test_no_two_classes_have_the_same_name(package: Path) -> None:
+    modules: dict[str, list[str]] = {}
+    for module, path in module_names(package).items():
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.ClassDef):
+                modules.setdefault(node.name, []).append(module)
+    assert len(modules) > 200, "the walk found the classes"
+    assert {name: where for name, where in modules.items() if len(where) > 1} == {}
 
 
 @pytest.mark.parametrize(

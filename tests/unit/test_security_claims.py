@@ -19,7 +19,7 @@ import pytest
 from forewarn.cli.main import main
 from forewarn.events import Event
 from forewarn.runner.hooks import commands
-from forewarn.runner.hooks.executor import Executor, Outcome
+from forewarn.runner.hooks.executor import Executor, HookResult
 from tools.policy_data import artifact_data, policy
 
 ARTIFACT = json.dumps(artifact_data(policy({"output": "hold"})))
@@ -79,7 +79,7 @@ def test_a_claim_without_a_test_is_found(repository: Path, cell: str, wrong: str
     assert (wrong is None and not found) or (wrong is not None and wrong in found[0])
 
 
-def run(hook: Mapping[str, Any], description: str = "") -> Outcome:
+def run(hook: Mapping[str, Any], description: str = "") -> HookResult:
     event = Event("C7-A", "Reboot", resources=("web_0",), event_status="Scheduled", description=description)
     occasion = commands.Occasion(
         "prepare", 1, event, "web_0", False, "approve", "web-tier", "drain", "because", None, None, 60.0, 0

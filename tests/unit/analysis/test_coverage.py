@@ -13,7 +13,7 @@ import pytest
 import yaml
 from forewarn.analysis.coverage.coverage import Gaps, find_gaps
 from forewarn.analysis.coverage.suggestions import Suggestion, appended, as_yaml, created
-from forewarn.compiler.policytest import Run, run_tests
+from forewarn.compiler.policytest import PolicyTestRun, run_tests
 from forewarn.compiler.yamltree import YamlFile
 from forewarn.errors import InputError
 from hypothesis import given
@@ -45,7 +45,7 @@ section:
 """
 
 
-def ran(directory: Path, policy: str = POLICY, tests: str = TESTS) -> Run:
+def ran(directory: Path, policy: str = POLICY, tests: str = TESTS) -> PolicyTestRun:
     (directory / "web.yml").write_text(textwrap.dedent(policy))
     (directory / "web.test.yml").write_text(textwrap.dedent(tests))
     run = run_tests([directory / "web.test.yml"])
@@ -53,13 +53,13 @@ def ran(directory: Path, policy: str = POLICY, tests: str = TESTS) -> Run:
     return run
 
 
-def gaps(run: Run) -> Gaps:
+def gaps(run: PolicyTestRun) -> Gaps:
     (found,) = find_gaps(run.tested)
     assert found.trouble is None
     return found
 
 
-def completed(directory: Path, policy: str = POLICY, tests: str = TESTS) -> Run:
+def completed(directory: Path, policy: str = POLICY, tests: str = TESTS) -> PolicyTestRun:
     """Return a run with the suggested tests, which pass and leave nothing out."""
     found = gaps(ran(directory, policy, tests))
     assert found.suggestions

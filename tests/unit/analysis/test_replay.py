@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.replay.recordings import Past, Record
+from forewarn.analysis.replay.recordings import Past, RecordedDocument
 from forewarn.analysis.replay.replay import APPROVED, HELD, NOT_SENT, STARTED, Replay, Replayed
-from forewarn.analysis.replay.statistics import Change, Spans, Statistics
+from forewarn.analysis.replay.statistics import DecisionChange, Spans, Statistics
 from forewarn.events import Document, Event, Vm, parse_document
 from forewarn.policy.approval import eligibility
 from forewarn.policy.decision import APPROVE, Facts
@@ -48,16 +48,18 @@ def event(event_id: str = "E1", **values: Any) -> Event:
     return events.event(event_id, **values)
 
 
-def record(seconds: float | None, *events: Event, **values: Any) -> Record:
+def record(seconds: float | None, *events: Event, **values: Any) -> RecordedDocument:
     at = None if seconds is None else NOW + timedelta(seconds=seconds)
-    return Record(at, Document(1, events), **values)
+    return RecordedDocument(at, Document(1, events), **values)
 
 
 def past(seconds: float, output: str, rule: str | None = "r0", status: str = "Scheduled") -> Past:
     return Past(NOW + timedelta(seconds=seconds), "e1", status, output, "p", rule, "", "as it was")
 
 
-def replayed(rules: PolicySet, records: Sequence[Record], vm: Vm | str = "web_0", until: float = 0) -> list[Replayed]:
+def replayed(
+    rules: PolicySet, records: Sequence[RecordedDocument], vm: Vm | str = "web_0", until: float = 0
+) -> list[Replayed]:
     replay = Replay(rules, {}, Vm(vm) if isinstance(vm, str) else vm)
     found = [outcome for entry in records for outcome in replay.feed(entry)]
     return [*found, *replay.end(NOW + timedelta(seconds=until) if until else None)]
@@ -84,7 +86,7 @@ def test_what_is_still_listed_at_the_end_is_reported(directory: Path) -> None:
 def test_an_entry_that_cannot_be_read_may_be_any_event(directory: Path) -> None:
     replay = Replay(policies(directory, BRIEF), {}, Vm("web_0"))
     list(replay.feed(record(0, event())))
-    assert list(replay.feed(Record(NOW, parse_document('{"DocumentIncarnation": 2, "Events": [1]}')))) == []
+    assert list(replay.feed(RecordedDocument(NOW, parse_document('{"DocumentIncarnation": 2, "Events": [1]}')))) == []
     assert len(list(replay.end())) == 1
 
 
@@ -204,8 +206,8 @@ def test_the_tally_counts_and_groups(directory: Path) -> None:
             statistics.add(outcome)
     assert (statistics.events, statistics.compared, statistics.changed) == (3, 3, 3)
     assert statistics.changes == {
-        Change("hold", "p", "approve", "p/r0"): 2,
-        Change("hold", "p/r9", "approve", "p/r0"): 1,
+        DecisionChange("hold", "p", "approve", "p/r0"): 2,
+        DecisionChange("hold", "p/r9", "approve", "p/r0"): 1,
     }
     assert statistics.now.as_dict()["latency_seconds"] == {"shortest": 0.0, "median": 0.0, "longest": 0.0}
     assert statistics.as_dict()["then"]["events"]["held"] == 3
@@ -249,7 +251,9 @@ records_ = st.lists(
 
 @settings(max_examples=60)
 @given(records=records_)
-def test_whatever_was_recorded_each_event_is_reported_once_a_listing(directory: Path, records: list[Record]) -> None:
+def test_whatever_was_recorded_each_event_is_reported_once_a_listing(
+    directory: Path, records: list[RecordedDocument]
+) -> None:
     statistics = Statistics()
     for outcome in replayed(policies(directory, LATE, 'age > duration("1m")'), records, until=3000):
         statistics.add(outcome)
@@ -278,7 +282,7 @@ CONDITIONS = st.sampled_from(
 )
 
 
-def each_second(rules: PolicySet, records: Sequence[Record], vm: Vm, until: datetime) -> datetime | None:
+def each_second(rules: PolicySet, records: Sequence[RecordedDocument], vm: Vm, until: datetime) -> datetime | None:
     """Return when the first event would be approved, by asking each second."""
     approvable: datetime | None = None
     for entry, end in zip(records, [*(entry.at for entry in records[1:]), until], strict=True):
@@ -323,5 +327,5 @@ def test_the_moment_is_that_of_a_runner_that_asks_each_second(
         assert abs((outcome.approved_now - expected).total_seconds()) <= 2
 
 
-def _edges(records: Sequence[Record], until: datetime) -> list[datetime]:
+def _edges(records: Sequence[RecordedDocument], until: datetime) -> list[datetime]:
     return [until, NOW + timedelta(minutes=15), *(entry.at for entry in records if entry.at is not None)]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.replay import recordings
-from forewarn.analysis.replay.recordings import Entry, Record, read_journal, read_lines
+from forewarn.analysis.replay.recordings import RecordedDocument, RecordedEntry, read_journal, read_lines
 from forewarn.events import LATEST_API_VERSION, Vm
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +25,7 @@ TIME = "2026-05-04T12:00:00Z"
 NOW = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
 
 
-def lines(*given: Any, timed: bool = False) -> tuple[list[Record], list[tuple[str, str]]]:
+def lines(*given: Any, timed: bool = False) -> tuple[list[RecordedDocument], list[tuple[str, str]]]:
     content = b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in given)
     bad: list[tuple[str, str]] = []
     stream = io.BytesIO(content)
@@ -33,10 +33,12 @@ def lines(*given: Any, timed: bool = False) -> tuple[list[Record], list[tuple[st
     return found, bad
 
 
-def journal(*entries: tuple[str, dict[str, Any]]) -> tuple[list[Record], list[tuple[str, str]]]:
+def journal(*entries: tuple[str, dict[str, Any]]) -> tuple[list[RecordedDocument], list[tuple[str, str]]]:
     bad: list[tuple[str, str]] = []
     wall = NOW.timestamp()
-    given = [Entry(f"entry {number}", kind, wall + number, fields) for number, (kind, fields) in enumerate(entries)]
+    given = [
+        RecordedEntry(f"entry {number}", kind, wall + number, fields) for number, (kind, fields) in enumerate(entries)
+    ]
     return list(read_journal(given, LATEST_API_VERSION, lambda *reported: bad.append(reported))), bad
 
 
@@ -182,7 +184,7 @@ def test_problems_of_a_document_are_kept() -> None:
 
 def test_a_wall_clock_beyond_the_calendar_is_named() -> None:
     bad: list[tuple[str, str]] = []
-    entry = Entry("entry 1", "document", 1e15, {"document": DOCUMENT})
+    entry = RecordedEntry("entry 1", "document", 1e15, {"document": DOCUMENT})
     assert list(read_journal([entry], LATEST_API_VERSION, lambda *reported: bad.append(reported))) == []
     assert [where for where, _what in bad] == ["entry 1"]
 
@@ -196,6 +198,6 @@ def test_an_entry_that_cannot_be_used_is_named(entry: tuple[str, dict[str, Any]]
     assert [where for where, _what in bad] == ["entry 1"]
 
 
-def problems(entry: Record) -> Sequence[str]:
+def problems(entry: RecordedDocument) -> Sequence[str]:
     assert entry.document is not None
     return entry.document.events[0].problems

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.domains import Value
+from forewarn.analysis.symbolic.domains import DomainValue
 from forewarn.analysis.symbolic.reading import Reading, read
 from forewarn.analysis.symbolic.regions import cubes
 from forewarn.analysis.symbolic.space import Space
@@ -238,7 +238,7 @@ def test_policies_together(tmp_path: Path) -> None:
 def small() -> Space:
     sizes = {"a": 3, "b": 1, "c": 7, "d": 2, "e": 5}
     dimensions = [
-        Dimension(Param(name, {"type": "int"}), tuple(Value(str(place), place) for place in range(size)))
+        Dimension(Param(name, {"type": "int"}), tuple(DomainValue(str(place), place) for place in range(size)))
         for name, size in sizes.items()
     ]
     return Space(dimensions, "2020-07-01")

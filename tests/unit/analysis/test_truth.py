@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from forewarn.analysis.coverage.coverage import find_gaps
 from forewarn.analysis.diff import compare
-from forewarn.analysis.finding import Finding
+from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.replay.recordings import read_lines
 from forewarn.analysis.symbolic.reading import read
 from forewarn.cli.main import main
@@ -28,7 +28,7 @@ from tools.policy_files import HEAD, loaded, verified
 REST = "    - {id: rest, output: hold}\ninvariants:\n  - {name: nothing is approved, expression: decision == hold}\n"
 
 
-def codes(findings: list[Finding]) -> set[str]:
+def codes(findings: list[ProofFinding]) -> set[str]:
     return {one.code for one in findings if one.severity != "note"}
 
 

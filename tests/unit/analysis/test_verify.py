@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import yaml
 from forewarn.analysis.counterexamples import AnalysisError, Prover
+from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read
-from forewarn.analysis.verify import CODES, Finding, verify
+from forewarn.analysis.verify import CODES, verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
 from tools.policy_files import DIRECTORY, HEAD, SHIPPED, loaded, verified, written
@@ -28,13 +29,13 @@ CLASSIC = (
 )
 
 
-def of(findings: list[Finding], code: str) -> Finding:
+def of(findings: list[ProofFinding], code: str) -> ProofFinding:
     (finding,) = [one for one in findings if one.code == code]
     assert code in CODES
     return finding
 
 
-def event_of(finding: Finding) -> Mapping[str, Any]:
+def event_of(finding: ProofFinding) -> Mapping[str, Any]:
     assert finding.case is not None
     event: Mapping[str, Any] = finding.case["event"]
     return event

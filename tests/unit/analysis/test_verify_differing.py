@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.verify import Finding
+from forewarn.analysis.finding import ProofFinding
 from forewarn.cli.main import main
 from forewarn.compiler.cel_python import CelPython
 from forewarn.compiler.outcome import Outcome
@@ -58,7 +58,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CelPython, "evaluate", opposite)
 
 
-def findings(directory: Path, *texts: str) -> list[Finding]:
+def findings(directory: Path, *texts: str) -> list[ProofFinding]:
     return [one for one in verified(directory, *texts) if one.code == "engines-differ"]
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.finding import Finding
+from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import load_policies
@@ -22,7 +22,7 @@ STARTED = "event.EventStatus == 'Started'"
 CODES = ("prepared-not-recovered", "prepares-early", "recover-never-runs", "started-not-recovered")
 
 
-def found(directory: Path, *matches: str, other: str = "") -> dict[str, Finding]:
+def found(directory: Path, *matches: str, other: str = "") -> dict[str, ProofFinding]:
     """Return the findings of this file's kinds by their code; ``other`` is a second policy."""
     text = HEAD + "".join(f"    - {match}\n" for match in matches)
     findings = [one for one in verified(directory, text, *filter(None, [other])) if one.code in CODES]
@@ -30,7 +30,7 @@ def found(directory: Path, *matches: str, other: str = "") -> dict[str, Finding]
     return {one.code: one for one in findings}
 
 
-def notice_of(finding: Finding) -> timedelta:
+def notice_of(finding: ProofFinding) -> timedelta:
     assert finding.case is not None
     return parse_time(finding.case["event"]["NotBefore"]) - parse_time(finding.case["now"])
 

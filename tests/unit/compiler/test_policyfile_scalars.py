@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 import yaml
-from forewarn.compiler.scalars import Spans, as_expression
+from forewarn.compiler.scalars import CharacterOffsets, as_expression
 from forewarn.compiler.yamltree import Mapping, Scalar, YamlFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ TEXTS = st.text(LETTERS, max_size=30)
 LINES = st.lists(st.text("ab= \t'\"#:", max_size=8), min_size=0, max_size=7)
 
 
-def scalar(text: str) -> tuple[Scalar, Spans, str]:
+def scalar(text: str) -> tuple[Scalar, CharacterOffsets, str]:
     """Read the value of key ``k`` in a file."""
     file = YamlFile.from_bytes("f.yml", text.encode())
     assert isinstance(file.root, Mapping), (file.report.findings, text)
@@ -30,7 +30,7 @@ def scalar(text: str) -> tuple[Scalar, Spans, str]:
     return node, file.spans(node), file.source.text
 
 
-def holds(found: Spans, text: str, style: str) -> None:
+def holds(found: CharacterOffsets, text: str, style: str) -> None:
     """Check the mapping, knowing of each style only what one character may look like in the file."""
     assert len(found.starts) == len(found.ends) == len(found.value)
     position = 0
@@ -129,7 +129,7 @@ def test_the_end_of_an_expression_is_after_its_last_character() -> None:
 
 
 def test_empty_scalar_has_no_place_of_its_own() -> None:
-    assert Spans().range(0, 0) == (0, 0)
+    assert CharacterOffsets().range(0, 0) == (0, 0)
 
 
 def expression(text: str) -> str:

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from forewarn.compiler.policytest import Result, Run, run_tests
+from forewarn.compiler.policytest import PolicyTestRun, Result, run_tests
 from forewarn.compiler.testfile import read_tests
 from forewarn.errors import InputError
 
@@ -36,7 +36,7 @@ rule:
 """
 
 
-def run(directory: Path, tests: str, policy: str = POLICY) -> Run:
+def run(directory: Path, tests: str, policy: str = POLICY) -> PolicyTestRun:
     (directory / "p.yml").write_text(policy)
     path = directory / "p.test.yml"
     path.write_text("section:\n  - name: s\n    tests:\n" + textwrap.indent(textwrap.dedent(tests), " " * 6))

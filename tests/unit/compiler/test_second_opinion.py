@@ -21,8 +21,16 @@ from forewarn.compiler.libraries import MissingLibraryError
 from forewarn.compiler.outcome import Outcome
 from forewarn.compiler.paths import find_tests
 from forewarn.compiler.policyfile import load_policies
-from forewarn.compiler.policytest import Run, run_tests
-from forewarn.compiler.second_opinion import ALWAYS, IT_FAILS, SKIPPED, WE_FAIL, Difference, SecondOpinion, features
+from forewarn.compiler.policytest import PolicyTestRun, run_tests
+from forewarn.compiler.second_opinion import (
+    ALWAYS,
+    IT_FAILS,
+    SKIPPED,
+    WE_FAIL,
+    EngineDifference,
+    SecondOpinion,
+    features,
+)
 from forewarn.events import Vm, parse_document
 from forewarn.policy import evaluate, functions
 from forewarn.policy.decision import Facts
@@ -51,7 +59,7 @@ rule:
 Evaluate = Callable[..., Outcome]
 
 
-def differences(directory: Path, policy: str, *rules: str, event: Mapping[str, Any] = EVENT) -> list[Difference]:
+def differences(directory: Path, policy: str, *rules: str, event: Mapping[str, Any] = EVENT) -> list[EngineDifference]:
     opinion = SecondOpinion(loaded(directory, policy))
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [event]}), "2020-07-01")
     facts = Facts(NOW, Vm("web_0", tags={"role": "db"}), {})
@@ -254,7 +262,7 @@ class TestPolicyTests:
     TEST = "section: [{name: s, tests: [{name: t, input: {event: {EventType: Freeze, DurationInSeconds: 5}}, "
     TEST += "output: approve}]}]\n"
 
-    def run(self, directory: Path, policy: str) -> Run:
+    def run(self, directory: Path, policy: str) -> PolicyTestRun:
         (directory / "p.yml").write_text(policy)
         (directory / "p.test.yml").write_text(self.TEST)
         return run_tests([directory / "p.test.yml"])

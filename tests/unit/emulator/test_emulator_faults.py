@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from forewarn.emulator.faults import Fault
+from forewarn.emulator.faults import InjectedFault
 from tools.emulator_site import Site
 
 
@@ -69,7 +69,7 @@ def test_the_instance_wants_header_version_and_get(site: Site, query: str) -> No
 
 @pytest.mark.parametrize("status", [403, 404, 410, 429, 500, 502, 503, 504])
 def test_a_fault_of_any_status_for_n_requests(site: Site, status: int) -> None:
-    site.emulation.faults.add(Fault("status", status=status, left=2, retry_after=7.0))
+    site.emulation.faults.add(InjectedFault("status", status=status, left=2, retry_after=7.0))
     answers = [site.ask() for _ in range(3)]
     assert [answer.status for answer in answers] == [status, status, 200]
     assert answers[0].headers["Retry-After"] == "7"
@@ -77,7 +77,7 @@ def test_a_fault_of_any_status_for_n_requests(site: Site, status: int) -> None:
 
 def test_a_fault_for_a_while_for_one_vm_and_one_kind_of_request(site: Site) -> None:
     event = site.schedule()
-    fault = Fault("status", until=10.0, vms=("WEB_0",), requests=("post",))
+    fault = InjectedFault("status", until=10.0, vms=("WEB_0",), requests=("post",))
     site.emulation.faults.add(fault)
     assert site.ask().status == 200
     assert site.ask("/metadata/instance?api-version=2021-02-01").status == 200
@@ -90,7 +90,7 @@ def test_a_fault_for_a_while_for_one_vm_and_one_kind_of_request(site: Site) -> N
 
 def test_an_approval_that_took_effect_though_its_answer_was_lost(site: Site) -> None:
     event = site.schedule()
-    site.emulation.faults.add(Fault("drop", left=1, processed=True))
+    site.emulation.faults.add(InjectedFault("drop", left=1, processed=True))
     assert site.ask(method="POST", body={"StartRequests": [{"EventId": event}]}).drop
     assert site.events()[0]["EventStatus"] == "Started"
     assert site.approve(event) == 200
@@ -101,7 +101,7 @@ def test_faults_of_the_body(site: Site) -> None:
     whole = site.ask().body
     bodies = {}
     for kind in ("empty", "truncated", "garbage", "wrong_json"):
-        site.emulation.faults.add(Fault(kind, left=1))
+        site.emulation.faults.add(InjectedFault(kind, left=1))
         response = site.ask()
         assert (response.status, "ETag" in response.headers) == (200, False)
         bodies[kind] = response.body
@@ -112,12 +112,17 @@ def test_faults_of_the_body(site: Site) -> None:
         with pytest.raises(ValueError, match=r"."):
             json.loads(bodies[kind])
     assert isinstance(json.loads(bodies["wrong_json"]), list)
-    site.emulation.faults.add(Fault("cut_off", left=1))
+    site.emulation.faults.add(InjectedFault("cut_off", left=1))
     assert site.ask().cut_off
 
 
 def test_latencies_add_up_and_go_with_another_fault(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    for fault in (Fault("latency", latency=3.0), Fault("latency", latency=4.0), Fault("status"), Fault("drop")):
+    for fault in (
+        InjectedFault("latency", latency=3.0),
+        InjectedFault("latency", latency=4.0),
+        InjectedFault("status"),
+        InjectedFault("drop"),
+    ):
         site.emulation.faults.add(fault)
     assert site.emulation.faults.take("web_0", "get", 0.0)[0] == 7.0
     waits: list[float] = []

@@ -14,7 +14,7 @@ from textwrap import dedent
 import pytest
 from forewarn.emulator.clock import ManualClock
 from forewarn.emulator.emulation import Emulation
-from forewarn.emulator.faults import Fault
+from forewarn.emulator.faults import InjectedFault
 from forewarn.emulator.model import Model
 from forewarn.emulator.scenario import ScenarioError, load_scenario, parse_scenario
 from forewarn.emulator.spec import RECORDED_GONE_AFTER, VmSpec, parse_duration
@@ -113,7 +113,7 @@ def test_reset_starts_the_scenario_again() -> None:
     emulation, clock = play("timeline: [{at: 10s, schedule: {type: Reboot}}]")
     clock.advance(12)
     emulation.model.settle()
-    emulation.faults.add(Fault("drop"))
+    emulation.faults.add(InjectedFault("drop"))
     emulation.reset()
     emulation.model.request()
     assert emulation.model.document() == (1, ())

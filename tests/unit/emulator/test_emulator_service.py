@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from forewarn.emulator.clock import ManualClock
 from forewarn.emulator.emulation import Emulation, Scenario
-from forewarn.emulator.service import Request, Response, Service
+from forewarn.emulator.service import HttpRequest, HttpResponse, Service
 from forewarn.emulator.spec import EventSpec, VmSpec
 from forewarn.events import API_VERSIONS, FIELD_SINCE, parse_document
 from tools.emulator_site import GUID, HEADERS, Site
@@ -62,7 +62,7 @@ def test_only_names_of_iaas_resources_have_the_underscore(site: Site) -> None:
     service = Service(emulation)
     emulation.model.schedule(EventSpec("Reboot", ("web_0", "role_IN_0")))
     for version in API_VERSIONS:
-        body = service.handle(Request("GET", f"/metadata/scheduledevents?api-version={version}", HEADERS)).body
+        body = service.handle(HttpRequest("GET", f"/metadata/scheduledevents?api-version={version}", HEADERS)).body
         first = "_web_0" if version == "2017-03-01" else "web_0"
         assert json.loads(body)["Events"][0]["Resources"] == [first, "role_IN_0"]
         (event,) = parse_document(body, version).events
@@ -337,7 +337,7 @@ def test_more_than_five_requests_a_second_429() -> None:
 
 def test_se05_the_first_answer_takes_its_time() -> None:
     site = Site(first_response=120.0, first_events=300.0)
-    answers: list[Response] = []
+    answers: list[HttpResponse] = []
     thread = threading.Thread(target=lambda: answers.append(site.ask()))
     thread.start()
     while not site.emulation.model.transitions:  # enabled

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from forewarn.analysis.diff import MORE, Change, Difference, Part
+from forewarn.analysis.finding import ProofFinding
 from forewarn.analysis.report.page import difference_page, verification_page
-from forewarn.analysis.verify import Finding, Report
+from forewarn.analysis.verify import Verification
 from forewarn.compiler.policyfile import load_policies
 from forewarn.fleet.page import page
 from forewarn.pages import printable
@@ -90,10 +91,12 @@ def verification(directory: Path, text: str) -> str:
     """Return the page of findings and a policy of which everything is this text that can be a text."""
     fields: dict[str, Any] = dict.fromkeys(("code", "policy", "rule", "source", "message", "suggestion"), text)
     findings = (
-        Finding(**fields, severity="error", line=1, column=1, case=case(text)),
-        Finding(**{**fields, "policy": "hostile", "rule": "a"}, severity="note", line=1, column=1, suppressed=text),
+        ProofFinding(**fields, severity="error", line=1, column=1, case=case(text)),
+        ProofFinding(
+            **{**fields, "policy": "hostile", "rule": "a"}, severity="note", line=1, column=1, suppressed=text
+        ),
     )
-    report = Report(findings, 3, assumptions=(text,), not_understood=(text,), constraints=(text,))
+    report = Verification(findings, 3, assumptions=(text,), not_understood=(text,), constraints=(text,))
     return verification_page(artifact(directory, text), report, [text])
 
 

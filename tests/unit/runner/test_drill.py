@@ -23,7 +23,7 @@ from forewarn.runner.drills.drill import (
     REFUSED,
     Drills,
 )
-from forewarn.runner.drills.store import Request
+from forewarn.runner.drills.store import DrillRequest
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -111,7 +111,7 @@ def test_without_notice_it_is_started_when_first_seen(state: Path, clocks: Manua
 
 
 def test_what_was_asked_for_is_what_is_listed(state: Path, clocks: ManualClocks, drills: Drills) -> None:
-    request = Request("SpotRebalanceRecommendation", 30.0, 4.2, "User", ("db_1", "web_0"), "a test of ours")
+    request = DrillRequest("SpotRebalanceRecommendation", 30.0, 4.2, "User", ("db_1", "web_0"), "a test of ours")
     hand_over(state, clocks, request)
     event = only_event(drills.poll("web_0"))
     assert event.event_type == "SpotRebalanceRecommendation"

@@ -16,7 +16,7 @@ import pytest
 from forewarn.errors import InputError
 from forewarn.runner.drills import store
 from forewarn.runner.drills.drill import REFUSED, Drills
-from forewarn.runner.drills.store import Record
+from forewarn.runner.drills.store import DrillRecord
 from hypothesis import given
 from hypothesis import strategies as st
 from tools.clocks import ManualClocks
@@ -259,7 +259,7 @@ def test_whatever_a_file_holds_is_read_or_refused(content: bytes) -> None:
         record = store._record(content)
     except InputError:
         return
-    assert isinstance(record, Record)
+    assert isinstance(record, DrillRecord)
 
 
 @given(st.data())

@@ -14,7 +14,7 @@ from forewarn.errors import InputError
 from forewarn.runner.clocks import Stamp
 from forewarn.runner.drills import drill, store
 from forewarn.runner.drills.drill import Drills
-from forewarn.runner.drills.store import DrillStore, Record
+from forewarn.runner.drills.store import DrillRecord, DrillStore
 from forewarn.runner.telemetry.heartbeat import LONGEST_SILENCE_SECONDS
 from tools.clocks import ManualClocks
 from tools.drill_bench import REBOOT, changed, fail_to_write, files, hand_over, record_of
@@ -25,7 +25,7 @@ def test_what_is_handed_over_is_for_the_runner_alone(state: Path, clocks: Manual
     assert files(state) == [f"{event_id}.json"]
     assert (state / "drills" / f"{event_id}.json").stat().st_mode & 0o777 == 0o600
     record = DrillStore(str(state)).read(event_id)
-    assert record == Record(REBOOT, clocks.stamp())
+    assert record == DrillRecord(REBOOT, clocks.stamp())
     assert record_of(state, event_id) == changed(handed_over=list(clocks.stamp()))
 
 
@@ -120,6 +120,6 @@ def test_ids_are_new_each_time() -> None:
 
 def test_a_stamp_is_kept_as_it_was(state: Path, clocks: ManualClocks, drills: Drills) -> None:
     found = DrillStore(str(state))
-    record = Record(REBOOT, Stamp(1.25, 2.5, "b"), Stamp(3.125, 4.0, "b"), Stamp(5.0, 6.0, "b"), ("web_0", "é"))
+    record = DrillRecord(REBOOT, Stamp(1.25, 2.5, "b"), Stamp(3.125, 4.0, "b"), Stamp(5.0, 6.0, "b"), ("web_0", "é"))
     found.write("drill-1", record)
     assert found.read("drill-1") == record

@@ -24,7 +24,7 @@ NEEDS_RUNNER = "needs-runner"  # a code of eligibility, besides those of policy.
 
 
 @dataclass(frozen=True)
-class Reading:
+class VmReading:
     """What the VM read, as the values that policies decide on."""
 
     document: Document
@@ -67,7 +67,7 @@ def decide_and_approve(
     return result
 
 
-def read(data: Mapping[str, Any]) -> Reading:
+def read(data: Mapping[str, Any]) -> VmReading:
     """Return the reading in a result of the module, given in plain values. The VM's clock counts, not ours."""
     document = Document(
         incarnation=data["document_incarnation"],
@@ -75,10 +75,10 @@ def read(data: Mapping[str, Any]) -> Reading:
         problems=tuple(data["problems"]),
         api_version=data["api_version"],
     )
-    return Reading(document, Facts(now=parse_time(data["read_at"]), vm=Vm(**data["vm"])))
+    return VmReading(document, Facts(now=parse_time(data["read_at"]), vm=Vm(**data["vm"])))
 
 
-def reading_of(document: Any, api_version: str, vm: Any = None, now: str | None = None) -> Reading:
+def reading_of(document: Any, api_version: str, vm: Any = None, now: str | None = None) -> VmReading:
     """Return the reading in a document of the service (text or parsed) or in a result of the module (plain values).
 
     ``vm`` (a name or a mapping) and ``now`` (ISO 8601) replace those of the result. Raises InputError, DocumentError.
@@ -94,7 +94,7 @@ def reading_of(document: Any, api_version: str, vm: Any = None, now: str | None 
     else:
         text = document if isinstance(document, str) else json.dumps(document)
         facts = Facts(now=datetime.now(timezone.utc))
-        reading = Reading(parse_document(text, api_version), facts)
+        reading = VmReading(parse_document(text, api_version), facts)
     if now is not None:
         reading = replace(reading, facts=replace(reading.facts, now=_time(str(now))))
     return reading if vm is None else replace(reading, facts=replace(reading.facts, vm=_vm(vm)))

@@ -14,7 +14,7 @@ from ..policy.decision import HOLD, Decision, Verdict
 from ..policy.engine import PolicySet
 from ..policy.params import convert
 from .symbolic.concrete import Witness
-from .symbolic.decide import Decided, Outcome
+from .symbolic.decide import Decided, JointDecision
 from .symbolic.limits import refuses
 from .symbolic.reading import Reading
 from .symbolic.space import Space
@@ -105,7 +105,7 @@ def tried(space: Space, numbers: Iterable[int], most: int) -> Iterator[tuple[int
             yield number, instead
 
 
-def agrees(outcome: Outcome, decision: Decision) -> bool:
+def agrees(outcome: JointDecision, decision: Decision) -> bool:
     """Return whether a class's outcome is the engine's decision."""
     verdicts: Any = tuple((one.policy, one.output, one.rule) for one in decision.verdicts)
     return (

@@ -21,7 +21,7 @@ from ..policy.decision import APPROVERS, GROUPS, HOLD, RECOVER_WHEN, Decision
 from .counterexamples import AnalysisError, Example, Prover, agrees, tried
 from .hook_wording import hook_text
 from .symbolic.abstract import Evaluation
-from .symbolic.decide import DOUBT, REFUSED, Decided, Outcome, Region, combine
+from .symbolic.decide import DOUBT, REFUSED, Decided, JointDecision, Region, combine
 from .symbolic.reading import Reading, read_together
 from .symbolic.regions import ANY, cubes, united, words
 from .symbolic.space import Cell, Space
@@ -194,7 +194,7 @@ def _behaviours(decided: Decided) -> dict[Behaviour, int]:
     return found
 
 
-def _behaviour(regions: tuple[Region, ...], outcome: Outcome) -> Behaviour:
+def _behaviour(regions: tuple[Region, ...], outcome: JointDecision) -> Behaviour:
     preparing, recover = [], []
     for region in regions:
         data = region.data
@@ -360,7 +360,7 @@ def _checked(
     return shown
 
 
-def _decided(one: Decision | Outcome) -> dict[str, Any]:
+def _decided(one: Decision | JointDecision) -> dict[str, Any]:
     """Return the engine's decision for an event; if no event was found, the analysis's result for its class."""
     reason = one.reason if isinstance(one, Decision) else None
     return {"output": one.output, "policy": one.policy, "rule": one.rule, "reason": reason}

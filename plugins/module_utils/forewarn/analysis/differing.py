@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..compiler.second_opinion import CODE, HINT, SecondOpinion
 from .counterexamples import Example, tried
-from .search import Found, Search, at_rule
+from .search import Search, SliceFinding, at_rule
 from .symbolic.decide import MatchSets, PolicyDecided
 from .symbolic.reading import Reading
 from .symbolic.space import without
@@ -33,7 +33,7 @@ class Differing:
         self._fixed = reading.fixed
         self._shown: set[tuple[str, str, str]] = set()
 
-    def found(self, search: Search) -> Iterator[Found]:
+    def found(self, search: Search) -> Iterator[SliceFinding]:
         """Yield the expressions on which the engines differ."""
         for policy in search.decided.policies:
             for sets in policy.matches.values():
@@ -44,7 +44,9 @@ class Differing:
                         self._shown.add(key)
                         yield from self._differences(search, policy, sets, search.space.first(classes))
 
-    def _differences(self, search: Search, policy: PolicyDecided, sets: MatchSets, first: int) -> Iterator[Found]:
+    def _differences(
+        self, search: Search, policy: PolicyDecided, sets: MatchSets, first: int
+    ) -> Iterator[SliceFinding]:
         space, rule = search.space, sets.match.path
         for number, instead in itertools.islice(tried(space, [first], 1), _EVENTS):
             witness = space.witness(number, instead)
@@ -58,4 +60,4 @@ class Differing:
                     column=one.expression["column"],
                 )
                 example = Example(number, witness, search.prover.decide(witness))
-                yield Found(search.with_case(finding, example), "", (), space.cell, "")
+                yield SliceFinding(search.with_case(finding, example), "", (), space.cell, "")

@@ -33,7 +33,7 @@ CODES = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProofFinding:
     """One finding. ``case`` is an event that shows it, in the form of Witness.as_dict, with its decision.
 
     ``explain`` are arguments of ``forewarn policy explain`` that repeat it. ``certain`` is False where an

@@ -14,7 +14,7 @@ from ..compiler.expression import ExpressionError, check
 from ..compiler.params import text
 from ..compiler.scalars import as_expression
 from ..compiler.types import BOOL, Type, parse_type
-from ..compiler.yamltree import Mapping, Node, Scalar, Sequence, YamlFile
+from ..compiler.yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode
 from ..errors import InputError
 from ..policy.artifact import Artifact
 
@@ -61,7 +61,7 @@ def _declared(artifact: Artifact) -> tuple[dict[str, Type], dict[str, tuple[str,
     return types, extra
 
 
-def _items(root: Node | None, path: Path) -> Iterator[Mapping]:
+def _items(root: YamlNode | None, path: Path) -> Iterator[Mapping]:
     listed = root.get("invariants") if isinstance(root, Mapping) else root
     if not isinstance(listed, Sequence):
         raise InputError(f"{path}: no list of claims", _FORM)

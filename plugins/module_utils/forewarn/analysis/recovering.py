@@ -10,7 +10,7 @@ from typing import Any
 
 from ..policy.decision import GROUPS
 from ..policy.timevalues import SECOND
-from .search import TYPES, Found, Refuted, Search, at_rule
+from .search import TYPES, Refuted, Search, SliceFinding, at_rule
 from .symbolic.concrete import Witness
 from .symbolic.decide import RULE, PolicyDecided
 from .symbolic.domains import MISSING
@@ -24,7 +24,7 @@ _PREDICTED = 7 * 24 * 3600 * SECOND  # how far ahead a hardware failure is annou
 _PLANNED = ("Freeze", "Reboot", "Redeploy")  # a Preempt comes 30 s ahead, a Terminate at most 15 min
 
 
-def early(search: Search) -> Iterator[Found]:
+def early(search: Search) -> Iterator[SliceFinding]:
     """Yield the rules that prepare for a distant event that is then held, by this rule or another."""
     space, decided = search.space, search.decided
     far = _far(search) & space.normal & space.having("event.EventType", *_PLANNED)
@@ -48,7 +48,7 @@ def early(search: Search) -> Iterator[Found]:
                 yield from search.shown(finding, held or grouped, witness=_Distant(search, several=not held))
 
 
-def recovery(search: Search) -> Iterator[Found | Refuted]:
+def recovery(search: Search) -> Iterator[SliceFinding | Refuted]:
     """Yield the rules that do not undo what they prepare, or whose recover does not run when it should."""
     for policy in search.decided.policies:
         for region in policy.regions:
@@ -63,7 +63,7 @@ def recovery(search: Search) -> Iterator[Found | Refuted]:
                 yield from _only_started(search, policy, match, region.classes)
 
 
-def _never_undone(search: Search, policy: PolicyDecided, match: ReadMatch, classes: int) -> Iterator[Found]:
+def _never_undone(search: Search, policy: PolicyDecided, match: ReadMatch, classes: int) -> Iterator[SliceFinding]:
     listed = without(classes & search.space.normal, search.space.having(EVENT_STATUS.name, "Started"))
     if listed:
         message = (
@@ -74,7 +74,9 @@ def _never_undone(search: Search, policy: PolicyDecided, match: ReadMatch, class
         yield from search.shown(at_rule("prepared-not-recovered", "warning", policy, match, message, hint), listed)
 
 
-def _only_started(search: Search, policy: PolicyDecided, match: ReadMatch, classes: int) -> Iterator[Found | Refuted]:
+def _only_started(
+    search: Search, policy: PolicyDecided, match: ReadMatch, classes: int
+) -> Iterator[SliceFinding | Refuted]:
     code = "recover-never-runs"
     if without(classes, search.space.having(EVENT_STATUS.name, "Started")):
         yield Refuted(code, policy.policy.name, match.path)
@@ -84,7 +86,9 @@ def _only_started(search: Search, policy: PolicyDecided, match: ReadMatch, class
     yield from search.shown(at_rule(code, "warning", policy, match, message, hint), classes)
 
 
-def _none_started(search: Search, policy: PolicyDecided, match: ReadMatch, classes: int) -> Iterator[Found | Refuted]:
+def _none_started(
+    search: Search, policy: PolicyDecided, match: ReadMatch, classes: int
+) -> Iterator[SliceFinding | Refuted]:
     code, space = "started-not-recovered", search.space
     started = space.having(EVENT_STATUS.name, "Started")
     if classes & started:  # whichever rule of the policy is meant to recover, one does

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..policy.decision import APPROVE, HOLD
 from .counterexamples import Beside, Example, Making, Prover
-from .finding import Finding, Severity
+from .finding import ProofFinding, Severity
 from .symbolic.decide import DOUBT, Decided, MatchSets, PolicyDecided
 from .symbolic.reading import Invariant
 from .symbolic.regions import describe
@@ -23,10 +23,10 @@ from .symbolic.translation import ReadMatch
 WHEN, TYPES = "{when}", "{types}"  # placeholders in a message, filled in after all slices
 
 
-class Found(NamedTuple):
+class SliceFinding(NamedTuple):
     """A finding in one slice of the space, with the parts of its message: the events as text, and their types."""
 
-    finding: Finding
+    finding: ProofFinding
     when: str
     types: tuple[str, ...]
     cell: Cell
@@ -54,7 +54,7 @@ class Dead(NamedTuple):
         takers = tuple(dict.fromkeys((*self.takers, *other.takers)))
         return self._replace(wanted=self.wanted or other.wanted, takers=takers)
 
-    def finding(self) -> Finding:
+    def finding(self) -> ProofFinding:
         """Return the finding."""
         path = self.match.path
         if not self.wanted:
@@ -110,9 +110,9 @@ def _look_for_dead(
 
 def at_rule(
     code: str, severity: Severity, policy: PolicyDecided, match: ReadMatch, message: str, suggestion: str = ""
-) -> Finding:
+) -> ProofFinding:
     place = policy.policy.data["source"], match.data["line"], match.data["column"]
-    return Finding(code, severity, policy.policy.name, match.path, *place, message, suggestion)
+    return ProofFinding(code, severity, policy.policy.name, match.path, *place, message, suggestion)
 
 
 class Search:
@@ -123,13 +123,13 @@ class Search:
         self.space = decided.space
         self.prover = prover
 
-    def rules(self) -> Iterator[Found]:
+    def rules(self) -> Iterator[SliceFinding]:
         """Yield the findings about single rules, whatever the other policies decide."""
         for policy in self.decided.policies:
             for sets in policy.matches.values():
                 yield from self._failing(policy, sets)
 
-    def together(self) -> Iterator[Found]:
+    def together(self) -> Iterator[SliceFinding]:
         """Yield the findings about the decisions of all policies together."""
         yield from self._uncovered()
         yield from self._followers()
@@ -138,12 +138,12 @@ class Search:
 
     def shown(
         self,
-        finding: Finding,
+        finding: ProofFinding,
         classes: int,
         among: int | None = None,
         witness: Making | None = None,
         beside: Beside | None = None,
-    ) -> Iterator[Found]:
+    ) -> Iterator[SliceFinding]:
         """Yield a finding with an event that shows it, or a weaker finding if there is no such event.
 
         ``witness`` makes the event of a class instead of the space; ``beside`` finds another event without which
@@ -154,7 +154,7 @@ class Search:
         if TYPES in finding.message:
             values = self.space.by_name[EVENT_TYPE.name].values
             types = tuple(values[place].label for place in self.space.places(EVENT_TYPE.name, classes))
-        found = Found(finding, when, types, self.space.cell, "" if finding.rule else finding.message)
+        found = SliceFinding(finding, when, types, self.space.cell, "" if finding.rule else finding.message)
         example = self.prover.example(self.decided, classes, witness, beside)
         if example is None:
             weaker = replace(
@@ -168,7 +168,7 @@ class Search:
             return
         yield found._replace(finding=self.with_case(finding, example))
 
-    def with_case(self, finding: Finding, example: Example) -> Finding:
+    def with_case(self, finding: ProofFinding, example: Example) -> ProofFinding:
         """Return a finding with the event that shows it."""
         decision = example.decision
         # The inputs given for all events are part of each decision.
@@ -185,7 +185,7 @@ class Search:
         }
         return replace(finding, case=case, explain=tuple(seen.explain))
 
-    def _failing(self, policy: PolicyDecided, sets: MatchSets) -> Iterator[Found]:
+    def _failing(self, policy: PolicyDecided, sets: MatchSets) -> Iterator[SliceFinding]:
         for classes, what in ((sets.failed, "condition"), (sets.unexplained, "explanation")):
             among = sets.reached if what == "condition" else sets.met
             message = f"the {what} of rule {sets.match.path} has no value, and the event is held, when {WHEN}"
@@ -211,15 +211,15 @@ class Search:
             if part:
                 yield part, severity
 
-    def _uncovered(self) -> Iterator[Found]:
+    def _uncovered(self) -> Iterator[SliceFinding]:
         classes = self.decided.uncovered & self.space.normal
         if classes:
             message = f"no rule applies to an event when {WHEN}; it is held"
             yield from self.shown(self._overall("uncovered-events", "warning", message, "add a rule"), classes)
 
-    def _overall(self, code: str, severity: Severity, message: str, hint: str) -> Finding:
+    def _overall(self, code: str, severity: Severity, message: str, hint: str) -> ProofFinding:
         data = self.decided.reading.policies[0].data
-        return Finding(code, severity, data["name"], None, data["source"], 1, 1, message, hint)
+        return ProofFinding(code, severity, data["name"], None, data["source"], 1, 1, message, hint)
 
     def approving(self, classes: int) -> Iterator[tuple[PolicyDecided, ReadMatch, int]]:
         """Yield the rules that decide the approvals among some classes."""
@@ -235,7 +235,7 @@ class Search:
         """Return the classes that some rule prepares for."""
         return (decided or self.decided).where(lambda region: region.data.get("prepare"))
 
-    def _followers(self) -> Iterator[Found]:
+    def _followers(self) -> Iterator[SliceFinding]:
         several = without(self.space.all, self.space.having(COUNT.name, 1))
         several = without(several, self.approved_with("approver", "leader"))  # the most careful one applies
         several = without(several, self.approved_with("group", "hold") & self.prepared())  # nobody approves these
@@ -257,14 +257,14 @@ class Search:
         """Return the classes that some rule approves with the default of a key."""
         return self.decided.where(lambda one: one.output == APPROVE and one.data.get(key, default) == default)
 
-    def _invariant(self, invariant: Invariant) -> Iterator[Found]:
+    def _invariant(self, invariant: Invariant) -> Iterator[SliceFinding]:
         evaluation, decided = self.decided.evaluation, self.decided
         approve, hold = (evaluation(invariant.terms[one]) for one in ("approve", "hold"))
         violated = (decided.approve & approve.false) | (decided.hold & hold.false)
         failing = (decided.approve & approve.error) | (decided.hold & hold.error)
         owners = [one.name for one in decided.reading.policies if one.data["source"] == invariant.source]
         place = invariant.source, invariant.line, invariant.column
-        base = Finding("invariant-violated", "error", "".join(owners), None, *place, "")
+        base = ProofFinding("invariant-violated", "error", "".join(owners), None, *place, "")
         if violated:
             message = f"'{invariant.name}' does not hold when {WHEN}"
             yield from self.shown(replace(base, message=message, suggestion="correct the rule that decides"), violated)

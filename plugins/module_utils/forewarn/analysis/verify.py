@@ -13,30 +13,30 @@ from ..compiler.second_opinion import CODE as ENGINES_DIFFER
 from ..policy.artifact import Artifact
 from .counterexamples import Prover
 from .differing import Differing
-from .finding import CODES, RANK, Finding
+from .finding import CODES, RANK, ProofFinding
 from .recovering import early, recovery
-from .search import TYPES, WHEN, Dead, Found, Refuted, Search, never
+from .search import TYPES, WHEN, Dead, Refuted, Search, SliceFinding, never
 from .symbolic.comparing import compared
 from .symbolic.decide import Decided
 from .symbolic.reading import Reading, read
 from .symbolic.regions import united
 from .symbolic.space import CONSTRAINTS, Space
 
-__all__ = ["CODES", "Finding", "Report", "verify"]
+__all__ = ["CODES", "Verification", "verify"]
 
 
 @dataclass(frozen=True)
-class Report:
+class Verification:
     """The findings and what they rest on. ``not_understood`` are expressions that may be true or false."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ProofFinding, ...]
     classes: int
     assumptions: tuple[str, ...]
     not_understood: tuple[str, ...]
     constraints: tuple[str, ...] = CONSTRAINTS
 
 
-def verify(reading: Reading) -> Report:
+def verify(reading: Reading) -> Verification:
     """Look for findings.
 
     Raises InputError if there are too many classes or cel-python is missing, AnalysisError on a defect of our own.
@@ -56,7 +56,7 @@ def verify(reading: Reading) -> Report:
             together.add(space, search.rules(), never(decided))
             together.add(space, recovery(search))
     found = together.findings()
-    by_itself: list[Finding] = []  # findings of policies with suppressions, each by itself
+    by_itself: list[ProofFinding] = []  # findings of policies with suppressions, each by itself
     for part in () if single else _each(reading):  # a rule depends only on its own policy, which reads less
         alone, undisturbed, prover = _Merged(), _Merged(), Prover(part)
         for space in part.spaces():
@@ -73,7 +73,7 @@ def verify(reading: Reading) -> Report:
     findings = _suppressed(reading, found, by_itself)
     findings.sort(key=lambda one: (one.source, one.line, one.column, one.code))
     sources = tuple(dict.fromkeys(opaque.source for opaque in reading.symbols.opaque_terms.values()))
-    return Report(tuple(findings), classes, reading.assumptions, sources)
+    return Verification(tuple(findings), classes, reading.assumptions, sources)
 
 
 def _each(reading: Reading) -> Iterator[Reading]:
@@ -90,12 +90,14 @@ class _Merged:
     """Findings of all slices of a space, each once."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[Any, ...], list[Found]] = {}
+        self._found: dict[tuple[Any, ...], list[SliceFinding]] = {}
         self._dead: dict[int, Dead] | None = None
         self._refuted: set[Refuted] = set()
         self._space: Space | None = None
 
-    def add(self, space: Space, found: Iterator[Found | Refuted], dead: Mapping[int, Dead] | None = None) -> None:
+    def add(
+        self, space: Space, found: Iterator[SliceFinding | Refuted], dead: Mapping[int, Dead] | None = None
+    ) -> None:
         """Add the findings of a slice. A rule is dead only if it is dead in every slice."""
         self._space = space
         for one in found:
@@ -109,7 +111,7 @@ class _Merged:
             known = dead if self._dead is None else self._dead
             self._dead = {key: one.merged(dead[key]) for key, one in known.items() if key in dead}
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[ProofFinding]:
         """Return all findings, with their messages completed."""
         dead = {one.match.path: one for one in (self._dead or {}).values()}
         outermost = [one for path, one in dead.items() if not any(path.startswith(other + ".") for other in dead)]
@@ -117,7 +119,7 @@ class _Merged:
         found = [one for key, one in self._found.items() if key[:3] not in refuted]
         return [*(self._merge(one) for one in found), *(one.finding() for one in outermost)]
 
-    def _merge(self, found: list[Found]) -> Finding:
+    def _merge(self, found: list[SliceFinding]) -> ProofFinding:
         # Findings that an event shows come before possible ones.
         ranks = [(RANK[one.finding.severity], not one.finding.certain) for one in found]
         alike = [one for one, rank in zip(found, ranks) if rank == min(ranks)]
@@ -133,7 +135,7 @@ class _Merged:
         return replace(first.finding, message=message)
 
 
-def _suppressed(reading: Reading, findings: list[Finding], by_itself: list[Finding]) -> list[Finding]:
+def _suppressed(reading: Reading, findings: list[ProofFinding], by_itself: list[ProofFinding]) -> list[ProofFinding]:
     """Return the findings, the suppressed ones marked, and a finding for each unused suppression.
 
     A suppression that a policy needs when it runs ``by_itself`` counts as used beside other policies.
@@ -151,9 +153,11 @@ def _suppressed(reading: Reading, findings: list[Finding], by_itself: list[Findi
                 message = f"the file suppresses {code} {about}and there is no such finding"
                 source = policy.data["source"]
                 hint = "remove it from 'suppress'" if code in CODES else f"the codes are {', '.join(CODES)}"
-                result.append(Finding("unused-suppression", "warning", policy.name, rule, source, 1, 1, message, hint))
+                result.append(
+                    ProofFinding("unused-suppression", "warning", policy.name, rule, source, 1, 1, message, hint)
+                )
     return result
 
 
-def _meant(finding: Finding, code: str, policy: str, rule: str | None) -> bool:
+def _meant(finding: ProofFinding, code: str, policy: str, rule: str | None) -> bool:
     return (finding.code, finding.policy) == (code, policy) and rule in (None, finding.rule)

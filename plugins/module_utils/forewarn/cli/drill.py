@@ -13,7 +13,7 @@ from ..events import EVENT_SOURCES, EVENT_TYPE_SINCE, NOTICE_SECONDS, OTHER_NOTI
 from ..policy.timevalues import SECOND, parse_duration
 from ..runner.clocks import Clocks
 from ..runner.drills import drill
-from ..runner.drills.store import Request, check
+from ..runner.drills.store import DrillRequest, check
 from ..runner.event_record import LISTED, RECOVERING
 from .console import Console, one_line, write_json
 from .page import duration_text
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.type is None:
         raise InputError("--type is needed.", f"Name the event to rehearse: {', '.join(EVENT_TYPE_SINCE)}.")
     request = check(
-        Request(
+        DrillRequest(
             args.type,
             NOTICE_SECONDS.get(args.type, OTHER_NOTICE_SECONDS) if args.notice is None else args.notice,
             args.duration,
@@ -129,7 +129,7 @@ def _refuse_if_overtaken(state: State) -> None:
             )
 
 
-def _doubts(request: Request, state: State) -> list[str]:
+def _doubts(request: DrillRequest, state: State) -> list[str]:
     fields = state.beat.fields if state.beat else {}
     vm = text_of(fields, "vm")
     doubts = []

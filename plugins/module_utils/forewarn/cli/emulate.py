@@ -23,7 +23,7 @@ from typing import Any
 
 from ..emulator.emulation import Scenario
 from ..emulator.lifecycle import Transition
-from ..emulator.requestlog import Entry
+from ..emulator.requestlog import LoggedRequest
 from ..emulator.scenario import load_scenario
 from ..emulator.server import EmulatorServer, check_loopback
 from ..emulator.spec import VmSpec
@@ -223,7 +223,7 @@ class _Log:
         ]
         self._write("\n".join(lines))
 
-    def answer(self, entry: Entry) -> None:
+    def answer(self, entry: LoggedRequest) -> None:
         """Log a request."""
         if self._json:
             self._write_json("request", entry.as_dict())

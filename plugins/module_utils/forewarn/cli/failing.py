@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ENTRIES = 100  # the newest, which include the latest end of a hook
 
 
-class Recoveries:
+class FailingRecoveries:
     """Reads them from a journal. ``works``: a runner is running. ``which``: the options that select the state."""
 
     def __init__(self, journal: JournalReader, clocks: Clocks, *, works: bool, which: str = "") -> None:

@@ -28,7 +28,7 @@ _KINDS = ("decision", "approved", "would-run", "would-approve")
 _STYLES = {SAME: ("green",), DIFFERENT: ("bold", "red"), ONE_ALONE: ("yellow",)}
 
 
-class Side(NamedTuple):
+class ComparedRunner(NamedTuple):
     """One of the two runners. ``name`` is what the report calls it."""
 
     name: str
@@ -44,7 +44,7 @@ def run(directory: str, other: str, since: float | None, event: str | None, limi
     ``since`` is in seconds since 1970. Raises InputError if a directory cannot be read.
     """
     sides = _sides(directory, state_directory(other or _counterpart(directory)))
-    found: list[dict[str, tuple[EventRow, Side]]] = [
+    found: list[dict[str, tuple[EventRow, ComparedRunner]]] = [
         {
             record.key: (record, side)
             for record in side.journal.records(since_wall=since, event=event)
@@ -86,16 +86,16 @@ def _counterpart(directory: str) -> str:
     return dry_runs.directory_beside(directory)
 
 
-def _sides(*directories: str) -> list[Side]:
+def _sides(*directories: str) -> list[ComparedRunner]:
     marked = [dry_runs.is_marked(directory) for directory in directories]
     names = ["dry run" if mark else "live" for mark in marked] if len(set(marked)) == 2 else list(directories)
     return [
-        Side(name, directory, mark, JournalReader(directory))
+        ComparedRunner(name, directory, mark, JournalReader(directory))
         for name, directory, mark in zip(names, directories, marked)
     ]
 
 
-def _did(record: EventRow, side: Side) -> dict[str, Any]:
+def _did(record: EventRow, side: ComparedRunner) -> dict[str, Any]:
     decision: Mapping[str, Any] = {}
     prepared = [hook_text(run) for run in plan_of(record) if run.get("phase") == "prepare" and run.get("attempts")]
     approved = False
@@ -117,7 +117,9 @@ def _did(record: EventRow, side: Side) -> dict[str, Any]:
     }
 
 
-def _compared(theirs: list[tuple[EventRow, Side, dict[str, Any]] | None], sides: list[Side]) -> dict[str, Any]:
+def _compared(
+    theirs: list[tuple[EventRow, ComparedRunner, dict[str, Any]] | None], sides: list[ComparedRunner]
+) -> dict[str, Any]:
     seen = [each for each in theirs if each is not None]
     firsts = [
         stamp for stamp in (stamp_of(record.data, "first_seen") for record, _side, _did in seen) if stamp is not None

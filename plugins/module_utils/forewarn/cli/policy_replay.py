@@ -17,7 +17,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from ..analysis.replay.recordings import KINDS, Entry, Record, read_journal, read_lines
+from ..analysis.replay.recordings import KINDS, RecordedDocument, RecordedEntry, read_journal, read_lines
 from ..analysis.replay.replay import Replay, Replayed
 from ..analysis.replay.statistics import Statistics
 from ..compiler.policyfile import load_policies
@@ -42,11 +42,11 @@ _PROGRESS_SECONDS = 0.5
 _PROGRESS_COLUMNS = 70  # a line that the terminal wraps cannot be erased
 
 
-class Source(NamedTuple):
+class Recording(NamedTuple):
     """An open recording: its records, the VM that recorded it, its end (if known), and the share read so far."""
 
     name: str
-    records: Iterator[Record]
+    records: Iterator[RecordedDocument]
     vm_name: str | None
     until: datetime | None
     share: Callable[[], float | None]
@@ -155,7 +155,7 @@ def _nothing(name: str, bad: int) -> tuple[str, str]:
 
 def _opened(
     name: str, api_version: str, report: Callable[[str, str], None], timed: bool
-) -> AbstractContextManager[Source]:
+) -> AbstractContextManager[Recording]:
     path = Path(name)
     if name != "-" and path.is_dir():
         return nullcontext(_journal(name, api_version, report))
@@ -164,21 +164,21 @@ def _opened(
     return _lines(name, api_version, report, timed)
 
 
-def _journal(directory: str, api_version: str, report: Callable[[str, str], None]) -> Source:
+def _journal(directory: str, api_version: str, report: Callable[[str, str], None]) -> Recording:
     journal = JournalReader(directory)
     last = next(journal.entries(limit=1, newest_first=True), None)
     until = None if last is None else _EPOCH + timedelta(seconds=last.stamp.wall)
     entries = (
-        Entry(f"{directory}: entry {entry.id}", entry.kind, entry.stamp.wall, entry.fields)
+        RecordedEntry(f"{directory}: entry {entry.id}", entry.kind, entry.stamp.wall, entry.fields)
         for entry in journal.entries(kinds=KINDS)
     )
     beat = heartbeat.read(directory)
     vm_name = text_of(None if beat is None else beat.fields, "vm") or None
-    return Source(directory, read_journal(entries, api_version, report), vm_name, until, lambda: None)
+    return Recording(directory, read_journal(entries, api_version, report), vm_name, until, lambda: None)
 
 
 @contextmanager
-def _lines(name: str, api_version: str, report: Callable[[str, str], None], timed: bool) -> Iterator[Source]:
+def _lines(name: str, api_version: str, report: Callable[[str, str], None], timed: bool) -> Iterator[Recording]:
     """Open a file of lines, or standard input, plain or compressed."""
     size = 0
     with ExitStack() as stack:
@@ -197,10 +197,10 @@ def _lines(name: str, api_version: str, report: Callable[[str, str], None], time
         stream = cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if start.startswith(_GZIP) else buffered)
         label = "stdin" if name == "-" else name
         records = _checked(name, read_lines(stream, label, api_version, report, timed=timed))
-        yield Source(label, records, None, None, lambda: raw.tell() / size if size else None)
+        yield Recording(label, records, None, None, lambda: raw.tell() / size if size else None)
 
 
-def _checked(name: str, records: Iterator[Record]) -> Iterator[Record]:
+def _checked(name: str, records: Iterator[RecordedDocument]) -> Iterator[RecordedDocument]:
     try:
         yield from records
     except (OSError, EOFError) as error:  # gzip raises either for a truncated or damaged file
@@ -227,7 +227,7 @@ class _Problems:
         self._clear()
         self._console.warning(text)
 
-    def progress(self, replay: Replay, source: Source) -> Iterator[Replayed]:
+    def progress(self, replay: Replay, source: Recording) -> Iterator[Replayed]:
         """Yield the events of a source, and show the progress."""
         following = time.monotonic() + _PROGRESS_SECONDS
         for record in source.records:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from ..analysis.replay.recordings import Past
-from ..analysis.replay.replay import APPROVED, NOT_SENT, STARTED, Decided, Replayed
+from ..analysis.replay.replay import APPROVED, NOT_SENT, STARTED, Replayed, TimedDecision
 from ..analysis.replay.statistics import OUTCOMES, Statistics, by
 from ..events import format_time
 from .console import Console
@@ -94,7 +94,7 @@ def _show_event(page: Page, replayed: Replayed) -> None:
 
 
 def _show_decisions(
-    page: Page, label: str, replayed: Replayed, decisions: Sequence[Past] | Sequence[Decided], sent: str
+    page: Page, label: str, replayed: Replayed, decisions: Sequence[Past] | Sequence[TimedDecision], sent: str
 ) -> None:
     """Write each new decision, with the time since the event was first seen, and whether an approval was sent."""
     before: tuple[object, ...] = ()
@@ -125,7 +125,7 @@ def _show_decisions(
             page.hanging(" " * 8, f"and after {plural(hooks, 'prepare hook')}, which took no time here")
 
 
-def _by(decision: Past | Decided) -> str:
+def _by(decision: Past | TimedDecision) -> str:
     name = by(decision)
     return decision.output if name is None else f"{decision.output} by {name}"
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from ..compiler.paths import find_policies, find_tests, is_test, tested_by
-from ..compiler.policytest import Coverage, Mismatch, Result, Run, run_tests, untested
+from ..compiler.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
 from ..errors import InputError
 from .console import Console, one_line, write_json
 from .policy_common import plural, show_findings
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if outcome.failed or outcome.findings or (args.require_coverage and uncovered) else 0
 
 
-def _run(args: argparse.Namespace) -> Run:
+def _run(args: argparse.Namespace) -> PolicyTestRun:
     try:
         return run_tests(find_tests(args.paths))
     except InputError:
@@ -90,7 +90,7 @@ def _run(args: argparse.Namespace) -> Run:
 # What the tests do not cover
 
 
-def _gaps(outcome: Run, suggest: str | None) -> list[Gaps]:
+def _gaps(outcome: PolicyTestRun, suggest: str | None) -> list[Gaps]:
     from ..analysis.coverage.coverage import find_gaps
 
     if suggest in (None, "-"):
@@ -120,7 +120,7 @@ def _write_suggestions(gaps: Sequence[Gaps]) -> None:
             sys.stdout.write(f"# {one_line(found.path)}: {one_line(found.trouble)}\n")
 
 
-def _add_suggestions(path: Path, outcome: Run, gaps: Sequence[Gaps]) -> None:
+def _add_suggestions(path: Path, outcome: PolicyTestRun, gaps: Sequence[Gaps]) -> None:
     from ..analysis.coverage.suggestions import appended, created
 
     suggestions = [suggestion for found in gaps for suggestion in found.suggestions]
@@ -177,7 +177,7 @@ def _gap_lines(gaps: Sequence[Gap]) -> Iterator[str]:
         yield f"no test with {way}: {', '.join(names)}"
 
 
-def _show(outcome: Run, console: Console, verbose: bool) -> None:
+def _show(outcome: PolicyTestRun, console: Console, verbose: bool) -> None:
     if outcome.findings:
         show_findings(outcome.findings, console)
         console.line()
@@ -230,7 +230,7 @@ def _coverage_row(covered: Coverage) -> tuple[str, str, str, str]:
     return covered.policy, str(len(rules)), f"{decided} ({100 * decided // max(1, len(rules))} %)", never or "-"
 
 
-def _as_json(outcome: Run, gaps: Sequence[Gaps] | None) -> dict[str, Any]:
+def _as_json(outcome: PolicyTestRun, gaps: Sequence[Gaps] | None) -> dict[str, Any]:
     more = {} if gaps is None else {"gaps": [_gaps_as_json(found) for found in gaps]}
     return {
         "tests": [
@@ -280,7 +280,7 @@ def _gaps_as_json(found: Gaps) -> dict[str, Any]:
     }
 
 
-def _write_junit(outcome: Run, path: Path) -> None:
+def _write_junit(outcome: PolicyTestRun, path: Path) -> None:
     suites = ElementTree.Element("testsuites", _counts(outcome.results, len(outcome.findings)))
     for file in outcome.files:
         results = [result for result in outcome.results if result.path == file]

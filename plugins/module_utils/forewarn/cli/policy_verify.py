@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.counterexamples import AnalysisError
+from ..analysis.finding import ProofFinding
 from ..analysis.invariants import read_invariants
 from ..analysis.report.page import verification_page
 from ..analysis.symbolic.reading import read
-from ..analysis.verify import Finding, Report, verify
+from ..analysis.verify import Verification, verify
 from ..compiler.policyfile import Compilation, PolicyError, compile_policies
 from ..errors import ForewarnError
 from ..policy.artifact import load
@@ -79,7 +80,7 @@ def analysed(work: Any) -> Any:
         raise defect from error
 
 
-def _placed(report: Report, compilation: Compilation) -> Report:
+def _placed(report: Verification, compilation: Compilation) -> Verification:
     """Return the report, with files named as on the command line."""
     names = {}
     if compilation.artifact is not None:
@@ -88,7 +89,7 @@ def _placed(report: Report, compilation: Compilation) -> Report:
     return replace(report, findings=tuple(findings))
 
 
-def _as_json(report: Report, compilation: Compilation) -> dict[str, Any]:
+def _as_json(report: Verification, compilation: Compilation) -> dict[str, Any]:
     return {
         "files": list(compilation.files),
         "classes": report.classes,
@@ -99,7 +100,7 @@ def _as_json(report: Report, compilation: Compilation) -> dict[str, Any]:
     }
 
 
-def _show(report: Report, compilation: Compilation, paths: Sequence[Path], console: Console) -> None:
+def _show(report: Verification, compilation: Compilation, paths: Sequence[Path], console: Console) -> None:
     shown = [finding for finding in report.findings if finding.suppressed is None]
     for finding in shown:
         if finding.severity != "note":
@@ -128,13 +129,13 @@ def _show(report: Report, compilation: Compilation, paths: Sequence[Path], conso
     console.line(console.style(f"{verified}: {', '.join(counts) or 'nothing found'}", "bold"))
 
 
-def _head(finding: Finding, console: Console) -> str:
+def _head(finding: ProofFinding, console: Console) -> str:
     where = f"{finding.source}:{finding.line}:{finding.column}"
     head = [console.style(where, "bold") + ":", console.style(finding.severity, "bold", _COLOURS[finding.severity])]
     return " ".join([*head, console.style(finding.code, "bold"), console.style(finding.message)])
 
 
-def _show_finding(finding: Finding, paths: Sequence[Path], console: Console) -> None:
+def _show_finding(finding: ProofFinding, paths: Sequence[Path], console: Console) -> None:
     console.line(_head(finding, console))
     if finding.case is not None:
         event = json.dumps(finding.case["event"])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..runner.clocks import Clocks
 from ..runner.hooks import recovery_requests
-from ..runner.hooks.recovery_requests import AGAIN, ANSWERS, DEALT_WITH, REFUSED, Request
+from ..runner.hooks.recovery_requests import AGAIN, ANSWERS, DEALT_WITH, REFUSED, RecoveryRequest
 from ..runner.hooks.run import RUNNING
 from ..runner.telemetry import heartbeat
 from . import failing
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     if state.journal is None:
         raise InputError(state.trouble)
     silence = heartbeat.silence(state.beat, clocks)
-    known = failing.Recoveries(state.journal, clocks, works=silence is None, which=which_state(args))
+    known = failing.FailingRecoveries(state.journal, clocks, works=silence is None, which=which_state(args))
     if args.event_id is None:
         _list([entry for record in state.journal.records(open_only=True) for entry in known.tried(record)], state, args)
         return 0
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     action = AGAIN if args.again else DEALT_WITH
     asked = []
     for record in records:
-        request = Request(
+        request = RecoveryRequest(
             record.id, event_id_of(record), action, note, recovery_requests.asker(os.environ), clocks.stamp()
         )
         asked.append((record, recovery_requests.hand_over(state.directory, request)))

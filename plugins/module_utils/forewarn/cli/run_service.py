@@ -22,7 +22,7 @@ from ..runner.clocks import Clocks, Stamp
 from ..runner.hooks import commands
 from ..runner.impact import downtime
 from ..runner.loop import Previous, Reloaded, Runner
-from ..runner.poller import Identity, identity_client
+from ..runner.poller import VmIdentity, identity_client
 from ..runner.reconciler import Mode
 from ..runner.requester import InlineRequester, Requester, ThreadRequester
 from ..runner.shadow import Shadow
@@ -111,7 +111,7 @@ def _serve(
         reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
         previous=Previous(_last_poll(beat), None if beat is None else downtime(beat, clocks)),
     )
-    identity = Identity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
+    identity = VmIdentity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
     runner = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
     try:
         with _listening(runner, readiness, args):

@@ -94,7 +94,9 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
     runner = _runner(state, clocks)
     if state.journal is not None:
         try:
-            known = failing.Recoveries(state.journal, clocks, works=runner["condition"] != NOT_RUNNING, which=which)
+            known = failing.FailingRecoveries(
+                state.journal, clocks, works=runner["condition"] != NOT_RUNNING, which=which
+            )
             waiting = Waiting(state.journal, clocks, fields.get("dry_run") is True, known)
             records = state.journal.records(open_only=True)
             events = [_event(record, waiting, clocks) for record in records]

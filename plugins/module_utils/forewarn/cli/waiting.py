@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..policy import approval
 from ..runner.clocks import Clocks
-from .failing import Recoveries, tried
+from .failing import FailingRecoveries, tried
 from .page import duration_text
 from .state import hook_text, list_of, number_of, object_of, plan_of, reason_of, stamp_of, text_of
 
@@ -26,7 +26,7 @@ _ENTRIES = 100  # the newest of an event, which include those of running hooks
 class Waiting:
     """Describes events. ``journal`` has the times at which hooks started."""
 
-    def __init__(self, journal: JournalReader, clocks: Clocks, dry_run: bool, recoveries: Recoveries) -> None:
+    def __init__(self, journal: JournalReader, clocks: Clocks, dry_run: bool, recoveries: FailingRecoveries) -> None:
         self._journal = journal
         self._clocks = clocks
         self._dry_run = dry_run

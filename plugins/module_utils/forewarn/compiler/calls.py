@@ -15,7 +15,7 @@ from . import types as t
 from .guards import Present, when_true
 from .overloads import LOOPS, UNSUPPORTED, Overload, find
 from .patterns import PatternError, compile_pattern
-from .syntax import Node
+from .syntax import SyntaxNode
 from .types import Typed
 from .wording import duration_hint, function_hint, with_article
 
@@ -28,7 +28,11 @@ _PATTERN_HINT = r"write a backslash before a special character, as in r'\('"
 
 
 def overloaded(
-    checker: Checker, node: Node, table: dict[str, list[Overload]], other: dict[str, list[Overload]], present: Present
+    checker: Checker,
+    node: SyntaxNode,
+    table: dict[str, list[Overload]],
+    other: dict[str, list[Overload]],
+    present: Present,
 ) -> Typed:
     """Check a function or a method by its overloads; ``other`` is the table of the other calling style."""
     checked = [checker.check(child, present) for child in node.children]
@@ -58,7 +62,7 @@ def overloaded(
     return _literal_call(checker, node, overload, [form for form, _type in checked])
 
 
-def _literal_call(checker: Checker, node: Node, overload: Overload, forms: list[Any]) -> Typed:
+def _literal_call(checker: Checker, node: SyntaxNode, overload: Overload, forms: list[Any]) -> Typed:
     """Evaluate a conversion of a literal now: it may fail, and times are costly to parse for each event."""
     if overload.kinds == ("timestamp", "string") and forms[1][0] == "lit":
         try:
@@ -77,7 +81,7 @@ def _literal_call(checker: Checker, node: Node, overload: Overload, forms: list[
     return checker.made("call", overload.result, node, overload.name, *forms)
 
 
-def _no_such_function(checker: Checker, node: Node, table: Iterable[str], other: Iterable[str]) -> None:
+def _no_such_function(checker: Checker, node: SyntaxNode, table: Iterable[str], other: Iterable[str]) -> None:
     if node.value in UNSUPPORTED:
         checker.report(node, "unsupported", f"{node.value}() is not supported", UNSUPPORTED[node.value])
     elif node.value in other or node.value in LOOPS or node.value == "join":
@@ -89,7 +93,7 @@ def _no_such_function(checker: Checker, node: Node, table: Iterable[str], other:
         checker.report(node, "unknown-function", f"there is no function {node.value}()", hint)
 
 
-def join_texts(checker: Checker, node: Node, present: Present) -> Typed:
+def join_texts(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     """Check ``join``."""
     checked = [checker.check(child, present) for child in node.children]
     wanted = [t.list_of(t.STRING), t.STRING]
@@ -99,7 +103,7 @@ def join_texts(checker: Checker, node: Node, present: Present) -> Typed:
     return checker.made("call", t.STRING, node, "join", *(form for form, _type in checked))
 
 
-def matches(checker: Checker, node: Node, present: Present) -> Typed:
+def matches(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     """Check ``matches``, and compile its pattern."""
     (text_form, text), (_pattern_form, pattern) = (checker.check(child, present) for child in node.children)
     literal = node.children[1]
@@ -119,7 +123,7 @@ def matches(checker: Checker, node: Node, present: Present) -> Typed:
     return checker.made("matches", t.BOOL, node, text_form, program)
 
 
-def loop(checker: Checker, node: Node, present: Present) -> Typed:
+def loop(checker: Checker, node: SyntaxNode, present: Present) -> Typed:
     """Check a loop."""
     range_node, *arguments = node.children
     counts = (2, 3) if node.value == "map" else (2,)

@@ -20,7 +20,7 @@ from celpy.evaluation import Activation, CELEvalError, Evaluator
 from ..policy import timevalues as tv
 from .outcome import Outcome
 from .syntax import grammar_tree
-from .types import Field
+from .types import RecordField
 
 _DEPTH = 4000  # frames: an expression nested 64 levels deep takes more than the usual 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -32,7 +32,7 @@ class CelPython:
     Times are whole microseconds, the finest that it takes.
     """
 
-    def __init__(self, records: Mapping[str, Mapping[str, Field]]) -> None:
+    def __init__(self, records: Mapping[str, Mapping[str, RecordField]]) -> None:
         self._records = records
         self._trees: dict[str, Any] = {}
 

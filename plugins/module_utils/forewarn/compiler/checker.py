@@ -17,7 +17,7 @@ from .environment import EXTENSIBLE, RESOURCES, VM_NAME
 from .guards import Present, access_path, when_false, when_true
 from .hints import Operand, bool_hint, comparison_hint, membership_hint, operator_hint
 from .overloads import COMPARISONS, FUNCTIONS, LOOPS, METHODS, OPERATORS, find
-from .syntax import Node
+from .syntax import SyntaxNode
 from .types import Declarations, ExpressionFinding, Severity, Type, Typed
 from .wording import did_you_mean, with_article
 
@@ -36,33 +36,35 @@ class Checker:
         self.cost = 0
         self.turns = 1
 
-    def report(self, node: Node, code: str, message: str, suggestion: str = "", severity: Severity = "error") -> None:
+    def report(
+        self, node: SyntaxNode, code: str, message: str, suggestion: str = "", severity: Severity = "error"
+    ) -> None:
         """Add a finding at a node."""
         self.findings.append(ExpressionFinding(code, message, node.start, node.end, suggestion, severity))
 
-    def written(self, node: Node) -> str:
+    def written(self, node: SyntaxNode) -> str:
         """Return the source text of a part of the expression."""
         return " ".join(self.source[node.start : node.end].split())
 
-    def operand(self, node: Node, type_: Type) -> Operand:
+    def operand(self, node: SyntaxNode, type_: Type) -> Operand:
         """Return the operand that hints are made from."""
         return Operand(node, type_, self.written(node))
 
-    def check(self, node: Node, present: Present = frozenset()) -> Typed:
+    def check(self, node: SyntaxNode, present: Present = frozenset()) -> Typed:
         """Return the form and the type of a node."""
         self.cost += self.turns
         form, type_ = getattr(self, "_" + node.kind)(node, present)
         return form, type_
 
-    def made(self, op: str, type_: Type, node: Node, *rest: Any) -> Typed:
+    def made(self, op: str, type_: Type, node: SyntaxNode, *rest: Any) -> Typed:
         """Return a form of a type, and the type."""
         return [op, str(type_), node.start, node.end, *rest], type_
 
-    def unknown(self, node: Node) -> Typed:
+    def unknown(self, node: SyntaxNode) -> Typed:
         """Return the form and type of a node that has a mistake."""
         return self.made("unknown", t.UNKNOWN, node)
 
-    def expect_bool(self, node: Node, type_: Type, where: str) -> None:
+    def expect_bool(self, node: SyntaxNode, type_: Type, where: str) -> None:
         """Report a node that is not a bool; ``where`` is what needs one."""
         if type_ not in (t.BOOL, t.UNKNOWN):
             message = f"{where} takes bool, and this is {with_article(type_)}"
@@ -70,13 +72,13 @@ class Checker:
 
     # Names and fields
 
-    def _literal(self, node: Node, _present: Present) -> Typed:
+    def _literal(self, node: SyntaxNode, _present: Present) -> Typed:
         type_ = node.type or t.UNKNOWN
         if type_ == t.BYTES:
             return self.made("bytes", type_, node, node.value.hex())
         return self.made("lit", type_, node, node.value)
 
-    def _name(self, node: Node, _present: Present) -> Typed:
+    def _name(self, node: SyntaxNode, _present: Present) -> Typed:
         for name, type_, number in reversed(self.locals):
             if name == node.value:
                 return self.made("local", type_, node, number)
@@ -96,7 +98,7 @@ class Checker:
         fields = [field for record in self.declarations.records.values() for field in record.values()]
         return f'put it in quotes: "{name}"' if any(name in (field.type.values or ()) for field in fields) else ""
 
-    def _select(self, node: Node, present: Present) -> Typed:
+    def _select(self, node: SyntaxNode, present: Present) -> Typed:
         operand = node.children[0]
         if operand.kind == "name" and operand.value == "variables" and not self._is_variable("variables"):
             return self._policy_variable(node)
@@ -117,7 +119,7 @@ class Checker:
     def _is_variable(self, name: str) -> bool:
         return name in self.declarations.variables or any(local == name for local, _type, _number in self.locals)
 
-    def _policy_variable(self, node: Node) -> Typed:
+    def _policy_variable(self, node: SyntaxNode) -> Typed:
         type_ = self.declarations.policy_variables.get(node.value)
         if type_ is None:
             message = f"no variable {node.value} is declared above"
@@ -128,7 +130,7 @@ class Checker:
             return self.unknown(node)
         return self.made("variable", type_, node, node.value)
 
-    def _record_field(self, node: Node, form: list[Any], record: Type, present: Present) -> Typed:
+    def _record_field(self, node: SyntaxNode, form: list[Any], record: Type, present: Present) -> Typed:
         field = self._declared_field(node, record)
         if field is None:
             return self.unknown(node)
@@ -138,7 +140,7 @@ class Checker:
             self.report(node, "field-not-in-api-version", field.lacking, hint)
         return self.made("field", field.type, node, form, node.value)
 
-    def _declared_field(self, node: Node, record: Type) -> t.Field | None:
+    def _declared_field(self, node: SyntaxNode, record: Type) -> t.RecordField | None:
         fields = self.declarations.records[record.name]
         field = fields.get(node.value)
         if field is None:
@@ -149,7 +151,7 @@ class Checker:
             self.report(node, "unknown-field", message, hint)
         return field
 
-    def _has(self, node: Node, present: Present) -> Typed:
+    def _has(self, node: SyntaxNode, present: Present) -> Typed:
         if len(node.children) != 1 or node.children[0].kind != "select":
             self.report(node, "bad-macro", "has() takes one field access, as in has(event.NotBefore)")
             return self.unknown(node)
@@ -168,7 +170,7 @@ class Checker:
             self.report(operand, "engines-disagree", message, self._asking(operand, type_, select.value))
         return self.made("has", t.BOOL, node, form, select.value)
 
-    def _asking(self, operand: Node, type_: Type, name: str) -> str:
+    def _asking(self, operand: SyntaxNode, type_: Type, name: str) -> str:
         """Return a hint for an operand that ``has()`` does not take."""
         if type_.kind == "map":
             return f"write '{name}' in {self.written(operand)}"
@@ -177,7 +179,7 @@ class Checker:
             return f"write [{self.written(operand)}].all(x, has(x.{name}))"
         return f"ask for it first: has({path}) && …"
 
-    def _sure(self, node: Node, present: Present) -> bool:
+    def _sure(self, node: SyntaxNode, present: Present) -> bool:
         """Return whether a node always has a value."""
         if node.kind == "map":
             return all(child.kind == "literal" for child in node.children)
@@ -198,7 +200,7 @@ class Checker:
 
     # Logic
 
-    def _logic(self, node: Node, present: Present) -> Typed:
+    def _logic(self, node: SyntaxNode, present: Present) -> Typed:
         """Check ``&&`` or ``||``. An operand may rely on the others' guards: a failed guard decides the result."""
         guards = when_true if node.kind == "and" else when_false
         forms = []
@@ -211,7 +213,7 @@ class Checker:
 
     _and = _or = _logic
 
-    def _if(self, node: Node, present: Present) -> Typed:
+    def _if(self, node: SyntaxNode, present: Present) -> Typed:
         condition, then, otherwise = node.children
         condition_form, type_ = self.check(condition, present)
         self.expect_bool(condition, type_, "the condition of ?:")
@@ -226,7 +228,7 @@ class Checker:
 
     # Operators
 
-    def _operator(self, node: Node, present: Present) -> Typed:
+    def _operator(self, node: SyntaxNode, present: Present) -> Typed:
         checked = [self.check(child, present) for child in node.children]
         forms, types = [form for form, _type in checked], [type_ for _form, type_ in checked]
         if t.UNKNOWN in types:
@@ -249,18 +251,18 @@ class Checker:
             self.report(node, "bad-literal", "this divides by zero")
         return self.made("call", overload.result, node, overload.name, *forms)
 
-    def _unknown_of(self, node: Node) -> Typed:
+    def _unknown_of(self, node: SyntaxNode) -> Typed:
         form, _type = self.unknown(node)
         return form, (t.BOOL if node.value in COMPARISONS or node.value in ("in", "!") else t.UNKNOWN)
 
-    def _operands(self, nodes: list[Node], types: list[Type]) -> list[Operand]:
+    def _operands(self, nodes: list[SyntaxNode], types: list[Type]) -> list[Operand]:
         return [self.operand(node, type_) for node, type_ in zip(nodes, types, strict=True)]
 
-    def _mismatch(self, node: Node, verb: str, types: list[Type], hint: str) -> Typed:
+    def _mismatch(self, node: SyntaxNode, verb: str, types: list[Type], hint: str) -> Typed:
         self.report(node, "type-mismatch", f"{verb} {' and '.join(map(str, types))}", hint)
         return self._unknown_of(node)
 
-    def _comparison(self, node: Node, forms: list[Any], types: list[Type]) -> Typed:
+    def _comparison(self, node: SyntaxNode, forms: list[Any], types: list[Type]) -> Typed:
         name = COMPARISONS[node.value]
         joined = t.join(types[0], types[1])
         equality = name in ("eq", "ne")
@@ -275,7 +277,7 @@ class Checker:
                 name += "_deep"
         return self.made("call", t.BOOL, node, name, *forms)
 
-    def _membership(self, node: Node, forms: list[Any], types: list[Type]) -> Typed:
+    def _membership(self, node: SyntaxNode, forms: list[Any], types: list[Type]) -> Typed:
         element, container = types
         joined = t.join(element, container.of[0]) if container.kind in ("list", "map") else None
         no_key = container.kind == "map" and not _is_key(element)
@@ -293,7 +295,7 @@ class Checker:
         deep = container.kind == "list" and t.contains_kind(joined, "double")
         return self.made("call", t.BOOL, node, "in_deep" if deep else "in", *forms)
 
-    def _expect_value(self, node: Node, other: Type) -> None:
+    def _expect_value(self, node: SyntaxNode, other: Type) -> None:
         """Report a literal text that the other side can never equal, also in a list or as a result of ``?:``."""
         if node.kind == "list" and other.kind == "list":
             for item in node.children:
@@ -315,7 +317,7 @@ class Checker:
         declare = "declare it in extra_values if the service has it" if other.label in EXTENSIBLE else ""
         self.report(node, "unknown-value", message, did_you_mean(node.value, other.values) or declare)
 
-    def _expect_no_case(self, node: Node, types: list[Type]) -> None:
+    def _expect_no_case(self, node: SyntaxNode, types: list[Type]) -> None:
         """Warn about a search for the VM's name in Resources: case may differ, which affects_me takes into account."""
         nodes = {_label(type_): child for type_, child in zip(types, node.children, strict=True)}
         if nodes.keys() != {RESOURCES, VM_NAME}:
@@ -337,7 +339,7 @@ class Checker:
         message = "Resources may spell this VM's name in another case, and then this does not find it"
         self.report(node, "case-sensitive", message, hint, "warning")
 
-    def _index(self, node: Node, present: Present) -> Typed:
+    def _index(self, node: SyntaxNode, present: Present) -> Typed:
         (operand_form, operand), (key_form, key) = (self.check(child, present) for child in node.children)
         if t.UNKNOWN in (operand, key):
             return self.unknown(node)
@@ -353,11 +355,11 @@ class Checker:
 
     # Literals of lists and maps
 
-    def _list(self, node: Node, present: Present) -> Typed:
+    def _list(self, node: SyntaxNode, present: Present) -> Typed:
         forms, element = self._uniform(node.children, present, "the elements of a list")
         return self.made("list", t.list_of(element), node, *forms)
 
-    def _uniform(self, children: list[Node], present: Present, what: str) -> tuple[list[Any], Type]:
+    def _uniform(self, children: list[SyntaxNode], present: Present, what: str) -> tuple[list[Any], Type]:
         forms, joined = [], t.NOTHING
         for child in children:
             form, type_ = self.check(child, present)
@@ -369,7 +371,7 @@ class Checker:
             joined = both
         return forms, joined
 
-    def _map(self, node: Node, present: Present) -> Typed:
+    def _map(self, node: SyntaxNode, present: Present) -> Typed:
         key_forms, key = self._uniform(node.children[::2], present, "the keys of a map")
         value_forms, value = self._uniform(node.children[1::2], present, "the values of a map")
         if not _is_key(key):
@@ -384,14 +386,14 @@ class Checker:
 
     # Calls
 
-    def _call(self, node: Node, present: Present) -> Typed:
+    def _call(self, node: SyntaxNode, present: Present) -> Typed:
         if node.value == "has":
             return self._has(node, present)
         if node.value == "matches" and len(node.children) == 2:
             return calls.matches(self, node, present)
         return calls.overloaded(self, node, FUNCTIONS, METHODS, present)
 
-    def _method(self, node: Node, present: Present) -> Typed:
+    def _method(self, node: SyntaxNode, present: Present) -> Typed:
         if node.value == "matches" and len(node.children) == 2:
             return calls.matches(self, node, present)
         if node.value in LOOPS:
@@ -406,7 +408,7 @@ def _is_key(type_: Type) -> bool:
     return type_.kind in (*t.KEYS, "nothing", "unknown")
 
 
-def _keys(node: Node) -> list[Node]:
+def _keys(node: SyntaxNode) -> list[SyntaxNode]:
     """Return the keys of a literal map, or an empty list."""
     return node.children[::2] if node.kind == "map" else []
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ..events import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPE_SINCE, FIELD_SINCE, RESOURCE_TYPES, VM_FACTS, has_field
 from . import types as t
-from .types import Declarations, Field, Type
+from .types import Declarations, RecordField, Type
 
 EVENT = Type("record", name="event")
 VM = Type("record", name="vm")
@@ -51,9 +51,11 @@ def policy_declarations(
         extra = extra_values.get(name, ())
         event_types[name] = Type("string", values=(*known, *extra), label=name, later=_later(name, api_version, extra))
     event = {
-        name: Field(event_types[name], sure=name in ("EventId", "EventType", "EventStatus", "Resources"), lacking=None)
+        name: RecordField(
+            event_types[name], sure=name in ("EventId", "EventType", "EventStatus", "Resources"), lacking=None
+        )
         if has_field(api_version, name)
-        else Field(
+        else RecordField(
             event_types[name],
             lacking=f"event has no {name} in api-version {api_version}; it came with {FIELD_SINCE[name]}",
         )
@@ -73,8 +75,8 @@ def policy_declarations(
         },
         records={
             "event": event,
-            "vm": {name: Field(type_, sure=True) for name, type_ in _VM_FIELDS.items()},
-            "params": {name: Field(type_, sure=True) for name, type_ in params.items()},
+            "vm": {name: RecordField(type_, sure=True) for name, type_ in _VM_FIELDS.items()},
+            "params": {name: RecordField(type_, sure=True) for name, type_ in params.items()},
         },
         policy_variables=variables,
     )

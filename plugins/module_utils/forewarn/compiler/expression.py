@@ -16,7 +16,7 @@ from .calls import ASSUMED_ELEMENTS
 from .checker import Checker
 from .hints import bool_hint, text_hint, unquoted
 from .syntax import parse
-from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, Field, Type, join
+from .types import BOOL, STRING, UNKNOWN, CelSyntaxError, Declarations, ExpressionFinding, RecordField, Type, join
 
 MAX_COST = 1_000_000  # steps, if every list of unknown length had ASSUMED_ELEMENTS
 
@@ -117,7 +117,7 @@ def compile_expression(
     source: str,
     variables: Mapping[str, Type],
     expect: Type | None = None,
-    records: Mapping[str, Mapping[str, Field]] | None = None,
+    records: Mapping[str, Mapping[str, RecordField]] | None = None,
 ) -> CompiledExpression:
     """Compile one expression over declared variables. Raises ExpressionError with all mistakes."""
     checked = check(source, Declarations(variables, records or {}), expect)

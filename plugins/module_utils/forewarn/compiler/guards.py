@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from .syntax import Node
+from .syntax import SyntaxNode
 
 Present = frozenset[str]  # the access paths that are known to exist, such as ``event.NotBefore``
 _NONE: Present = frozenset()
 
 
-def access_path(node: Node) -> str | None:
+def access_path(node: SyntaxNode) -> str | None:
     """Return the path of a field access, such as ``event.NotBefore``, None for anything else."""
     if node.kind == "name":
         return str(node.value)
@@ -21,7 +21,7 @@ def access_path(node: Node) -> str | None:
     return None
 
 
-def when_true(node: Node) -> Present:
+def when_true(node: SyntaxNode) -> Present:
     """Return the accesses that exist whenever the node is true."""
     if node.kind == "call" and node.value == "has" and len(node.children) == 1:
         path = access_path(node.children[0])
@@ -33,7 +33,7 @@ def when_true(node: Node) -> Present:
     return _NONE
 
 
-def when_false(node: Node) -> Present:
+def when_false(node: SyntaxNode) -> Present:
     """Return the accesses that exist whenever the node is false."""
     if node.kind == "or":
         return _NONE.union(*(when_false(child) for child in node.children))

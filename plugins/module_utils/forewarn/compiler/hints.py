@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ..policy import timevalues as tv
 from . import types as t
 from .guards import access_path
-from .syntax import Node
+from .syntax import SyntaxNode
 from .types import Type
 from .wording import duration_hint
 
@@ -29,7 +29,7 @@ _TIME = "timestamp('2026-01-31T15:04:05Z')"
 class Operand(NamedTuple):
     """A part of an expression: its node, its type and its source text."""
 
-    node: Node
+    node: SyntaxNode
     type: Type
     text: str
 
@@ -153,7 +153,7 @@ def _compared(operator: str, one: Operand, other: Operand) -> str:
     return ""
 
 
-def _literal_seconds(node: Node) -> int | None:
+def _literal_seconds(node: SyntaxNode) -> int | None:
     """Return the whole seconds of ``duration('…')``."""
     if node.kind != "call" or node.value != "duration" or node.children[0].kind != "literal":
         return None

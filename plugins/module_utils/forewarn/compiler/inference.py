@@ -18,7 +18,7 @@ from typing import Any
 from ..errors import InputError
 from ..policy import timevalues
 from ..policy.params import convert
-from .types import BOOL, DOUBLE, INT, NOTHING, NULL, STRING, Field, Type, join, list_of, parse_type
+from .types import BOOL, DOUBLE, INT, NOTHING, NULL, STRING, RecordField, Type, join, list_of, parse_type
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -46,7 +46,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
     names = [name for name in dict.fromkeys(_WORD.findall(source)) if name in values or name in types]
     variables: dict[str, Type] = {}
     given: dict[str, Any] = {}
-    records: dict[str, dict[str, Field]] = {}
+    records: dict[str, dict[str, RecordField]] = {}
     for name in names:
         declared = types.get(name)
         if name not in values:
@@ -63,7 +63,7 @@ def evaluate(values: Mapping[str, Any], source: str, types: Mapping[str, str]) -
     return _shown(expression(given), expression.type)
 
 
-def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:
+def infer(value: Any, place: str, records: dict[str, dict[str, RecordField]]) -> Type:
     """Return the type of a plain value; mappings become records, whose fields are added to ``records`` by ``place``.
 
     Raises ValueError where the value has no CEL type.
@@ -87,7 +87,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:
         for name in dict.fromkeys(name for item in value for name in item):
             found = [item[name] for item in value if name in item]
             type_ = infer(found, f"{place}[].{name}", records).of[0]
-            fields[name] = Field(type_, sure=len(found) == len(value))
+            fields[name] = RecordField(type_, sure=len(found) == len(value))
         records[f"{place}[]"] = fields
         return list_of(Type("record", name=f"{place}[]"))
     if isinstance(value, list):
@@ -100,7 +100,7 @@ def infer(value: Any, place: str, records: dict[str, dict[str, Field]]) -> Type:
         return list_of(element)
     fields = {}
     for name, item in value.items():
-        fields[name] = Field(infer(item, f"{place}.{name}", records), sure=True)
+        fields[name] = RecordField(infer(item, f"{place}.{name}", records), sure=True)
     records[place] = fields
     return Type("record", name=place)
 

@@ -11,7 +11,7 @@ from ..policy.params import check_bounds, convert
 from .syntax import RESERVED
 from .types import UNKNOWN, Type, parse_type
 from .wording import duration_hint
-from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, mappings, shown
+from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
 
 _ORDERED = ("int", "double", "duration", "timestamp")
 _WORDS = {
@@ -27,7 +27,7 @@ _WORDS = {
 }
 
 
-def read(file: YamlFile, node: Node | None) -> tuple[list[dict[str, Any]], dict[str, Type]]:
+def read(file: YamlFile, node: YamlNode | None) -> tuple[list[dict[str, Any]], dict[str, Type]]:
     """Return the declarations for the artifact, and the types that expressions see."""
     declared: list[dict[str, Any]] = []
     types: dict[str, Type] = {}
@@ -45,13 +45,13 @@ def read(file: YamlFile, node: Node | None) -> tuple[list[dict[str, Any]], dict[
     return declared, types
 
 
-def text(node: Node | None) -> str | None:
+def text(node: YamlNode | None) -> str | None:
     """Return the text of a node, or None."""
     value = node.data() if isinstance(node, Scalar) else None
     return value if isinstance(value, str) else None
 
 
-def check_name(file: YamlFile, node: Node | None, taken: dict[str, Type], what: str) -> None:
+def check_name(file: YamlFile, node: YamlNode | None, taken: dict[str, Type], what: str) -> None:
     """Report a name that is taken, or that CEL reserves."""
     name = text(node)
     if node is None or name is None:
@@ -93,7 +93,7 @@ def _limits(file: YamlFile, item: Mapping, kind: str) -> dict[str, Any]:
     return result
 
 
-def _check_limits(file: YamlFile, node: Node, kind: str, label: str, limits: dict[str, Any]) -> None:
+def _check_limits(file: YamlFile, node: YamlNode, kind: str, label: str, limits: dict[str, Any]) -> None:
     value = node.data()
     try:
         check_bounds(convert(value, kind), {"type": kind, **limits})
@@ -101,7 +101,7 @@ def _check_limits(file: YamlFile, node: Node, kind: str, label: str, limits: dic
         file.add("param-value", f"{label} {shown(value)} {error}", node)
 
 
-def _fits(file: YamlFile, node: Node, kind: str, label: str) -> bool:
+def _fits(file: YamlFile, node: YamlNode, kind: str, label: str) -> bool:
     """Return whether a value has the declared type; report it otherwise."""
     value = node.data()
     if value is None:
@@ -117,7 +117,7 @@ def _fits(file: YamlFile, node: Node, kind: str, label: str) -> bool:
     return True
 
 
-def _suggestion(node: Node, kind: str) -> str:
+def _suggestion(node: YamlNode, kind: str) -> str:
     written = node.text if isinstance(node, Scalar) else ""
     if kind == "string" and written:
         return f'put it in quotes: "{written}"'

@@ -44,7 +44,7 @@ class PatternError(ValueError):
 
 def compile_pattern(pattern: str) -> list[Any]:
     """Return the program of a pattern, to be matched anywhere in a text. Raises PatternError."""
-    parser = _Parser(pattern)
+    parser = _PatternParser(pattern)
     try:
         code = parser.alternation()
     except RecursionError:
@@ -54,7 +54,7 @@ def compile_pattern(pattern: str) -> list[Any]:
     return [*code, ["m"]]
 
 
-class _Parser:
+class _PatternParser:
     """Recursive descent. Jumps are relative to their instruction, so that code is joined by concatenation."""
 
     def __init__(self, pattern: str) -> None:

@@ -21,7 +21,7 @@ from .params import text
 from .paths import find_policies
 from .rules import compile_file
 from .types import Type, parse_type
-from .yamltree import Mapping, Node, Scalar, YamlFile, mappings, read_bytes
+from .yamltree import Mapping, Scalar, YamlFile, YamlNode, mappings, read_bytes
 
 
 class PolicyError(InputError):
@@ -108,8 +108,8 @@ def _compare(files: Sequence[YamlFile]) -> None:
                 file.add("param-conflict", message, place, "give it the same type or another name")
 
 
-def _params(node: Node | None) -> list[tuple[str, Type, Node]]:
-    result: list[tuple[str, Type, Node]] = []
+def _params(node: YamlNode | None) -> list[tuple[str, Type, YamlNode]]:
+    result: list[tuple[str, Type, YamlNode]] = []
     for item in mappings(node):
         place, name = item.get("type"), text(item.get("name"))
         if name is None or not isinstance(place, Scalar):

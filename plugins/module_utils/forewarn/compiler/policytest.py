@@ -22,8 +22,8 @@ from ..policy.engine import PolicySet
 from ..policy.forms import every_match
 from .findings import Finding, blocks, in_order
 from .policyfile import compile_policies
-from .second_opinion import CODE, HINT, Difference, SecondOpinion
-from .testfile import ABSTAIN, Case, Expectation, Step, TestFile, read_tests
+from .second_opinion import CODE, HINT, EngineDifference, SecondOpinion
+from .testfile import ABSTAIN, Expectation, PolicyTest, Step, TestFile, read_tests
 from .yamltree import YamlFile
 
 
@@ -100,7 +100,7 @@ class Tested:
 
 
 @dataclass
-class Run:
+class PolicyTestRun:
     """The result of a test run. ``findings`` are mistakes in policies and test files, not failed tests."""
 
     results: list[Result] = field(default_factory=list)
@@ -115,9 +115,9 @@ class Run:
         return [result for result in self.results if not result.passed]
 
 
-def run_tests(paths: Sequence[Path]) -> Run:
+def run_tests(paths: Sequence[Path]) -> PolicyTestRun:
     """Run test files. Raises InputError if a file does not exist; other mistakes are findings of the run."""
-    run = Run()
+    run = PolicyTestRun()
     coverage: dict[Path, Coverage] = {}
     findings: list[Finding] = []
     for path in paths:
@@ -135,9 +135,9 @@ def run_tests(paths: Sequence[Path]) -> Run:
     return run
 
 
-def untested(policies: Sequence[Path], path: Path) -> Run:
+def untested(policies: Sequence[Path], path: Path) -> PolicyTestRun:
     """Return a run without tests, as if ``path`` were an empty test file of policies that have none."""
-    run = Run()
+    run = PolicyTestRun()
     tests = TestFile(YamlFile.from_bytes(str(path), b"section: []\n"), tuple(policies), LATEST_API_VERSION, ())
     artifact = _compile(tests, run.findings)
     if artifact is not None:
@@ -211,7 +211,7 @@ class _Runner:
         start = source.start_of(line) + len(text) - len(text.lstrip(" -"))
         self.tests.file.report.add(code, message, start, start + 1, hint)
 
-    def _check_rules(self, case: Case) -> None:
+    def _check_rules(self, case: PolicyTest) -> None:
         """Report rules and policies in a test that do not exist: the test could never pass."""
         rules = [rule.rule for covered in self.coverage.values() for rule in covered.rules]
         for expected in (expected for step in case.steps for expected in step.expectations):
@@ -223,7 +223,7 @@ class _Runner:
                     message = f"the tested policies have no {what} {name}"
                     self._report("test-rule", message, expected.line, f"there is {', '.join(known)}")
 
-    def _mismatches(self, case: Case, policies: PolicySet) -> Iterator[Mismatch]:
+    def _mismatches(self, case: PolicyTest, policies: PolicySet) -> Iterator[Mismatch]:
         approvable_since: dict[str, datetime] = {}
         for step in case.steps:
             first_seen = {event.key: case.first_seen for event in step.document.events}
@@ -252,7 +252,9 @@ class _Runner:
                     why = "state a decision for every event of the document, in 'decisions'"
                     yield Mismatch(case.line, event, "output", "(nothing stated)", got, why, _at(case, step))
 
-    def _cover(self, policies: PolicySet, decisions: Sequence[Decision], case: Case, step: Step, facts: Facts) -> None:
+    def _cover(
+        self, policies: PolicySet, decisions: Sequence[Decision], case: PolicyTest, step: Step, facts: Facts
+    ) -> None:
         for decision in decisions:
             if not decision.verdicts:  # an event in doubt: no rule was asked
                 continue
@@ -269,7 +271,7 @@ class _Runner:
                 for difference in self.opinion.differences(trace.policy, names, *about):
                     self._differ(difference, trace.policy, case, decision.event)
 
-    def _differ(self, difference: Difference, policy: str, case: Case, event: Event) -> None:
+    def _differ(self, difference: EngineDifference, policy: str, case: PolicyTest, event: Event) -> None:
         """Report a difference between the engines at its place in the policy's file, unless that suppresses it."""
         files = {data["name"]: (path, data) for path, data in zip(self.tests.policies, self.artifact.data["policies"])}
         path, data = files[policy]
@@ -283,7 +285,9 @@ class _Runner:
         self.differences += file.report.findings
 
 
-def _compare(case: Case, step: Step, expected: Expectation, decision: Decision, waited: float) -> Iterator[Mismatch]:
+def _compare(
+    case: PolicyTest, step: Step, expected: Expectation, decision: Decision, waited: float
+) -> Iterator[Mismatch]:
     def differs(what: str, wanted: str, got: str, why: str = "") -> Mismatch:
         event = decision.event.event_id if expected.event is not None else ""
         return Mismatch(expected.line, event, what, wanted, got, why, _at(case, step))
@@ -319,5 +323,5 @@ def _why(decision: Decision) -> str:
     return rule + decision.reason
 
 
-def _at(case: Case, step: Step) -> str | None:
+def _at(case: PolicyTest, step: Step) -> str | None:
     return step.at if len(case.steps) > 1 else None

@@ -22,7 +22,7 @@ from .params import text
 from .scalars import as_expression
 from .types import BOOL, STRING, UNKNOWN, Declarations, Type
 from .wording import closest
-from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, mappings, shown
+from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings, shown
 
 SCHEMA = "policy.schema.json"
 _LONGEST_TIMEOUT_SECONDS = 24 * 3600.0
@@ -63,7 +63,7 @@ class _Compiler:
             policy["time_dependent"] = Program(policy).time_dependent
         return policy
 
-    def _extra_values(self, node: Node | None) -> dict[str, tuple[str, ...]]:
+    def _extra_values(self, node: YamlNode | None) -> dict[str, tuple[str, ...]]:
         result: dict[str, tuple[str, ...]] = {}
         for name, values in EXTENSIBLE.items():
             declared = node.get(name) if isinstance(node, Mapping) else None
@@ -88,7 +88,7 @@ class _Compiler:
 
     # Rules
 
-    def _block(self, node: Node | None, outer: dict[str, Type], prefix: str) -> tuple[dict[str, Any], bool]:
+    def _block(self, node: YamlNode | None, outer: dict[str, Type], prefix: str) -> tuple[dict[str, Any], bool]:
         """Return a rule, and whether one of its matches always decides."""
         variables, visible = self._variables(node.get("variables") if isinstance(node, Mapping) else None, outer)
         declarations = policy_declarations(self.api_version, self.params, visible, self.extra_values)
@@ -107,7 +107,7 @@ class _Compiler:
                 decided_by = path
         return {"variables": variables, "match": matches}, decided_by is not None
 
-    def _variables(self, node: Node | None, outer: dict[str, Type]) -> tuple[list[dict[str, Any]], dict[str, Type]]:
+    def _variables(self, node: YamlNode | None, outer: dict[str, Type]) -> tuple[list[dict[str, Any]], dict[str, Type]]:
         declared: list[dict[str, Any]] = []
         own: dict[str, Type] = {}
         for item in mappings(node):
@@ -180,7 +180,7 @@ class _Compiler:
                 message = f"'{key}' has no effect: {reason}"
                 self.file.add("no-effect", message, item.keys[key], "remove it", severity="warning")
 
-    def _hook(self, node: Node, phase: str) -> dict[str, Any]:
+    def _hook(self, node: YamlNode, phase: str) -> dict[str, Any]:
         hook: dict[str, Any] = {}
         if not isinstance(node, Mapping):
             return hook
@@ -207,7 +207,7 @@ class _Compiler:
                 hook["retry"] = retry
         return hook
 
-    def _retry(self, node: Node | None) -> dict[str, Any]:
+    def _retry(self, node: YamlNode | None) -> dict[str, Any]:
         """Return the artifact's entry for a retry, without values that have findings."""
         if not isinstance(node, Mapping):
             return {"attempts": 1} if text(node) == "never" else {}
@@ -224,7 +224,7 @@ class _Compiler:
             self.file.add("out-of-range", message, node.get("max_delay") or node, "make it at least as long as 'delay'")
         return retry
 
-    def _seconds(self, node: Node | None, name: str) -> float:
+    def _seconds(self, node: YamlNode | None, name: str) -> float:
         """Return a duration that must be above 0; 0 if it has a finding."""
         written = text(node)
         if node is None or written is None:
@@ -256,7 +256,7 @@ class _Compiler:
             if isinstance(item, Scalar) and "\0" in item.text:
                 self.file.add("command", "an argument cannot hold a NUL character", item, "remove it")
 
-    def _timeout(self, node: Node | None) -> float:
+    def _timeout(self, node: YamlNode | None) -> float:
         written = text(node)
         if node is None or written is None:
             return HOOK_TIMEOUT_SECONDS
@@ -275,7 +275,7 @@ class _Compiler:
     # Expressions
 
     def _expression(
-        self, node: Node | None, declarations: Declarations, expect: Type | None
+        self, node: YamlNode | None, declarations: Declarations, expect: Type | None
     ) -> tuple[dict[str, Any] | None, Type]:
         """Return an expression and its type, unknown if it has mistakes. Its findings are reported in the file."""
         if not isinstance(node, Scalar) or node.empty:
@@ -289,7 +289,7 @@ class _Compiler:
         line, column = self.file.place(node)
         return {"source": source, "line": line, "column": column, "form": checked.form}, checked.type or UNKNOWN
 
-    def _invariants(self, node: Node | None) -> list[dict[str, Any]]:
+    def _invariants(self, node: YamlNode | None) -> list[dict[str, Any]]:
         declarations = invariant_declarations(self.api_version, self.params, self.extra_values)
         result: list[dict[str, Any]] = []
         names: set[str] = set()

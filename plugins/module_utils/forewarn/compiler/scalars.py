@@ -48,7 +48,7 @@ _CEL_STRING_OR_COMMENT = re.compile(
 
 
 @dataclass
-class Spans:
+class CharacterOffsets:
     """For character i of ``value``: it was written at ``starts[i]`` to ``ends[i]`` (offsets in the file).
 
     ``folds`` are the places where the value has a space for a line break of the file.
@@ -77,20 +77,20 @@ class _Character:
     fold: bool = False
 
 
-def spans(text: str, start: int, end: int, style: str, value: str) -> Spans:
+def spans(text: str, start: int, end: int, style: str, value: str) -> CharacterOffsets:
     """Map the scalar written at ``text[start:end]``; ``style`` is ``""`` (plain), ``'``, ``"``, ``|`` or ``>``."""
     for characters in _readings(text, start, end, style):
         if "".join(character.text for character in characters) == value:
-            return Spans(
+            return CharacterOffsets(
                 value,
                 [character.start for character in characters],
                 [character.end for character in characters],
                 {offset for offset, character in enumerate(characters) if character.fold},
             )
-    return Spans(value, [start] * len(value), [end] * len(value))
+    return CharacterOffsets(value, [start] * len(value), [end] * len(value))
 
 
-def as_expression(found: Spans) -> str:
+def as_expression(found: CharacterOffsets) -> str:
     """Return the value as a CEL expression: of the same length, line breaks kept where they matter.
 
     The CEL policy format keeps the line breaks of a folded scalar. They end a comment: with ``>-`` alone, the lines

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .wording import closest
-from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, shown
+from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, shown
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -88,7 +88,7 @@ class _Complaint:
 class _Reporter:
     def __init__(self, file: YamlFile) -> None:
         self.file = file
-        self.meant: set[tuple[Node, str]] = set()  # keys of a mapping that are only misspelt
+        self.meant: set[tuple[YamlNode, str]] = set()  # keys of a mapping that are only misspelt
 
     def report(self, errors: Iterable[_Complaint]) -> None:
         """Report all errors; unknown keys first, since they may explain missing keys."""
@@ -114,7 +114,7 @@ class _Reporter:
             else:
                 self._at_key(error, "too-short", f"{label} is empty", "give it at least one value, or leave it out")
 
-    def _locate(self, path: list[str | int]) -> tuple[Node, str]:
+    def _locate(self, path: list[str | int]) -> tuple[YamlNode, str]:
         """Return the node at a path, and its name for messages."""
         node: Any = self.file.root
         label, name = "the file", ""
@@ -191,7 +191,7 @@ class _Reporter:
         hint = "a match with a nested rule has only a condition; put this into the matches of the nested rule"
         self._at_key(error, "not-here", message, hint)
 
-    def _type(self, error: _Complaint, node: Node, label: str) -> None:
+    def _type(self, error: _Complaint, node: YamlNode, label: str) -> None:
         types = error.expected if isinstance(error.expected, list) else [error.expected]
         wanted = next((_TYPES[name] for name in types), "something else")
         found = _TYPES["object" if isinstance(node, Mapping) else "array"]
@@ -217,7 +217,7 @@ class _Reporter:
             suggestion = "leave out the '- '"
         self.file.add("wrong-type", f"{label} must be {wanted}, not {found}", node, suggestion)
 
-    def _enum(self, error: _Complaint, node: Node, label: str) -> None:
+    def _enum(self, error: _Complaint, node: YamlNode, label: str) -> None:
         value = error.value
         refused = error.schema.get("x-refused", {})
         if isinstance(value, str) and value in refused:
@@ -229,7 +229,7 @@ class _Reporter:
         suggestion = f"did you mean {meant}?" if meant else f"use one of {words}"
         self.file.add("wrong-value", f"{label} is one of {words}, not {shown(value)}", node, suggestion)
 
-    def _pattern(self, error: _Complaint, node: Node, label: str) -> None:
+    def _pattern(self, error: _Complaint, node: YamlNode, label: str) -> None:
         suggestion = ""
         if error.schema.get("title") == "Duration":
             suggestion = _as_duration(str(error.value))

@@ -133,7 +133,7 @@ def features(expression: Mapping[str, Any]) -> set[str]:
     return found
 
 
-class Difference(NamedTuple):
+class EngineDifference(NamedTuple):
     """An expression of an artifact (``source``, ``line``, ``column``), and its result in each engine."""
 
     rule: str
@@ -221,7 +221,7 @@ class SecondOpinion:
         document: Document,
         facts: Facts,
         params: Mapping[str, Any],
-    ) -> Iterator[Difference]:
+    ) -> Iterator[EngineDifference]:
         """Yield the differences between the engines in some rules of a policy, whichever rule decides the event.
 
         ``params`` are JSON values for parameters of this policy, and maybe of others.
@@ -234,7 +234,7 @@ class SecondOpinion:
             for expression, values, ours in _observed(program, match, roots) if match.rule in rules else ():
                 theirs = self._second(engine, expression, values)
                 if theirs is not None and not ours.same(theirs) and not excused(expression, ours, theirs):
-                    yield Difference(match.rule, expression, ours, theirs)
+                    yield EngineDifference(match.rule, expression, ours, theirs)
 
     def _second(self, engine: CelPython, expression: Mapping[str, Any], values: Mapping[str, Any]) -> Outcome | None:
         """Return cel-python's result; None if it is not asked (again), or breaks down."""

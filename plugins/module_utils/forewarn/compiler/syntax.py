@@ -43,7 +43,7 @@ _OPERATORS = {
 
 
 @dataclass
-class Node:
+class SyntaxNode:
     """A node: ``kind`` is literal, name, select, call, method, list, map, and, or, if, operator, index.
 
     ``value`` is the literal, or the name of what is selected, called or applied; ``type`` is a literal's.
@@ -53,11 +53,11 @@ class Node:
     start: int
     end: int
     value: Any = None
-    children: list[Node] = field(default_factory=list)
+    children: list[SyntaxNode] = field(default_factory=list)
     type: Type | None = None
 
 
-def parse(source: str) -> Node:
+def parse(source: str) -> SyntaxNode:
     """Return the syntax tree of an expression. Raises CelSyntaxError."""
     if len(source) > MAX_SOURCE:
         message = f"the expression has {len(source)} characters, more than {MAX_SOURCE}"
@@ -152,7 +152,7 @@ class _Converter:
         self.literals = literals
         self.literals_left = set(literals)
 
-    def convert(self, tree: Any, depth: int) -> Node:
+    def convert(self, tree: Any, depth: int) -> SyntaxNode:
         while len(tree.children) == 1 and hasattr(tree.children[0], "data") and tree.data not in _OWN_RULES:
             tree = tree.children[0]
         start, end = tree.meta.start_pos, tree.meta.end_pos
@@ -161,10 +161,10 @@ class _Converter:
             raise CelSyntaxError("too-deep", message, start, end, "split it into variables")
         return getattr(self, "_" + str(tree.data))(tree, start, end, depth + 1)  # type: ignore[no-any-return]  # by rule
 
-    def _expr(self, tree: Any, start: int, end: int, depth: int) -> Node:
-        return Node("if", start, end, "?:", [self.convert(child, depth) for child in tree.children])
+    def _expr(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("if", start, end, "?:", [self.convert(child, depth) for child in tree.children])
 
-    def _chain(self, tree: Any, start: int, end: int, depth: int) -> Node:
+    def _chain(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
         """Flatten ``a || b || c``, which the grammar nests to the left, without recursion."""
         rule, operands = tree.data, []
         kind = "or" if rule == "conditionalor" else "and"
@@ -172,28 +172,30 @@ class _Converter:
             operands.append(tree.children[1])
             tree = tree.children[0]
         operands.append(tree)
-        return Node(kind, start, end, kind, [self.convert(operand, depth) for operand in reversed(operands)])
+        return SyntaxNode(kind, start, end, kind, [self.convert(operand, depth) for operand in reversed(operands)])
 
     _conditionalor = _conditionaland = _chain
 
-    def _binary(self, tree: Any, start: int, end: int, depth: int) -> Node:
+    def _binary(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
         left, right = tree.children
         after = left.meta.end_pos
         if left.data == "relation_in" and re.match(r"\w", self.source[after : after + 1]):
             # The grammar's tokens find the operator in 'a' inside, too.
             raise CelSyntaxError("syntax", "CEL does not allow a word here that begins with in", after - 2, after + 1)
         operands = [self.convert(left.children[0], depth), self.convert(right, depth)]
-        return Node("operator", start, end, _OPERATORS[left.data], operands)
+        return SyntaxNode("operator", start, end, _OPERATORS[left.data], operands)
 
     _relation = _addition = _multiplication = _binary
 
-    def _unary(self, tree: Any, start: int, end: int, depth: int) -> Node:
+    def _unary(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
         operator, operand = tree.children
         name = "!" if operator.data == "unary_not" else "negate"
-        return Node("operator", start, end, name, [self.convert(operand, depth)])
+        return SyntaxNode("operator", start, end, name, [self.convert(operand, depth)])
 
-    def _member_dot(self, tree: Any, start: int, end: int, depth: int) -> Node:
-        return Node("select", start, end, self._selector(tree.children[1]), [self.convert(tree.children[0], depth)])
+    def _member_dot(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode(
+            "select", start, end, self._selector(tree.children[1]), [self.convert(tree.children[0], depth)]
+        )
 
     def _selector(self, token: Any) -> str:
         """Return a name after a dot: reserved words may stand there, the words of the grammar itself may not."""
@@ -202,46 +204,46 @@ class _Converter:
             raise CelSyntaxError("syntax", f"CEL does not allow {name!r} here", token.start_pos, token.end_pos)
         return name
 
-    def _member_dot_arg(self, tree: Any, start: int, end: int, depth: int) -> Node:
+    def _member_dot_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
         receiver, name, *arguments = tree.children
         children = [self.convert(receiver, depth), *self._arguments(arguments, depth)]
-        return Node("method", start, end, self._selector(name), children)
+        return SyntaxNode("method", start, end, self._selector(name), children)
 
-    def _arguments(self, lists: list[Any], depth: int) -> list[Node]:
+    def _arguments(self, lists: list[Any], depth: int) -> list[SyntaxNode]:
         return [self.convert(child, depth) for part in lists for child in part.children]
 
-    def _member_index(self, tree: Any, start: int, end: int, depth: int) -> Node:
-        return Node("index", start, end, "[]", [self.convert(child, depth) for child in tree.children])
+    def _member_index(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("index", start, end, "[]", [self.convert(child, depth) for child in tree.children])
 
-    def _member_object(self, _tree: Any, start: int, end: int, _depth: int) -> Node:
+    def _member_object(self, _tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
         raise CelSyntaxError("unsupported", "protobuf messages are not supported", start, end)
 
-    def _dot_ident(self, tree: Any, start: int, end: int, _depth: int) -> Node:
+    def _dot_ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
         raise CelSyntaxError("unsupported", "a leading dot is not supported", start, end, f"write {tree.children[0]}")
 
     _dot_ident_arg = _dot_ident
 
-    def _ident(self, tree: Any, start: int, end: int, _depth: int) -> Node:
+    def _ident(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
         name = str(tree.children[0])
         if name in RESERVED or name == "in":  # the grammar accepts it as the name of a loop's variable
             message = f"{name} is a reserved word of CEL"
             raise CelSyntaxError("reserved-word", message, start, end, "choose another name")
-        return Node("name", start, end, name)
+        return SyntaxNode("name", start, end, name)
 
-    def _ident_arg(self, tree: Any, start: int, end: int, depth: int) -> Node:
+    def _ident_arg(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
         name, *arguments = tree.children
-        return Node("call", start, end, str(name), self._arguments(arguments, depth))
+        return SyntaxNode("call", start, end, str(name), self._arguments(arguments, depth))
 
-    def _paren_expr(self, tree: Any, _start: int, _end: int, depth: int) -> Node:
+    def _paren_expr(self, tree: Any, _start: int, _end: int, depth: int) -> SyntaxNode:
         return self.convert(tree.children[0], depth)
 
-    def _list_lit(self, tree: Any, start: int, end: int, depth: int) -> Node:
-        return Node("list", start, end, None, self._arguments(tree.children, depth))
+    def _list_lit(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("list", start, end, None, self._arguments(tree.children, depth))
 
-    def _map_lit(self, tree: Any, start: int, end: int, depth: int) -> Node:
-        return Node("map", start, end, None, self._arguments(tree.children, depth))
+    def _map_lit(self, tree: Any, start: int, end: int, depth: int) -> SyntaxNode:
+        return SyntaxNode("map", start, end, None, self._arguments(tree.children, depth))
 
-    def _literal(self, tree: Any, start: int, end: int, _depth: int) -> Node:
+    def _literal(self, tree: Any, start: int, end: int, _depth: int) -> SyntaxNode:
         token = tree.children[0]
         text, kind = str(token), token.type
         if kind in ("STRING_LIT", "MLSTRING_LIT", "BYTES_LIT"):
@@ -249,13 +251,13 @@ class _Converter:
                 raise disagreement(start, end)
             self.literals_left.discard(start)
             value, type_ = read_text(text, start, end)
-            return Node("literal", start, end, value, type=type_)
+            return SyntaxNode("literal", start, end, value, type=type_)
         if kind == "BOOL_LIT":
-            return Node("literal", start, end, text == "true", type=BOOL)
+            return SyntaxNode("literal", start, end, text == "true", type=BOOL)
         if kind == "NULL_LIT":
-            return Node("literal", start, end, None, type=NULL)
+            return SyntaxNode("literal", start, end, None, type=NULL)
         number, type_ = read_number(text, kind, start, end)
-        return Node("literal", start, end, number, type=type_)
+        return SyntaxNode("literal", start, end, number, type=type_)
 
 
 # Rules that mean something even around a single subtree.

@@ -21,7 +21,7 @@ from .expression import ExpressionError, compile_expression
 from .params import text
 from .paths import tested_by
 from .types import DURATION, TIMESTAMP, Type
-from .yamltree import Mapping, Node, Scalar, Sequence, YamlFile, mappings
+from .yamltree import Mapping, Scalar, Sequence, YamlFile, YamlNode, mappings
 
 SCHEMA = "policy-test.schema.json"
 ABSTAIN = "abstain"
@@ -63,7 +63,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Case:
+class PolicyTest:
     """One test. ``first_seen`` is the time since which its events are known."""
 
     section: str
@@ -83,7 +83,7 @@ class TestFile:
     file: YamlFile
     policies: tuple[Path, ...]
     api_version: str
-    cases: tuple[Case, ...]
+    cases: tuple[PolicyTest, ...]
 
 
 def read_tests(path: Path) -> TestFile:
@@ -124,9 +124,9 @@ class _Reader:
             self.file.add("test-policy", message, self.root, "name it: policies: [FILE.yml]")
         return tuple({policy.resolve(): policy for policy in reversed(found)}.values())[::-1]  # links once
 
-    def cases(self) -> tuple[Case, ...]:
+    def cases(self) -> tuple[PolicyTest, ...]:
         common = _data(self.root.get("input"))
-        result: list[Case] = []
+        result: list[PolicyTest] = []
         for section in mappings(self.root.get("section")):
             section_name = text(section.get("name")) or ""
             taken: set[str] = set()
@@ -141,7 +141,7 @@ class _Reader:
                     result.append(case)
         return tuple(result)
 
-    def _case(self, section: str, name: str, test: Mapping, common: AnyMapping[str, Any]) -> Case | None:
+    def _case(self, section: str, name: str, test: Mapping, common: AnyMapping[str, Any]) -> PolicyTest | None:
         given = _laid_over(common, _data(test.get("input")))
         place = test.get("input") or test
         start = self._time(given, place)
@@ -165,7 +165,7 @@ class _Reader:
                 steps.append(step)
         line, _column = self.file.source.place(test.start)
         first_seen = start - timedelta(microseconds=age // 1000)
-        return Case(section, name, line, given.get("params", {}), first_seen, tuple(steps))
+        return PolicyTest(section, name, line, given.get("params", {}), first_seen, tuple(steps))
 
     def _step(self, stage: Mapping, given: AnyMapping[str, Any], start: datetime, at: int) -> Step | None:
         place = stage.get("input") or stage
@@ -227,11 +227,11 @@ class _Reader:
 
     # Times
 
-    def _input_node(self, test: Mapping, key: str) -> Node:
+    def _input_node(self, test: Mapping, key: str) -> YamlNode:
         given = test.get("input")
         return (given.get(key) if isinstance(given, Mapping) else None) or given or test
 
-    def _time(self, given: AnyMapping[str, Any], place: Node) -> datetime | None:
+    def _time(self, given: AnyMapping[str, Any], place: YamlNode) -> datetime | None:
         value = self._evaluated(given.get("now", _DEFAULT_NOW), place, TIMESTAMP)
         if value is None:
             return None
@@ -244,7 +244,7 @@ class _Reader:
             return None
         return moment
 
-    def _duration(self, value: Any, place: Node, label: str) -> int | None:
+    def _duration(self, value: Any, place: YamlNode, label: str) -> int | None:
         """Return nanoseconds; None after reporting a mistake."""
         written = self._evaluated(value, place, DURATION)
         try:
@@ -257,7 +257,7 @@ class _Reader:
             return None
         return duration
 
-    def _evaluated(self, value: Any, place: Node, expect: Type) -> str | None:
+    def _evaluated(self, value: Any, place: YamlNode, expect: Type) -> str | None:
         """Return an input as text: as written, from ``{value: …}``, or computed by ``{expr: …}``."""
         if not isinstance(value, dict):
             return str(value)
@@ -271,7 +271,7 @@ class _Reader:
         return format_timestamp(result) if expect == TIMESTAMP else format_duration(result)
 
 
-def _data(node: Node | None, default: Any = None) -> Any:
+def _data(node: YamlNode | None, default: Any = None) -> Any:
     return node.data() if node is not None else {} if default is None else default
 
 

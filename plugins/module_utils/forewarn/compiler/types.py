@@ -92,7 +92,7 @@ def contains_kind(type_: Type, kind: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Field:
+class RecordField:
     """A field of a record. ``sure`` fields always exist; ``lacking`` says why a field never does."""
 
     type: Type
@@ -105,7 +105,7 @@ class Declarations:
     """The names an expression may use: variables, the fields of records, policy variables (``variables.NAME``)."""
 
     variables: Mapping[str, Type]
-    records: Mapping[str, Mapping[str, Field]] = field(default_factory=dict)
+    records: Mapping[str, Mapping[str, RecordField]] = field(default_factory=dict)
     policy_variables: Mapping[str, Type] = field(default_factory=dict)
 
 

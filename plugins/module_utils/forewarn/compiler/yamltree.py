@@ -41,7 +41,7 @@ _ODD_BREAKS = re.compile("[\x85\u2028\u2029]")
 
 
 @dataclass(eq=False)
-class Node(abc.ABC):
+class YamlNode(abc.ABC):
     """``start`` and ``end`` are offsets in the file; ``size`` counts this node and all below it."""
 
     start: int
@@ -54,7 +54,7 @@ class Node(abc.ABC):
 
 
 @dataclass(eq=False)
-class Scalar(Node):
+class Scalar(YamlNode):
     """``style`` is ``""`` for a plain scalar, else the character it begins with: ``'``, ``"``, ``|``, ``>``."""
 
     text: str
@@ -81,10 +81,10 @@ class Scalar(Node):
 
 
 @dataclass(eq=False)
-class Sequence(Node):
+class Sequence(YamlNode):
     """A list."""
 
-    items: list[Node] = field(default_factory=list)
+    items: list[YamlNode] = field(default_factory=list)
 
     def data(self) -> Any:
         """Return a list."""
@@ -92,17 +92,17 @@ class Sequence(Node):
 
 
 @dataclass(eq=False)
-class Mapping(Node):
+class Mapping(YamlNode):
     """Keys are unique texts, in the order of the file."""
 
     keys: dict[str, Scalar] = field(default_factory=dict)
-    values: dict[str, Node] = field(default_factory=dict)
+    values: dict[str, YamlNode] = field(default_factory=dict)
 
     def data(self) -> Any:
         """Return a dict."""
         return {key: value.data() for key, value in self.values.items()}
 
-    def get(self, key: str) -> Node | None:
+    def get(self, key: str) -> YamlNode | None:
         """Return the value of a key, or None."""
         return self.values.get(key)
 
@@ -113,8 +113,8 @@ class YamlFile:
     def __init__(self, path: str, text: str) -> None:
         self.source = SourceText(path, text)
         self.report = Report(self.source)
-        self.root: Node | None = None
-        self._spans: dict[int, scalars.Spans] = {}
+        self.root: YamlNode | None = None
+        self._spans: dict[int, scalars.CharacterOffsets] = {}
 
     @classmethod
     def read(cls, path: Path) -> YamlFile:
@@ -141,7 +141,7 @@ class YamlFile:
         _Builder(file).build()
         return file
 
-    def spans(self, node: Scalar) -> scalars.Spans:
+    def spans(self, node: Scalar) -> scalars.CharacterOffsets:
         """Return the place of each character of a scalar."""
         found = self._spans.get(node.start)
         if found is None:
@@ -149,12 +149,12 @@ class YamlFile:
             self._spans[node.start] = found
         return found
 
-    def add(self, code: str, message: str, node: Node, suggestion: str = "", **more: Any) -> None:
+    def add(self, code: str, message: str, node: YamlNode, suggestion: str = "", **more: Any) -> None:
         """Report a finding about a node."""
         end = node.end if isinstance(node, Scalar) and node.style not in ("|", ">") else node.start + 1
         self.report.add(code, message, node.start, max(end, node.start), suggestion, **more)
 
-    def place(self, node: Node) -> tuple[int, int]:
+    def place(self, node: YamlNode) -> tuple[int, int]:
         """Return line and column of a node; for a block scalar, those of its text."""
         start = node.start
         if isinstance(node, Scalar) and node.style:
@@ -163,7 +163,7 @@ class YamlFile:
         return self.source.place(start)
 
 
-def mappings(node: Node | None) -> list[Mapping]:
+def mappings(node: YamlNode | None) -> list[Mapping]:
     """Return the mappings of a list, without anything else: the schema reports that."""
     return [item for item in node.items if isinstance(item, Mapping)] if isinstance(node, Sequence) else []
 
@@ -193,7 +193,7 @@ class _Builder:
 
     def __init__(self, file: YamlFile) -> None:
         self.file = file
-        self.anchors: dict[str, Node] = {}
+        self.anchors: dict[str, YamlNode] = {}
         self.total = 0
 
     def build(self) -> None:
@@ -224,8 +224,8 @@ class _Builder:
         self._finding(code, message, start, suggestion, end)
         return _Stopped()
 
-    def _document(self, events: Iterator[yaml.Event]) -> Node | None:
-        root: Node | None = None
+    def _document(self, events: Iterator[yaml.Event]) -> YamlNode | None:
+        root: YamlNode | None = None
         stack: list[Mapping | Sequence] = []
         pending: list[Scalar | None] = []  # for each open mapping, the key that waits for its value
         documents = 0
@@ -259,7 +259,7 @@ class _Builder:
                     root = made
         return root
 
-    def _node(self, event: yaml.NodeEvent, stack: list[Mapping | Sequence]) -> Node:
+    def _node(self, event: yaml.NodeEvent, stack: list[Mapping | Sequence]) -> YamlNode:
         start, end = _at(event.start_mark), _at(event.end_mark)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event.anchor or "", stack, start, end)
@@ -272,7 +272,7 @@ class _Builder:
         anchor = _ANCHOR.match(self.file.source.text, start)
         if event.anchor and anchor:
             start = min(anchor.end(), end)
-        node: Node
+        node: YamlNode
         if isinstance(event, yaml.ScalarEvent):
             node = self._scalar(event, start, end)
         else:
@@ -283,7 +283,7 @@ class _Builder:
             self.anchors[event.anchor] = node
         return node
 
-    def _alias(self, name: str, stack: list[Mapping | Sequence], start: int, end: int) -> Node:
+    def _alias(self, name: str, stack: list[Mapping | Sequence], start: int, end: int) -> YamlNode:
         node = self.anchors.get(name)
         if node is None or node in stack:
             problem = "has no anchor before it" if node is None else "stands inside its own value"
@@ -304,7 +304,7 @@ class _Builder:
             message = f"the file has more than {MOST_NODES} values, aliases counted in full"
             raise self._stop("too-large", message, start, "split it", end)
 
-    def _attach(self, parent: Mapping | Sequence, pending: list[Scalar | None], node: Node) -> None:
+    def _attach(self, parent: Mapping | Sequence, pending: list[Scalar | None], node: YamlNode) -> None:
         if isinstance(parent, Sequence):
             parent.items.append(node)
             return

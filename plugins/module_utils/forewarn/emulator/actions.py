@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .faults import Fault, Faults
+from .faults import Faults, InjectedFault
 from .model import Model
 from .spec import EventSpec, Settings, VmSpec, parse_duration
 
@@ -82,10 +82,10 @@ def event_spec(data: Mapping[str, Any], default_vm: str, hardware_failure: bool 
     )
 
 
-def fault(data: Mapping[str, Any], now: float) -> Fault:
+def fault(data: Mapping[str, Any], now: float) -> InjectedFault:
     """Return a fault that begins now, made of checked data."""
     names = ("kind", "status", "processed")
-    return Fault(
+    return InjectedFault(
         **{name: data[name] for name in names if name in data},
         latency=parse_duration(data.get("latency", 0), "latency"),
         retry_after=parse_duration(data["retry_after"], "retry_after") if "retry_after" in data else None,

@@ -13,7 +13,7 @@ from .actions import check
 from .emulation import Emulation
 from .hosts import AllowedHosts
 from .lifecycle import UnknownNameError, WrongStateError
-from .service import Request, Response, json_response
+from .service import HttpRequest, HttpResponse, json_response
 
 PREFIX = "/emulator/v1/"
 # POST path -> the action of that name, whose body the schema describes.
@@ -33,7 +33,7 @@ class Control:
         self.emulation = emulation
         self._hosts = hosts
 
-    def handle(self, request: Request) -> Response:
+    def handle(self, request: HttpRequest) -> HttpResponse:
         """Return the answer: 403 for another host, 404 for what does not exist, 409 if its state forbids the action,
         400 for other bad input.
         """
@@ -57,7 +57,7 @@ class Control:
             return json_response(400, {"error": str(error)})
         return json_response(405, {"error": f"{request.method} is not allowed here."}, {"Allow": "GET, POST, DELETE"})
 
-    def _get(self, path: str, query: dict[str, str]) -> Response:
+    def _get(self, path: str, query: dict[str, str]) -> HttpResponse:
         emulation = self.emulation
         if path == "state":
             return json_response(200, emulation.state())
@@ -74,7 +74,7 @@ class Control:
                 return json_response(200, event.as_dict(emulation.model.time))
         raise UnknownNameError(f"there is nothing at {PREFIX}{path}.")
 
-    def _delete(self, path: str) -> Response:
+    def _delete(self, path: str) -> HttpResponse:
         if path == "faults":
             self.emulation.perform("clear_faults", True)
         elif path == "requests":
@@ -82,9 +82,9 @@ class Control:
                 self.emulation.log.clear()
         else:
             raise UnknownNameError(f"there is nothing at {PREFIX}{path}.")
-        return Response(204)
+        return HttpResponse(204)
 
-    def _post(self, path: str, data: object) -> Response:
+    def _post(self, path: str, data: object) -> HttpResponse:
         if path in _ACTIONS:
             action, definition = _ACTIONS[path]
             check(data, definition)
@@ -110,7 +110,7 @@ class Control:
             return json_response(200, {})
         raise UnknownNameError(f"there is nothing to POST to at {PREFIX}{path}.")
 
-    def _time(self, data: object) -> Response:
+    def _time(self, data: object) -> HttpResponse:
         if not isinstance(data, dict) or not data or set(data) - {"scale", "advance"}:
             raise InputError("the body must have scale, advance or both, and nothing else.")
         for value in data.values():
@@ -123,7 +123,7 @@ class Control:
         return json_response(200, {"now": self.emulation.stamp().as_dict(), "time_scale": self.emulation.clock.scale})
 
 
-def _body(request: Request) -> object:
+def _body(request: HttpRequest) -> object:
     """Return the JSON of a POST, or an empty object for an empty body.
 
     The content type is required: a web page in the developer's browser cannot send it here without permission.

@@ -14,16 +14,16 @@ from typing import Any
 from .actions import perform
 from .clock import Clock, ScaledClock
 from .faults import Faults
-from .lifecycle import Stamp, Transition
+from .lifecycle import EmulatedTime, Transition
 from .model import DEFAULT_VM, Model
-from .requestlog import Entry, RequestLog
+from .requestlog import LoggedRequest, RequestLog
 from .spec import Settings, VmSpec
 
 _LONGEST_WAIT = 1.0  # real seconds after which a waiting request checks the clock again
 
 
 @dataclass(frozen=True)
-class Step:
+class TimelineStep:
     """One entry of a timeline: ``at`` is in emulated seconds since the start; ``action`` and ``data`` are checked."""
 
     at: float
@@ -37,7 +37,7 @@ class Scenario:
 
     vms: tuple[VmSpec, ...] = (DEFAULT_VM,)
     settings: Settings = field(default_factory=Settings)
-    timeline: tuple[Step, ...] = ()
+    timeline: tuple[TimelineStep, ...] = ()
     name: str = ""
 
 
@@ -49,7 +49,7 @@ class Emulation:
         scenario: Scenario | None = None,
         clock: Clock | None = None,
         on_transition: Callable[[Transition], None] | None = None,
-        on_answer: Callable[[Entry], None] | None = None,
+        on_answer: Callable[[LoggedRequest], None] | None = None,
     ) -> None:
         self.scenario = scenario or Scenario()
         self.clock: Clock = ScaledClock() if clock is None else clock
@@ -99,10 +99,10 @@ class Emulation:
             self.model.retime()
             self.lock.notify_all()
 
-    def stamp(self) -> Stamp:
+    def stamp(self) -> EmulatedTime:
         """Return the present moment with its real times."""
         now = self.clock.now()
-        return Stamp(now, self.clock.wall(now), self.clock.monotonic(now))
+        return EmulatedTime(now, self.clock.wall(now), self.clock.monotonic(now))
 
     def wait_until(self, moment: float) -> None:
         """Return at that moment, or when the emulation is closed."""

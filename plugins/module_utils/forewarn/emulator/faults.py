@@ -19,7 +19,7 @@ REQUESTS = ("get", "post", "instance")
 
 
 @dataclass
-class Fault:
+class InjectedFault:
     """One fault. ``until`` is a moment, ``left`` a number of requests; with neither it lasts until it is cleared.
 
     ``latency`` and ``retry_after`` are emulated seconds. ``vms`` and ``requests``: only those, None means all.
@@ -63,9 +63,9 @@ class Faults:
     """All current faults."""
 
     def __init__(self) -> None:
-        self._faults: list[Fault] = []
+        self._faults: list[InjectedFault] = []
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: InjectedFault) -> None:
         """Begin a fault."""
         self._faults.append(fault)
 
@@ -73,15 +73,15 @@ class Faults:
         """End all faults."""
         self._faults.clear()
 
-    def present(self, now: float) -> Sequence[Fault]:
+    def present(self, now: float) -> Sequence[InjectedFault]:
         """Return the faults that have not passed."""
         self._faults = [fault for fault in self._faults if not fault.over(now)]
         return tuple(self._faults)
 
-    def take(self, vm: str, request: str, now: float) -> tuple[float, Fault | None]:
+    def take(self, vm: str, request: str, now: float) -> tuple[float, InjectedFault | None]:
         """Return a request's faults: the sum of latencies, and the first other fault. Both count as used once."""
         latency = 0.0
-        chosen: Fault | None = None
+        chosen: InjectedFault | None = None
         for fault in self.present(now):
             if not fault.hits(vm, request, now) or (fault.kind != "latency" and chosen is not None):
                 continue

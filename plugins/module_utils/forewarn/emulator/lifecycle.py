@@ -23,7 +23,7 @@ class WrongStateError(InputError):
 
 
 @dataclass(frozen=True)
-class Stamp:
+class EmulatedTime:
     """When something happened: as a moment (emulated seconds), in seconds since 1970, and as ``time.monotonic()``."""
 
     moment: float
@@ -40,14 +40,14 @@ class Approval:
     """One VM's StartRequest, as it arrived."""
 
     vm: str
-    at: Stamp
+    at: EmulatedTime
 
 
 @dataclass(frozen=True)
 class Transition:
     """Something that happened to an event or a deployment; ``detail`` is for people."""
 
-    at: Stamp
+    at: EmulatedTime
     kind: str
     subject: str
     detail: str = ""
@@ -77,19 +77,19 @@ class EmulatedEvent:
 
     event_id: str
     spec: EventSpec
-    created: Stamp
+    created: EmulatedTime
     deadline: float
     not_before: int
     start_at: float
     status: str = SCHEDULED
     approvals: list[Approval] = field(default_factory=list)
     approved_start: float | None = None
-    started: Stamp | None = None
+    started: EmulatedTime | None = None
     started_by: str | None = None
     gone_at: float | None = None
     impacts: list[tuple[float, float]] = field(default_factory=list)
-    ended: Stamp | None = None
-    visible_since: dict[str, Stamp] = field(default_factory=dict)
+    ended: EmulatedTime | None = None
+    visible_since: dict[str, EmulatedTime] = field(default_factory=dict)
     # The other fault domains (SE-24), served one after another once this event has finished.
     followers: tuple[EventSpec, ...] = ()
     pause: float = 0.0

@@ -27,8 +27,8 @@ from .lifecycle import (
     Approval,
     Deployment,
     EmulatedEvent,
+    EmulatedTime,
     ListedEvent,
-    Stamp,
     Transition,
     UnknownNameError,
     WrongStateError,
@@ -136,9 +136,9 @@ class Model:
         self._refresh()
         self.settle()
 
-    def stamp(self) -> Stamp:
+    def stamp(self) -> EmulatedTime:
         """Return the moment being played, with its real times."""
-        return Stamp(self._time, self.clock.wall(self._time), self.clock.monotonic(self._time))
+        return EmulatedTime(self._time, self.clock.wall(self._time), self.clock.monotonic(self._time))
 
     def _next(self) -> tuple[float, Callable[[], object]]:
         due: float = math.inf

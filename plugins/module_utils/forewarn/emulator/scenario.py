@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import InputError
 from .actions import SCHEMA_PATH, missing, perform, schema, settings, vm_spec
 from .clock import ManualClock
-from .emulation import Scenario, Step
+from .emulation import Scenario, TimelineStep
 from .faults import Faults
 from .model import DEFAULT_VM, Model
 from .spec import Settings, VmSpec, parse_duration
@@ -78,9 +78,9 @@ def parse_scenario(text: str, source: str = "scenario") -> Scenario:
     return Scenario(vms, setup, tuple(timeline), data.get("name", source))
 
 
-def _step(data: Mapping[str, Any]) -> Step:
+def _step(data: Mapping[str, Any]) -> TimelineStep:
     (action,) = (name for name in data if name != "at")
-    return Step(parse_duration(data["at"], "at"), action, data[action])
+    return TimelineStep(parse_duration(data["at"], "at"), action, data[action])
 
 
 def _schema_flaws(tree: _Tree) -> list[Flaw]:
@@ -113,7 +113,7 @@ def _schema_flaws(tree: _Tree) -> list[Flaw]:
     return flaws
 
 
-def _rehearse(vms: tuple[VmSpec, ...], setup: Settings, timeline: list[Step], tree: _Tree) -> list[Flaw]:
+def _rehearse(vms: tuple[VmSpec, ...], setup: Settings, timeline: list[TimelineStep], tree: _Tree) -> list[Flaw]:
     """Find flaws that the schema cannot: unknown names, impossible events."""
     clock, faults, flaws = ManualClock(), Faults(), []
     try:
@@ -127,7 +127,7 @@ def _rehearse(vms: tuple[VmSpec, ...], setup: Settings, timeline: list[Step], tr
     return flaws
 
 
-def _rehearse_step(step: Step, model: Model, clock: ManualClock, faults: Faults) -> str | None:
+def _rehearse_step(step: TimelineStep, model: Model, clock: ManualClock, faults: Faults) -> str | None:
     """Return what is wrong with a step after the previous ones, or None. Whether an event has started by the time it
     is cancelled depends on approvals, so that is not rehearsed.
     """

@@ -22,8 +22,8 @@ from .control import PREFIX, Control
 from .emulation import Emulation, Scenario
 from .hosts import AllowedHosts
 from .lifecycle import Transition
-from .requestlog import Entry
-from .service import Request, Response, Service, json_response
+from .requestlog import LoggedRequest
+from .service import HttpRequest, HttpResponse, Service, json_response
 from .spec import Settings, VmSpec
 
 _IDLE = 120.0  # seconds after which a silent connection is closed
@@ -53,7 +53,7 @@ class EmulatorServer:
         listeners: Mapping[str, tuple[str, int]] | None = None,
         allowed_hosts: Sequence[str] = (),
         on_transition: Callable[[Transition], None] | None = None,
-        on_answer: Callable[[Entry], None] | None = None,
+        on_answer: Callable[[LoggedRequest], None] | None = None,
     ) -> None:
         base = scenario or Scenario()
         scenario = Scenario(
@@ -201,13 +201,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # the rest of the request cannot be distinguished from the next one
             self._send(json_response(error.status, {"error": str(error)}))
             return
-        request = Request(self.command, self.path, headers, body, self.server.vm)
+        request = HttpRequest(self.command, self.path, headers, body, self.server.vm)
         is_control = self.path.startswith(PREFIX)
         self._send((self.server.control if is_control else self.server.service).handle(request))
 
     do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_OPTIONS = _dispatch  # noqa: N815 - http.server's names
 
-    def _send(self, response: Response) -> None:
+    def _send(self, response: HttpResponse) -> None:
         if response.drop:
             self.close_connection = True
             return

@@ -18,9 +18,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from ..events import API_VERSIONS
 from .documents import FIRST_INSTANCE_API_VERSION, INSTANCE_API_VERSION, etag, instance, render
 from .emulation import Emulation
-from .faults import REFUSING, Fault
+from .faults import REFUSING, InjectedFault
 from .lifecycle import UnknownNameError
-from .requestlog import Entry
+from .requestlog import LoggedRequest
 
 EVENTS_PATH = "/metadata/scheduledevents"
 INSTANCE_PATH = "/metadata/instance"
@@ -30,7 +30,7 @@ _JSON = "application/json; charset=utf-8"
 
 
 @dataclass(frozen=True)
-class Request:
+class HttpRequest:
     """A request as received: ``target`` is the request line's, header names are in lower case, ``vm`` is the VM whose
     own port received it (None: the shared port).
     """
@@ -43,7 +43,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Response:
+class HttpResponse:
     """An answer. ``drop``: close the connection instead; ``cut_off``: close it half-way through the body."""
 
     status: int
@@ -61,9 +61,9 @@ class _RefusedError(Exception):
         self.response = json_response(status, {"error": message}, headers)
 
 
-def json_response(status: int, payload: object, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(status: int, payload: object, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """Return an answer with a JSON body."""
-    return Response(status, json.dumps(payload).encode(), {"Content-Type": _JSON, **(headers or {})})
+    return HttpResponse(status, json.dumps(payload).encode(), {"Content-Type": _JSON, **(headers or {})})
 
 
 class Service:
@@ -73,7 +73,7 @@ class Service:
         self.emulation = emulation
         self._allowance = _Allowance(real_time)
 
-    def handle(self, request: Request) -> Response:
+    def handle(self, request: HttpRequest) -> HttpResponse:
         """Return the answer to a request, and log both."""
         emulation = self.emulation
         path, query = _split(request.target)
@@ -110,7 +110,9 @@ class Service:
             except UnknownNameError as error:
                 return None, path, str(error)
 
-    def _answer(self, request: Request, vm: str, path: str, query: list[tuple[str, str]], entry: Entry) -> Response:
+    def _answer(
+        self, request: HttpRequest, vm: str, path: str, query: list[tuple[str, str]], entry: LoggedRequest
+    ) -> HttpResponse:
         kind = "post" if request.method == "POST" else "get"
         if path == INSTANCE_PATH or path.startswith(INSTANCE_PATH + "/"):
             kind = "instance"
@@ -131,15 +133,17 @@ class Service:
         response = self._serve(request, vm, path, query, entry)
         return response if fault is None else _spoil(response, fault.kind)
 
-    def _refusal(self, fault: Fault) -> Response:
+    def _refusal(self, fault: InjectedFault) -> HttpResponse:
         if fault.kind == "drop":
-            return Response(0, drop=True)
+            return HttpResponse(0, drop=True)
         headers = {}
         if fault.retry_after is not None:
             headers["Retry-After"] = str(ceil(fault.retry_after / (self.emulation.clock.scale or 1.0)))
         return json_response(fault.status, {"error": "This fault is injected by the emulator."}, headers)
 
-    def _serve(self, request: Request, vm: str, path: str, query: list[tuple[str, str]], entry: Entry) -> Response:
+    def _serve(
+        self, request: HttpRequest, vm: str, path: str, query: list[tuple[str, str]], entry: LoggedRequest
+    ) -> HttpResponse:
         if path == EVENTS_PATH:
             _check_method(request.method, ("GET", "POST"))
             version = _check_version(query, request.headers, self.emulation.scenario.settings.unknown_version_status)
@@ -149,7 +153,7 @@ class Service:
             return self._instance(request, vm, path[len(INSTANCE_PATH) :], query)
         raise _RefusedError(404, f"There is nothing at {path}.")
 
-    def _events(self, request: Request, vm: str, version: str, entry: Entry) -> Response:
+    def _events(self, request: HttpRequest, vm: str, version: str, entry: LoggedRequest) -> HttpResponse:
         emulation = self.emulation
         ids = _start_requests(request.body) if request.method == "POST" else []
         entry.event_ids = ids
@@ -164,7 +168,7 @@ class Service:
                 except UnknownNameError as error:
                     raise _RefusedError(400, f"{error.message}: nothing was approved.") from error
                 emulation.lock.notify_all()
-                return Response(200)
+                return HttpResponse(200)
             incarnation, events = model.document(vm, version)
         entry.incarnation = incarnation
         settings = emulation.scenario.settings
@@ -173,10 +177,10 @@ class Service:
         if settings.etag:
             headers["ETag"] = etag(body)
             if _matches(request.headers.get("if-none-match", ""), headers["ETag"]):
-                return Response(304, headers={"ETag": headers["ETag"]})
-        return Response(200, body, headers)
+                return HttpResponse(304, headers={"ETag": headers["ETag"]})
+        return HttpResponse(200, body, headers)
 
-    def _instance(self, request: Request, vm: str, path: str, query: list[tuple[str, str]]) -> Response:
+    def _instance(self, request: HttpRequest, vm: str, path: str, query: list[tuple[str, str]]) -> HttpResponse:
         _check_headers(request.headers)
         version = _single(query, "api-version")
         if not INSTANCE_API_VERSION.fullmatch(version) or version < FIRST_INSTANCE_API_VERSION:
@@ -190,7 +194,7 @@ class Service:
         if dict(query).get("format", "json") == "text":
             if isinstance(found, (dict, list)):
                 raise _RefusedError(400, "Only a single value is available as text.")
-            return Response(200, str(found).encode(), {"Content-Type": "text/plain; charset=utf-8"})
+            return HttpResponse(200, str(found).encode(), {"Content-Type": "text/plain; charset=utf-8"})
         return json_response(200, found)
 
 
@@ -289,7 +293,7 @@ def _matches(header: str, tag: str) -> bool:
     return any(part.strip().removeprefix("W/") in (tag, "*") for part in header.split(","))
 
 
-def _spoil(response: Response, kind: str) -> Response:
+def _spoil(response: HttpResponse, kind: str) -> HttpResponse:
     bodies = {
         "empty": b"",
         "truncated": response.body[: len(response.body) // 2],

@@ -17,14 +17,14 @@ from .drills.drill import Drills
 from .exchange import Exchange
 from .hooks.commands import HookSettings
 from .hooks.executor import Executor
-from .hooks.recovery_requests import Recoveries
+from .hooks.recovery_requests import RecoveryRequests
 from .hooks.running import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
 from .journal.null import NoJournal
 from .journal.writer import Journal
 from .loop import Previous, Reloaded, Runner, Stop
 from .observed import Observed
-from .poller import Identity, Poller
+from .poller import Poller, VmIdentity
 from .reconciler import Mode, Policy, Reconciler
 from .rehearsal import Rehearsal
 from .requester import InlineRequester, Requester
@@ -61,7 +61,7 @@ class Equipment(NamedTuple):
 
 
 def assemble(
-    client: Client, identity: Identity, policies: Policy, stop: Stop, wake: Callable[[], None], equipment: Equipment
+    client: Client, identity: VmIdentity, policies: Policy, stop: Stop, wake: Callable[[], None], equipment: Equipment
 ) -> Runner:
     """Return a runner that decides by ``policies``. ``wake`` ends ``stop``'s wait, from any thread."""
     clocks, log, mode, directory = equipment.clocks, equipment.log, equipment.mode, equipment.directory
@@ -113,7 +113,7 @@ def assemble(
         controller,
         exchange,
         scheduler,
-        None if directory is None else Recoveries(directory, scheduler.records, recorder),
+        None if directory is None else RecoveryRequests(directory, scheduler.records, recorder),
         recorder,
         health,
         observed,

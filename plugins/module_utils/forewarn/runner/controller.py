@@ -11,7 +11,7 @@ from .event_record import RECOVERING
 from .hooks.running import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
 from .observed import Observed
-from .poller import Identity
+from .poller import VmIdentity
 from .reconciler import Policy, Reconciler
 from .rehearsal import Rehearsal
 from .shadow import Shadow
@@ -26,7 +26,7 @@ class Controller:
         reconciler: Reconciler,
         rehearsal: Rehearsal,
         scheduler: HookScheduler,
-        identity: Identity,
+        identity: VmIdentity,
         health: HealthReporter,
         observed: Observed,
     ) -> None:

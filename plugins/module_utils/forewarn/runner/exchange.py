@@ -17,7 +17,7 @@ from ..events import Document, Event
 from ..imds.errors import TIMEOUT, Fault, PassingFault
 from .approvals import Approvals
 from .controller import Controller
-from .poller import Identity, Poller
+from .poller import Poller, VmIdentity
 from .requester import APPROVAL, DOCUMENT, INSTANCE, Requester
 from .telemetry.health import HealthReporter
 from .telemetry.log import Log
@@ -41,7 +41,7 @@ class Exchange:
         self,
         requester: Requester,
         poller: Poller,
-        identity: Identity,
+        identity: VmIdentity,
         approvals: Approvals,
         controller: Controller,
         health: HealthReporter,

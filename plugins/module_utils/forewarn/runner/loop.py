@@ -17,7 +17,7 @@ from ..errors import InputError, ServiceError
 from .clocks import Clocks, Stamp
 from .controller import Controller
 from .exchange import Exchange
-from .hooks.recovery_requests import Recoveries
+from .hooks.recovery_requests import RecoveryRequests
 from .hooks.scheduler import HookScheduler
 from .observed import Observed
 from .reconciler import Policy
@@ -72,7 +72,7 @@ class Runner:
         controller: Controller,
         exchange: Exchange,
         scheduler: HookScheduler,
-        recoveries: Recoveries | None,
+        recoveries: RecoveryRequests | None,
         recorder: Recorder,
         health: HealthReporter,
         observed: Observed,

@@ -96,7 +96,7 @@ def identity_client(client: Client) -> Client:
     return asking
 
 
-class Identity:
+class VmIdentity:
     """Who this VM is. A name given by the operator stands; everything else comes from the instance metadata.
 
     Until these answer, the VM has the name that an earlier runner knew since the machine was booted.

@@ -17,7 +17,7 @@ from ..imds.errors import CONNECTION, Fault, PassingFault
 DOCUMENT, INSTANCE, APPROVAL = "document", "instance", "approval"
 
 
-class Answer(NamedTuple):
+class RequestResult(NamedTuple):
     """The result of a request: its ``value``, or the ``fault``. ``at`` is when (monotonic, seconds)."""
 
     value: Any
@@ -39,7 +39,7 @@ class Requester(Protocol):
     def begin(self, what: str, request: Callable[[], object]) -> None:
         """Begin a request; never while ``busy``. ``request`` makes it, and returns its answer or raises Fault."""
 
-    def take(self) -> Answer:
+    def take(self) -> RequestResult:
         """Return the answer, once it is there. Raises what ``request`` raised, unless that was a Fault."""
 
     def wait(self, seconds: float) -> bool:
@@ -51,7 +51,7 @@ class InlineRequester:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._answer: Answer | None = None
+        self._answer: RequestResult | None = None
 
     @property
     def busy(self) -> bool:
@@ -66,7 +66,7 @@ class InlineRequester:
             raise ValueError(f"the answer to the request before this one, for the {what}, has not been taken")
         self._answer = _answer_of(request, self._clock)
 
-    def take(self) -> Answer:
+    def take(self) -> RequestResult:
         """Return the answer."""
         answer, self._answer = self._answer, None
         if answer is None:
@@ -90,7 +90,7 @@ class ThreadRequester:
         self._started = False
         self._begun = False
         self._request: Callable[[], object] = lambda: None
-        self._answer: tuple[Answer | None, BaseException | None] | None = None
+        self._answer: tuple[RequestResult | None, BaseException | None] | None = None
         # Two locks, each acquired by one thread and released by the other: there is a request, there is an answer.
         self._asked = allocate_lock()
         self._done = allocate_lock()
@@ -116,13 +116,13 @@ class ThreadRequester:
                 start_new_thread(self._work, ())
             except (RuntimeError, OSError) as error:  # too many threads
                 fault = PassingFault(f"no thread can be started to ask the service: {error}", kind=CONNECTION)
-                self._answer = (Answer(None, fault, self._clock()), None)
+                self._answer = (RequestResult(None, fault, self._clock()), None)
                 return
             self._started = True
         self._done.acquire(False)
         self._asked.release()
 
-    def take(self) -> Answer:
+    def take(self) -> RequestResult:
         """Return the answer. Raises what the request raised, unless that was a Fault."""
         if not self._begun or self._answer is None:
             raise ValueError("there is no answer")
@@ -151,10 +151,10 @@ class ThreadRequester:
             self._wake()
 
 
-def _answer_of(request: Callable[[], object], clock: Callable[[], float]) -> Answer:
+def _answer_of(request: Callable[[], object], clock: Callable[[], float]) -> RequestResult:
     """Make the request. Raises what it raises, unless that is a Fault."""
     try:
         value = request()
     except Fault as fault:
-        return Answer(None, fault, clock())
-    return Answer(value, None, clock())
+        return RequestResult(None, fault, clock())
+    return RequestResult(value, None, clock())

@@ -27,7 +27,7 @@ _LONGEST = timedelta(days=1)  # of an event without NotBefore
 _LATEST = 250_000_000_000  # seconds since 1970; datetime ends a little later
 
 
-class Answer(NamedTuple):
+class MatchedRule(NamedTuple):
     """The answer of one policy to an event, without the reason: the match, and whether it could not be evaluated."""
 
     match: int | None
@@ -60,7 +60,7 @@ class Clockwork:
         spans = [span for span in map(_span, found["timestamp"]) if span is not None]
         self.times = tuple(_EPOCH + span for span in spans if span.days >= 0)
 
-    def answers(self, document: Document, events: Sequence[Event], facts: Facts) -> tuple[Answer, ...]:
+    def answers(self, document: Document, events: Sequence[Event], facts: Facts) -> tuple[MatchedRule, ...]:
         """Return the answer of each policy that reads the time to each event."""
         view = DocumentView(document, facts)
         return tuple(
@@ -106,9 +106,9 @@ def horizon(begin: datetime, end: datetime, events: Sequence[Event]) -> datetime
     return min(end, max(last, default=begin))
 
 
-def _answer(program: Program, roots: tuple[Any, ...]) -> Answer:
+def _answer(program: Program, roots: tuple[Any, ...]) -> MatchedRule:
     match, error, _reason = program.answer(roots)
-    return Answer(None if match is None else match.index, error is not None)
+    return MatchedRule(None if match is None else match.index, error is not None)
 
 
 def _literals(form: Form) -> Iterator[Literal]:

@@ -39,7 +39,7 @@ class Past(NamedTuple):
     reason: str
 
 
-class Record(NamedTuple):
+class RecordedDocument(NamedTuple):
     """The document at a moment, and what a runner decided on it until the next record.
 
     ``at`` is None if the time was not recorded. Without ``document``, the previous one is still listed. ``approved``
@@ -53,7 +53,7 @@ class Record(NamedTuple):
     approved: tuple[tuple[str, datetime], ...] = ()
 
 
-class Entry(NamedTuple):
+class RecordedEntry(NamedTuple):
     """An entry of a runner's journal; ``wall`` is in seconds since 1970."""
 
     where: str
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
 
 def read_lines(
     stream: BinaryIO, name: str, api_version: str, report: Report, *, timed: bool = False
-) -> Iterator[Record]:
+) -> Iterator[RecordedDocument]:
     """Yield a record for each line of JSON; ``timed``: each must have its time.
 
     ``report`` gets each line that cannot be used. Raises OSError.
@@ -86,10 +86,10 @@ def read_lines(
         except (ValueError, RecursionError, DocumentError) as error:
             report(f"{name}:{number}", _words(error))
             continue
-        yield Record(at, document, vm)
+        yield RecordedDocument(at, document, vm)
 
 
-def read_journal(entries: Iterable[Entry], api_version: str, report: Report) -> Iterator[Record]:
+def read_journal(entries: Iterable[RecordedEntry], api_version: str, report: Report) -> Iterator[RecordedDocument]:
     """Yield a record for each document of a runner's journal, with its decisions; drills are left out."""
     listed: tuple[datetime, Document] | None = None
     decisions: list[Past] = []
@@ -124,7 +124,7 @@ def _complete(
     decisions: list[Past],
     approved: list[tuple[str, datetime]],
     doubts: dict[str, str],
-) -> Record:
+) -> RecordedDocument:
     """Return the record of a document and what followed it.
 
     A journal has only what could be read of an event. A decision shows that something could not be read: from then
@@ -140,7 +140,7 @@ def _complete(
         replace(event, problems=(doubts[event.key],)) if event.key in doubts and not event.problems else event
         for event in document.events
     )
-    return Record(at, replace(document, events=events), None, tuple(decisions), tuple(approved))
+    return RecordedDocument(at, replace(document, events=events), None, tuple(decisions), tuple(approved))
 
 
 def _past(at: datetime, fields: Mapping[str, Any]) -> Past:

@@ -19,8 +19,8 @@ from ...events import Document, Event, Vm
 from ...policy.approval import Eligibility, eligibility
 from ...policy.decision import APPROVE, Decision, Facts
 from ...policy.engine import PolicySet
-from .breakpoints import Answer, Clockwork, breakpoints, horizon
-from .recordings import Past, Record
+from .breakpoints import Clockwork, MatchedRule, breakpoints, horizon
+from .recordings import Past, RecordedDocument
 
 # The outcomes of an event, as far as this VM is concerned.
 APPROVED, HELD, NOT_SENT, STARTED = "approved", "held", "not-sent", "started"
@@ -29,7 +29,7 @@ _SECOND = timedelta(seconds=1)
 _NO_TIME = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-class Decided(NamedTuple):
+class TimedDecision(NamedTuple):
     """What is decided for an event from a moment on; ``at`` is None where the recording has no times."""
 
     at: datetime | None
@@ -43,7 +43,7 @@ class Decided(NamedTuple):
     hooks: int  # that would have to succeed before
 
 
-_Decision = TypeVar("_Decision", Past, Decided)
+_Decision = TypeVar("_Decision", Past, TimedDecision)
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Replayed:
     last_seen: datetime | None = None
     then: list[Past] = field(default_factory=list)
     approved_then: datetime | None = None
-    now: list[Decided] = field(default_factory=list)
+    now: list[TimedDecision] = field(default_factory=list)
     would_approve: bool = False
     approved_now: datetime | None = None
     not_before: datetime | None = None  # the last that was known
@@ -113,7 +113,7 @@ class Replayed:
         """From when it was first listed to the approval that was sent."""
         return _between(self.first_seen, self.approved_then)
 
-    def difference(self) -> tuple[Past, Decided] | None:
+    def difference(self) -> tuple[Past, TimedDecision] | None:
         """Return the decisions, then and now, at which the outputs begin to differ; None if nothing has changed.
 
         Both have the same output if only the time differs.
@@ -162,7 +162,7 @@ class Replay:
         """Whether the time must be known to decide."""
         return self._clockwork.time_dependent
 
-    def feed(self, record: Record) -> Iterator[Replayed]:
+    def feed(self, record: RecordedDocument) -> Iterator[Replayed]:
         """Process a record; yield the events that are no longer listed."""
         self.documents += record.document is not None
         if record.at is not None:
@@ -195,9 +195,9 @@ class _Stream:
         self._document = Document()
         self._listed: dict[str, _Listed] = {}
         self._instants: list[datetime] = []  # at which answers may change, by the times that policies name
-        self._answers: tuple[Answer, ...] = ()
+        self._answers: tuple[MatchedRule, ...] = ()
 
-    def feed(self, record: Record, vm: Vm) -> Iterator[Replayed]:
+    def feed(self, record: RecordedDocument, vm: Vm) -> Iterator[Replayed]:
         if record.at is not None:
             self._pass_time(record.at)
         document = record.document
@@ -275,7 +275,7 @@ class _Stream:
         for moment in sorted(end for end in ends if end is not None and before < end <= until):
             self._decide(moment)
 
-    def _answer(self, moment: datetime) -> tuple[Answer, ...]:
+    def _answer(self, moment: datetime) -> tuple[MatchedRule, ...]:
         return self._clockwork.answers(self._document, self._scheduled(), self._facts(moment))
 
     # Decisions
@@ -320,8 +320,8 @@ class _Stream:
             replayed.now.append(decided)
 
 
-def _decided(decision: Decision, where: Eligibility, at: datetime | None) -> Decided:
-    return Decided(
+def _decided(decision: Decision, where: Eligibility, at: datetime | None) -> TimedDecision:
+    return TimedDecision(
         at,
         decision.event.event_status or "",
         decision.output,
@@ -334,11 +334,11 @@ def _decided(decision: Decision, where: Eligibility, at: datetime | None) -> Dec
     )
 
 
-def _news(decided: Decided) -> tuple[object, ...]:
+def _news(decided: TimedDecision) -> tuple[object, ...]:
     return decided.status, decided.output, decided.policy, decided.rule, decided.eligibility
 
 
-def _outcome(decisions: Sequence[Past] | Sequence[Decided]) -> str:
+def _outcome(decisions: Sequence[Past] | Sequence[TimedDecision]) -> str:
     outputs = {one.output for one in decisions if one.status != "Started"}
     if not outputs:
         return STARTED

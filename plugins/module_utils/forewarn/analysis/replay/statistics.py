@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .recordings import Past
-from .replay import APPROVED, HELD, NOT_SENT, STARTED, Decided, Replayed
+from .replay import APPROVED, HELD, NOT_SENT, STARTED, Replayed, TimedDecision
 
 OUTCOMES = (APPROVED, NOT_SENT, HELD, STARTED)
 _MOST_CHANGES = 1000  # distinct kinds that are counted: more than anybody reads
 
 
-class Change(NamedTuple):
+class DecisionChange(NamedTuple):
     """The first decisions, then and now, that differ: each output with the rule, None where none decided.
 
     Both are the same if only the time differs.
@@ -82,7 +82,7 @@ class Statistics:
         self.nameless = 0  # not sent, since the VM is not known
         self.then = Side()
         self.now = Side()
-        self.changes: Counter[Change] = Counter()
+        self.changes: Counter[DecisionChange] = Counter()
 
     def add(self, event: Replayed) -> None:
         """Count an event."""
@@ -102,7 +102,7 @@ class Statistics:
         difference = event.difference()
         if difference is not None:
             then, now = difference
-            change = Change(then.output, by(then), now.output, by(now))
+            change = DecisionChange(then.output, by(then), now.output, by(now))
             if change in self.changes or len(self.changes) < _MOST_CHANGES:
                 self.changes[change] += 1
 
@@ -118,7 +118,7 @@ class Statistics:
         }
 
 
-def by(decision: Past | Decided) -> str | None:
+def by(decision: Past | TimedDecision) -> str | None:
     """Return which rule decided, with its policy."""
     names: Sequence[str] = [name for name in (decision.policy, decision.rule) if name is not None]
     return "/".join(names) or None

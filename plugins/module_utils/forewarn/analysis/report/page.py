@@ -18,7 +18,7 @@ from ...policy.artifact import Artifact
 from ...policy.forms import every_match, every_variable
 from ..diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference
 from ..hook_wording import hook_texts
-from ..verify import Report
+from ..verify import Verification
 from .table import difference_table, verification_table
 
 _HERE = Path(__file__).parent
@@ -39,7 +39,7 @@ Anchors = dict[tuple[str, str], str]  # policy and rule -> where the page has it
 
 
 def verification_page(
-    artifact: Artifact, report: Report, files: Sequence[str], params: Mapping[str, Any] | None = None
+    artifact: Artifact, report: Verification, files: Sequence[str], params: Mapping[str, Any] | None = None
 ) -> str:
     """Return the page of what verify found. ``files`` are the policies' names for people, in their order.
 

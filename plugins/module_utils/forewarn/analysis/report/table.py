@@ -24,7 +24,7 @@ from ..symbolic.abstract import Evaluation
 from ..symbolic.case import Case
 from ..symbolic.concrete import witness
 from ..symbolic.decide import RULE, Decided, Region, combine
-from ..symbolic.domains import Value
+from ..symbolic.domains import DomainValue
 from ..symbolic.reading import Reading, read_together
 from ..symbolic.resources import COUNT, PLACE, VM_NAME
 from ..symbolic.space import Space
@@ -305,7 +305,7 @@ class _Making:
         return list(found.values())
 
 
-def _said(dimension: Dimension, value: Value) -> str:
+def _said(dimension: Dimension, value: DomainValue) -> str:
     said = dimension.phrase([value])
     return said.replace(f" in {value.label}", f" {value.label}") if " " in value.label else said
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...policy.decision import APPROVE, HOLD
 from ..counterexamples import Instead, tried
-from ..search import TYPES, Found, Search, at_rule
+from ..search import TYPES, Search, SliceFinding, at_rule
 from .abstract import Evaluation
 from .decide import Decided
 from .domains import MISSING
@@ -29,13 +29,13 @@ _MOST_SLICED = 3  # expressions with one value in a slice, which are tried with 
 _MOST_BESIDE = 400  # events tried beside those of one finding
 
 
-def compared(search: Search) -> Iterator[Found]:
+def compared(search: Search) -> Iterator[SliceFinding]:
     """Yield approvals of events that are held, or prepared for, if they differ a little."""
     yield from _unknown_duration(search)
     yield from _unprepared(search)
 
 
-def _unknown_duration(search: Search) -> Iterator[Found]:
+def _unknown_duration(search: Search) -> Iterator[SliceFinding]:
     space = search.space
     dimension = space.by_name.get(DURATION.name)
     if dimension is None or len(dimension.values) < 3:
@@ -98,7 +98,7 @@ class _Longer:
         return False
 
 
-def _unprepared(search: Search) -> Iterator[Found]:
+def _unprepared(search: Search) -> Iterator[SliceFinding]:
     space = search.space
     opaque_terms = _opaque_terms(search, tuple(_ALIKE.values()))
     dims = [read for read in _ALIKE.values() if read in space.by_name]

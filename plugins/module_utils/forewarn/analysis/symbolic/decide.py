@@ -63,7 +63,7 @@ class MatchSets(NamedTuple):
     left: int = 0
 
 
-class Outcome(NamedTuple):
+class JointDecision(NamedTuple):
     """The joint decision of all policies for a class, like the engine's Decision."""
 
     output: str
@@ -114,7 +114,7 @@ class Decided:
                     classes |= region.classes
         return classes
 
-    def outcome(self, number: int) -> Outcome:
+    def outcome(self, number: int) -> JointDecision:
         """Return the outcome of a class."""
         bit = 1 << number
         return combine([next(one for one in policy.regions if one.classes & bit) for policy in self.policies])
@@ -132,7 +132,7 @@ class Decided:
         return [one for one in found if one[1]]
 
 
-def combine(regions: list[Region] | tuple[Region, ...]) -> Outcome:
+def combine(regions: list[Region] | tuple[Region, ...]) -> JointDecision:
     """Combine the policies' regions of one class, by the rule of policy.engine."""
     acting = [one for one in regions if one.output != ABSTAIN]
     deciding = next((one for one in regions if one.output == HOLD), None)
@@ -140,7 +140,7 @@ def combine(regions: list[Region] | tuple[Region, ...]) -> Outcome:
         deciding = next((one for one in regions if one.output == APPROVE), None)
     data = [one.data for one in acting]
     hooks = {kind: tuple(hook for entry in data for hook in entry.get(kind, ())) for kind in PHASES}
-    return Outcome(
+    return JointDecision(
         HOLD if deciding is None else deciding.output,
         None if deciding is None else deciding.policy,
         None if deciding is None else deciding.rule,

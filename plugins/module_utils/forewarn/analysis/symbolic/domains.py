@@ -33,7 +33,7 @@ class _Missing:
 MISSING: Any = _Missing()  # a field, tag or fact that is not there
 
 
-class Value(NamedTuple):
+class DomainValue(NamedTuple):
     """One representative. ``concrete`` is what the evaluator sees, MISSING for nothing; ``label`` is for people.
 
     Of ordered dimensions, ``low`` and ``high`` are the interval, both included, None for no bound. ``normal`` is False
@@ -59,21 +59,21 @@ def texts(
     literal: bool = True,
     other: bool = True,
     name: str = "Other",
-) -> tuple[Value, ...]:
+) -> tuple[DomainValue, ...]:
     """Return the values of a text: the known ones, those compared with, any other one, and MISSING.
 
     ``missing`` is whether its absence is normal, None if it cannot be absent; ``literal`` and ``other`` likewise.
     ``name`` is the text of any other one.
     """
     known = tuple(known)
-    values = [Value(text, text) for text in known]
+    values = [DomainValue(text, text) for text in known]
     further = sorted(set(literals) - set(known))
-    values += [Value(text or "''", text, literal) for text in further]
+    values += [DomainValue(text or "''", text, literal) for text in further]
     taken = {text.lower() for text in (*known, *further)}
     further_one = next(one for one in _others(name) if one.lower() not in taken)
-    values.append(Value("any other", further_one, other))
+    values.append(DomainValue("any other", further_one, other))
     if missing is not None:
-        values.append(Value("missing", MISSING, missing))
+        values.append(DomainValue("missing", MISSING, missing))
     return tuple(values)
 
 
@@ -92,7 +92,7 @@ def _before(value: Any) -> Any:
     return math.nextafter(value, -math.inf) if isinstance(value, float) else value - 1
 
 
-def intervals(kind: str, cuts: Iterable[Any], low: Any, high: Any, slots: int, fine: bool) -> tuple[Value, ...]:
+def intervals(kind: str, cuts: Iterable[Any], low: Any, high: Any, slots: int, fine: bool) -> tuple[DomainValue, ...]:
     """Return the values of an ordered dimension between ``low`` and ``high`` (None: no bound).
 
     A cut is where a new interval begins. ``slots`` is how many dimensions are compared with each other; ``fine`` says
@@ -108,7 +108,7 @@ def intervals(kind: str, cuts: Iterable[Any], low: Any, high: Any, slots: int, f
         label = _range(kind, start, end)
         for one in found:
             shown = label if len(found) == 1 else f"{label} ({show(kind, one)})"
-            values.append(Value(shown, one, True, start, end))
+            values.append(DomainValue(shown, one, True, start, end))
     return tuple(values)
 
 
@@ -152,7 +152,7 @@ def _span(kind: str, low: Any, high: Any) -> str:
     return " and ".join(words) or "any"
 
 
-def merged_range(kind: str, values: Sequence[Value]) -> str:
+def merged_range(kind: str, values: Sequence[DomainValue]) -> str:
     """Return adjacent intervals, in order, as one."""
     return _range(kind, values[0].low, values[-1].high)
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .domains import Value
+from .domains import DomainValue
 from .resources import PLACE
 from .space import Cell, Space, without
 
@@ -103,12 +103,12 @@ def words(space: Space, cube: Cube, care: int | None = None) -> str:
     return " and ".join(parts)
 
 
-def _compared(space: Space, cube: Cube) -> dict[str, tuple[list[Value], str]]:
+def _compared(space: Space, cube: Cube) -> dict[str, tuple[list[DomainValue], str]]:
     """Return how pairs of dimensions compare if a cube has values of only one interval of each.
 
     For each dimension this is its interval, and for the latter of a pair the comparison.
     """
-    found: dict[str, tuple[list[Value], str]] = {}
+    found: dict[str, tuple[list[DomainValue], str]] = {}
     for first, second in itertools.combinations(cube.chosen, 2):
         if set(space.by_name[first].peers) != {first, second}:
             continue

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...events import API_VERSIONS, MAX_NAME_CHARACTERS
 from ...policy.functions import INT_MAX
 from .case import FURTHER_DOWN, LEADER, NOT_LISTED, Case
-from .domains import MISSING, Value, intervals, texts
+from .domains import MISSING, DomainValue, intervals, texts
 from .symbols import Flag, Symbol, VmFact
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Count(Symbol):
     def __init__(self) -> None:
         super().__init__("count", spoken="number of Resources", title="Number of Resources", part="who")
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         return intervals(self.kind, table.cuts_of(self), 1, INT_MAX, len(table.group(self.name)), fine=True)
 
     def cuts(self, table: SymbolTable) -> set[Any]:
@@ -70,7 +70,7 @@ class Count(Symbol):
 class Place(Flag):
     """Where this VM is among Resources. Without a name this is unknown, and one value stands for all."""
 
-    choices: tuple[Value, ...] = tuple(Value(place, place) for place in (LEADER, FURTHER_DOWN, NOT_LISTED))
+    choices: tuple[DomainValue, ...] = tuple(DomainValue(place, place) for place in (LEADER, FURTHER_DOWN, NOT_LISTED))
 
     def __init__(self) -> None:
         super().__init__("place", title="This VM", part="who")
@@ -123,7 +123,7 @@ class Named(Flag):
     def can_be(self, text: str, api_version: str) -> bool:
         return _can_be_name(text, api_version)
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         return self.choices if self.can_be(self.vm, table.api_version) else self.choices[1:]
 
     def phrase(self, listed: Sequence[str]) -> str:
@@ -142,19 +142,19 @@ class VmName(VmFact):
     def can_be(self, text: str, api_version: str) -> bool:
         return _can_be_name(text, api_version)
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         literals = {text for text in table.asked(self).texts if self.can_be(text, table.api_version)}
         named = {one.vm for one in table.named() if self.can_be(one.vm, table.api_version)}
         found = texts((), literals | named, False, name=VM)
         others = self._otherwise_spelled(named, literals | named) if PLACE.name in table.specs else ()
         return (*found[:-2], *others, *found[-2:])
 
-    def _otherwise_spelled(self, named: set[str], taken: set[str]) -> Iterator[Value]:
+    def _otherwise_spelled(self, named: set[str], taken: set[str]) -> Iterator[DomainValue]:
         """Yield for each name a spelling that nobody asks for: Resources may mean such a VM by that name."""
         for name in sorted({one.lower(): one for one in sorted(named)}.values()):
             other = other_spelling(name, taken)
             if other is not None:
-                yield Value(f"{name}{OTHER_CASE}", other)
+                yield DomainValue(f"{name}{OTHER_CASE}", other)
 
 
 COUNT, PLACE, VM_NAME = Count(), Place(), VmName()

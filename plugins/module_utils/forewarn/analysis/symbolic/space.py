@@ -20,7 +20,7 @@ from ...events import Event
 from ...policy.decision import Facts
 from . import concrete
 from .case import Case, observed
-from .domains import MISSING, Value
+from .domains import MISSING, DomainValue
 from .resources import OTHER_CASE
 from .symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, Dimension, Opaque, Symbol, case_of
 
@@ -80,7 +80,7 @@ class Space:
         """Return the symbols of one kind."""
         return [one.symbol for one in self.dimensions if isinstance(one.symbol, kind)]
 
-    def values_of(self, name: str) -> tuple[Value, ...]:
+    def values_of(self, name: str) -> tuple[DomainValue, ...]:
         """Return the values of a dimension; empty if there is no such dimension."""
         return self.by_name[name].values if name in self.by_name else ()
 
@@ -153,11 +153,11 @@ class Space:
 
     # Single classes
 
-    def values(self, number: int) -> dict[str, Value]:
+    def values(self, number: int) -> dict[str, DomainValue]:
         """Return the values of a class by the name of the dimension."""
         return {dimension.name: value for dimension, value in self._values(number)}
 
-    def _values(self, number: int) -> Iterator[tuple[Dimension, Value]]:
+    def _values(self, number: int) -> Iterator[tuple[Dimension, DomainValue]]:
         for dimension, stride in zip(self.dimensions, self._strides.values()):
             place, number = divmod(number, stride)
             yield dimension, dimension.values[place]
@@ -284,7 +284,7 @@ def _is(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and one == other and one is not MISSING)
 
 
-def _within(value: Value, actual: Any) -> bool:
+def _within(value: DomainValue, actual: Any) -> bool:
     if value.concrete is MISSING or actual is MISSING:
         return False
     return (value.low is None or value.low <= actual) and (value.high is None or actual <= value.high)

@@ -31,7 +31,7 @@ from ...policy.timevalues import (
     format_timestamp,
 )
 from .case import Case
-from .domains import LONGEST, MISSING, ORDERED, Value, after, intervals, merged_range, show, texts
+from .domains import LONGEST, MISSING, ORDERED, DomainValue, after, intervals, merged_range, show, texts
 
 if TYPE_CHECKING:
     from .space import Space
@@ -92,7 +92,7 @@ class Symbol:
         """Let a case have a value."""
         self.entries(case)[self.key] = value
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         """Return the values that tell apart what was asked of it, and of those that it is compared with."""
         raise NotImplementedError
 
@@ -120,7 +120,7 @@ class Dimension(NamedTuple):
     """A symbol with its values; ``peers`` are the names of symbols that it is compared with, itself included."""
 
     symbol: Symbol
-    values: tuple[Value, ...]
+    values: tuple[DomainValue, ...]
     peers: tuple[str, ...] = ()
 
     @property
@@ -138,12 +138,12 @@ class Dimension(NamedTuple):
         """Whether its values are intervals."""
         return self.kind in ORDERED
 
-    def phrase(self, values: Sequence[Value]) -> str:
+    def phrase(self, values: Sequence[DomainValue]) -> str:
         """Return in words that it has one of some of its values, which are in its order."""
         return self.symbol.phrase(_ranges(self, values) if self.ordered else [value.label for value in values])
 
 
-def case_of(values: Iterable[tuple[Dimension, Value]]) -> Case:
+def case_of(values: Iterable[tuple[Dimension, DomainValue]]) -> Case:
     """Return a case in which some dimensions have these values."""
     case = Case()
     for dimension, value in values:
@@ -160,12 +160,12 @@ class EventField(Symbol):
     def entries(self, case: Case) -> dict[str, Any]:
         return case.event
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         if not has_field(table.api_version, self.key):
-            return (Value("missing", MISSING),)
+            return (DomainValue("missing", MISSING),)
         return self._values({text for text in table.asked(self).texts if self.can_be(text, table.api_version)}, table)
 
-    def _values(self, literals: set[str], table: SymbolTable) -> tuple[Value, ...]:
+    def _values(self, literals: set[str], table: SymbolTable) -> tuple[DomainValue, ...]:
         if self.key in ("EventType", "EventStatus"):  # others are of claims alone, by parameters
             known = event_types(table.api_version) if self.key == "EventType" else EVENT_STATUSES
             return texts((*known, *table.extra.get(self.key, ())), literals, None, literal=False, other=False)
@@ -191,12 +191,12 @@ class Duration(EventField):
     def __init__(self) -> None:
         super().__init__("DurationInSeconds")
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         if not has_field(table.api_version, self.key):
-            return (Value("missing", MISSING),)
+            return (DomainValue("missing", MISSING),)
         values = intervals(self.kind, table.cuts_of(self), -1, INT_MAX, len(table.group(self.name)), True)
         values = tuple(value._replace(label="-1 (unknown)") if value.concrete == -1 else value for value in values)
-        return (*values, Value("missing", MISSING, False))
+        return (*values, DomainValue("missing", MISSING, False))
 
     def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # always the same
         return {0}
@@ -211,7 +211,7 @@ class Time(Symbol):
         self.bounds = frozenset(() if kind == "timestamp" else (0,))
         self._low, self._high = low, high
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         return intervals(self.kind, table.cuts_of(self), self._low, self._high, len(table.group(self.name)), fine=False)
 
 
@@ -221,10 +221,10 @@ class Notice(Time):
     def __init__(self) -> None:
         super().__init__("notice", "duration", 0, LONGEST)
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         low = -LONGEST if table.asked(self).signed else 0
         values = intervals(self.kind, table.cuts_of(self), low, LONGEST, len(table.group(self.name)), fine=False)
-        return (*values, Value(_BLANK, MISSING, False))  # and normal once started, see Space
+        return (*values, DomainValue(_BLANK, MISSING, False))  # and normal once started, see Space
 
     def impossible(self, space: Space) -> int:
         started = space.having("event.EventStatus", "Started")
@@ -243,7 +243,7 @@ class VmFact(Symbol):
     def entries(self, case: Case) -> dict[str, Any]:
         return case.vm
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         literals = {text for text in table.asked(self).texts if self.can_be(text, table.api_version)}
         return texts((), literals, self.key in _MAY_LACK)
 
@@ -252,16 +252,16 @@ class Flag(Symbol):
     """What has a few values, whatever is asked of it."""
 
     kind = "flag"
-    choices: tuple[Value, ...] = (Value("yes", True), Value("no", False))
+    choices: tuple[DomainValue, ...] = (DomainValue("yes", True), DomainValue("no", False))
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:  # noqa: ARG002  # for those that override it
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:  # noqa: ARG002  # for those that override it
         return self.choices
 
 
 class TagsKnown(Flag):
     """Whether the VM's tags are known."""
 
-    choices = (Value("known", True), Value("not known", False, False))
+    choices = (DomainValue("known", True), DomainValue("not known", False, False))
 
     def __init__(self) -> None:
         super().__init__("vm.tags", "tags_known", title="Its tags", part="tags")
@@ -279,7 +279,7 @@ class Tag(Symbol):
     def entries(self, case: Case) -> dict[str, Any]:
         return case.tags
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         return texts((), table.asked(self).texts, True)
 
     def impossible(self, space: Space) -> int:
@@ -304,12 +304,12 @@ class Param(Symbol):
         writes = {"duration": format_duration, "timestamp": format_timestamp}.get(self.type)
         case.given[self.key] = value if writes is None else writes(value)
 
-    def values(self, table: SymbolTable) -> tuple[Value, ...]:
+    def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         if "enum" in self.declaration:
             found = [convert(item, self.type) for item in self.declaration["enum"]]
-            return tuple(Value(show(self.type, one), one) for one in found)
+            return tuple(DomainValue(show(self.type, one), one) for one in found)
         if self.type == "bool":
-            return (Value("true", True), Value("false", False))
+            return (DomainValue("true", True), DomainValue("false", False))
         if self.type == "string":
             return texts((), {*table.asked(self).texts, *self.declaration.get("texts", ())}, None)
         low, high = self._range()
@@ -336,7 +336,7 @@ class Opaque(Flag):
     """
 
     kind = "opaque"
-    choices = (Value("true", True), Value("false", False))
+    choices = (DomainValue("true", True), DomainValue("false", False))
 
     def __init__(self, number: int, source: str, atom: Any, reads: frozenset[str]) -> None:
         super().__init__(f"opaque:{number}", title=source)
@@ -365,13 +365,13 @@ DURATION, TAGS_KNOWN = Duration(), TagsKnown()
 EVENT_TYPE, EVENT_STATUS = EventField("EventType"), EventField("EventStatus")
 
 
-def _ranges(dimension: Dimension, values: Sequence[Value]) -> list[str]:
+def _ranges(dimension: Dimension, values: Sequence[DomainValue]) -> list[str]:
     """Return ordered values as ranges, adjacent intervals as one. An interval of which not all representatives are
     meant, since something else is compared with it, is marked as a part.
     """
     texts: list[str] = []
-    run: list[Value] = []
-    bounds: dict[tuple[Any, Any], list[Value]] = {}
+    run: list[DomainValue] = []
+    bounds: dict[tuple[Any, Any], list[DomainValue]] = {}
     for value in dimension.values:
         bounds.setdefault((value.low, value.high), []).append(value)
     for every in bounds.values():

@@ -19,7 +19,7 @@ from ...errors import InputError
 from ...events import LATEST_API_VERSION, RESOURCE_TYPES, Document, Event, has_field
 from ..clocks import Clocks, Stamp
 from ..telemetry import heartbeat
-from .store import NOTHING, DrillStore, Record, Request, check, new_id
+from .store import NOTHING, DrillRecord, DrillRequest, DrillStore, check, new_id
 
 FINISHED, CANCELLED, OVERTAKEN, REFUSED = "finished", "cancelled", "overtaken", "refused"  # results
 
@@ -36,7 +36,7 @@ class Ended(NamedTuple):
     reason: str
 
 
-def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
+def hand_over(directory: str, request: DrillRequest, clocks: Clocks) -> str:
     """Ask the runner that works on a state directory for a drill; return the id of its event.
 
     Raises InputError if the request is invalid, if no runner works there, or if this user may not ask it.
@@ -46,7 +46,7 @@ def hand_over(directory: str, request: Request, clocks: Clocks) -> str:
     event_id = new_id()
     store = DrillStore(directory)
     store.inbox.make()
-    store.write(event_id, Record(request, clocks.stamp()))
+    store.write(event_id, DrillRecord(request, clocks.stamp()))
     return event_id
 
 
@@ -69,7 +69,7 @@ def find_runner(directory: str, clocks: Clocks) -> None:
 class _Drill:
     """A drill that the runner has taken."""
 
-    def __init__(self, record: Record, scheduled: Stamp, resources: tuple[str, ...]) -> None:
+    def __init__(self, record: DrillRecord, scheduled: Stamp, resources: tuple[str, ...]) -> None:
         self.record = record._replace(scheduled=scheduled, resources=resources)
         self.not_before = datetime.fromtimestamp(
             math.ceil(scheduled.wall + record.request.notice_seconds), timezone.utc

@@ -36,7 +36,7 @@ _LONGEST_DESCRIPTION = 1000
 _SCHEMA = {"schema": "drill", "version": 1}
 
 
-class Request(NamedTuple):
+class DrillRequest(NamedTuple):
     """A drill as it was asked for. ``resources`` None: this VM alone. ``description`` None: the runner's default."""
 
     event_type: str
@@ -47,10 +47,10 @@ class Request(NamedTuple):
     description: str | None = None
 
 
-class Record(NamedTuple):
+class DrillRecord(NamedTuple):
     """What is kept of a drill. ``scheduled`` and ``resources`` are None until the runner has taken it."""
 
-    request: Request
+    request: DrillRequest
     handed_over: Stamp
     scheduled: Stamp | None = None
     started: Stamp | None = None
@@ -91,11 +91,11 @@ class DrillStore:
                 strange.append(name)
         return Names(frozenset(found[_RECORD]), frozenset(found[_CANCEL]), tuple(strange))
 
-    def read(self, event_id: str) -> Record:
+    def read(self, event_id: str) -> DrillRecord:
         """Return a drill. Raises InputError if its file holds no drill, or is not safe from others."""
         return _record(self.inbox.read(event_id + _RECORD))
 
-    def write(self, event_id: str, record: Record) -> None:
+    def write(self, event_id: str, record: DrillRecord) -> None:
         """Keep a drill, durably. Raises InputError."""
         data = {"forewarn": _SCHEMA, **record._asdict(), "request": record.request._asdict()}
         self.inbox.write(event_id + _RECORD, json.dumps(data).encode("ascii"))
@@ -120,7 +120,7 @@ def new_id() -> str:
     return ID_PREFIX + os.urandom(6).hex()
 
 
-def check(request: Request) -> Request:
+def check(request: DrillRequest) -> DrillRequest:
     """Return the request if it is valid. Raises InputError with what is wrong."""
     if not re.fullmatch(_TYPE, request.event_type):
         raise InputError(f"type {request.event_type[:80]!r} is not a word such as Reboot.")
@@ -142,16 +142,16 @@ def check(request: Request) -> Request:
     return request
 
 
-def _record(content: bytes) -> Record:
+def _record(content: bytes) -> DrillRecord:
     """Return what ``DrillStore.write`` wrote. Raises InputError for anything else."""
     try:
         data = json.loads(content)
-        _exactly(data, ("forewarn", *Record._fields))
+        _exactly(data, ("forewarn", *DrillRecord._fields))
         if data["forewarn"] != _SCHEMA:
             raise ValueError("it is of another version of Forewarn")
         asked = data["request"]
-        _exactly(asked, Request._fields)
-        request = Request(
+        _exactly(asked, DrillRequest._fields)
+        request = DrillRequest(
             event_type=_text(asked["event_type"]),
             notice_seconds=_number(asked["notice_seconds"]),
             duration_seconds=_number(asked["duration_seconds"]),
@@ -162,7 +162,7 @@ def _record(content: bytes) -> Record:
         handed_over = _stamp(data["handed_over"])
         if handed_over is None:
             raise ValueError("it lacks the time when it was handed over")
-        record = Record(
+        record = DrillRecord(
             check(request), handed_over, _stamp(data["scheduled"]), _stamp(data["started"]), _names(data["resources"])
         )
     except (ValueError, TypeError, OverflowError, RecursionError) as error:

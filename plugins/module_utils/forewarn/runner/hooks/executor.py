@@ -43,7 +43,7 @@ _LEFTOVER_GRACE_SECONDS = 2.0
 CLOSE_SECONDS = (1.0, 0.25)
 
 
-class Outcome(NamedTuple):
+class HookResult(NamedTuple):
     """The outcome of a hook. ``exit_code`` is None unless it exited by itself; ``reason`` is empty after a success.
 
     ``output`` is what it printed, as text; if that is long, its first and last part.
@@ -82,7 +82,7 @@ class Executor:
         self._grace = grace_seconds
         self._clock = clock
         self._hooks: dict[Hashable, _Hook] = {}
-        self._outcomes: deque[tuple[Hashable, Outcome]] = deque()
+        self._outcomes: deque[tuple[Hashable, HookResult]] = deque()
 
     @property
     def running(self) -> int:
@@ -113,7 +113,7 @@ class Executor:
         if hook is not None:
             hook.end(reason)
 
-    def finished(self) -> list[tuple[Hashable, Outcome]]:
+    def finished(self) -> list[tuple[Hashable, HookResult]]:
         """Return what has ended since the last call."""
         ended = []
         while self._outcomes:
@@ -135,7 +135,7 @@ class Executor:
             for hook in self._hooks.values():
                 hook.kill()
 
-    def _report(self, token: Hashable, outcome: Outcome) -> None:
+    def _report(self, token: Hashable, outcome: HookResult) -> None:
         self._outcomes.append((token, outcome))
         self._wake()
 
@@ -183,7 +183,7 @@ class _Hook:
     """One hook. ``run`` is its thread, which starts, watches and reaps the process. All else is for the main thread."""
 
     def __init__(
-        self, command: Command, grace: float, clock: Callable[[], float], report: Callable[[Outcome], None]
+        self, command: Command, grace: float, clock: Callable[[], float], report: Callable[[HookResult], None]
     ) -> None:
         self.started: Started | None = None
         self.thread: threading.Thread | None = None
@@ -226,7 +226,7 @@ class _Hook:
             return
         finally:
             begun.set()
-        outcome = Outcome(FAILED, None, 0.0, "", "it could not be watched, and was killed")
+        outcome = HookResult(FAILED, None, 0.0, "", "it could not be watched, and was killed")
         try:
             outcome = self._watch(process)
         except BaseException:  # as above; nor may the process go on without a timeout
@@ -236,7 +236,7 @@ class _Hook:
             self._report(outcome)
             process.wait()  # one that hangs in the kernel is reaped when it ends
 
-    def _watch(self, process: subprocess.Popen[bytes]) -> Outcome:
+    def _watch(self, process: subprocess.Popen[bytes]) -> HookResult:
         began = self._began
         deadline = began + self._command.timeout_seconds
         steps = [(signal.SIGTERM, self._grace), (signal.SIGKILL, _KILL_SECONDS)]
@@ -269,24 +269,24 @@ class _Hook:
                 os.close(exit_fd)
         return self._outcome(code, ending, self._clock() - began, streams.output.text(), killed=not steps)
 
-    def _outcome(self, code: int | None, ending: str | None, seconds: float, output: str, killed: bool) -> Outcome:
+    def _outcome(self, code: int | None, ending: str | None, seconds: float, output: str, killed: bool) -> HookResult:
         exit_code = None if code is None or code < 0 else code
         if ending is None:
             if code == 0:
-                return Outcome(SUCCEEDED, 0, seconds, output, "")
+                return HookResult(SUCCEEDED, 0, seconds, output, "")
             reason = f"it ended with exit code {exit_code}" if exit_code is not None else f"{_signal(code)} ended it"
             said = _last_line(output)
-            return Outcome(FAILED, exit_code, seconds, output, f"{reason}: {said}" if said else reason)
+            return HookResult(FAILED, exit_code, seconds, output, f"{reason}: {said}" if said else reason)
         reason = self._end_reason or f"it took longer than {self._command.timeout_seconds:g} s"
         if code is None:
             reason += ", and it outlives SIGKILL: it hangs in the kernel"
         elif killed:
             reason += ", and SIGTERM was not enough to end it"
-        return Outcome(ending, exit_code, seconds, output, reason)
+        return HookResult(ending, exit_code, seconds, output, reason)
 
 
-def _not_started(command: Command, error: Exception) -> Outcome:
-    return Outcome(NOT_STARTED, None, 0.0, "", why_not_started(command.argv[0], error))
+def _not_started(command: Command, error: Exception) -> HookResult:
+    return HookResult(NOT_STARTED, None, 0.0, "", why_not_started(command.argv[0], error))
 
 
 def _signal(code: int | None) -> str:

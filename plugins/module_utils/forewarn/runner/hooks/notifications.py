@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...errors import InputError
 from ..event_record import EventRecord
 from . import commands
-from .executor import NOT_STARTED, Executor, Outcome
+from .executor import NOT_STARTED, Executor, HookResult
 from .records import OpenRecords
 from .running import RunningHooks
 
@@ -57,14 +57,14 @@ class Notifications:
             try:
                 command = self._command(record, hook, "notify", occasion=occasion)
             except InputError as error:
-                self._ended(notification, Outcome(NOT_STARTED, None, 0.0, "", error.message))
+                self._ended(notification, HookResult(NOT_STARTED, None, 0.0, "", error.message))
                 continue
             self._count += 1
             token = ("notify", self._count)
             self._running[token] = notification
             self._executor.start(token, command)
 
-    def collect(self, token: Hashable, outcome: Outcome) -> bool:
+    def collect(self, token: Hashable, outcome: HookResult) -> bool:
         """Take in what has ended; return whether it was one of these."""
         notification = self._running.pop(token, None)
         if notification is None:
@@ -76,7 +76,7 @@ class Notifications:
         """Return whether none runs or waits."""
         return not self._running and not self._waiting
 
-    def _ended(self, notification: Notification, outcome: Outcome) -> None:
+    def _ended(self, notification: Notification, outcome: HookResult) -> None:
         record, hook, occasion = notification
         fields = {
             "hook": commands.describe(hook),

@@ -36,7 +36,7 @@ _WHY_NOT = {
 }
 
 
-class Identity(NamedTuple):
+class ProcessIdentity(NamedTuple):
     """What the kernel reports of a process. ``start`` is in clock ticks since boot."""
 
     state: str
@@ -90,12 +90,12 @@ def why_not_started(program: str, error: Exception) -> str:
     return f"{program} could not be started: {text}"
 
 
-def identity(pid: int) -> Identity | None:
+def identity(pid: int) -> ProcessIdentity | None:
     """Return what the kernel reports of a process, or None without such a process or without /proc."""
     try:
         # The name, in brackets, may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        return Identity(fields[0].decode(), int(fields[2]), int(fields[19]))
+        return ProcessIdentity(fields[0].decode(), int(fields[2]), int(fields[19]))
     except (OSError, ValueError, IndexError):
         return None
 
@@ -130,7 +130,7 @@ def group_is_of_hook(process_group: int, started: int) -> bool:
     return False
 
 
-def _members(process_group: int) -> list[tuple[int, Identity]] | None:
+def _members(process_group: int) -> list[tuple[int, ProcessIdentity]] | None:
     """Return the running processes of a group, or None without a /proc that we can read."""
     try:
         numbers = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]

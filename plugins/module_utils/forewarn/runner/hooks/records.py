@@ -14,7 +14,7 @@ from ..event_record import EventRecord
 from ..journal.writer import EventRow
 from ..telemetry.recorder import Recorder
 from . import commands
-from .executor import NOT_STARTED, Outcome
+from .executor import NOT_STARTED, HookResult
 from .run import LEFT, Run
 
 
@@ -76,7 +76,7 @@ class OpenRecords(list[EventRecord]):
         self._recorder.write(line, record, fields, failed=failed)
         self.save(record)
 
-    def count_hook(self, record: EventRecord, phase: str, hook: Mapping[str, Any], outcome: Outcome) -> None:
+    def count_hook(self, record: EventRecord, phase: str, hook: Mapping[str, Any], outcome: HookResult) -> None:
         """Count a hook that has ended."""
         labels = {"phase": phase, "kind": commands.kind(hook)}
         self._metrics.count("forewarn_hooks_total", result=outcome.result, drill=record.drill, **labels)

@@ -43,7 +43,7 @@ _LONGEST_NAME = 200
 _SCHEMA = {"schema": "recovery-request", "version": 1}
 
 
-class Request(NamedTuple):
+class RecoveryRequest(NamedTuple):
     """What was asked for. ``note`` is None unless it was dealt with; ``by`` names the user who asked."""
 
     record_id: int
@@ -54,7 +54,7 @@ class Request(NamedTuple):
     asked: Stamp
 
 
-def check(request: Request) -> Request:
+def check(request: RecoveryRequest) -> RecoveryRequest:
     """Return the request if it is valid. Raises InputError with what is wrong."""
     if request.action not in ANSWERS:
         raise InputError(f"action {request.action[:80]!r} is not one of {', '.join(ANSWERS)}.")
@@ -70,7 +70,7 @@ def check(request: Request) -> Request:
     return request
 
 
-def hand_over(directory: str, request: Request) -> str:
+def hand_over(directory: str, request: RecoveryRequest) -> str:
     """Ask the runner of a state directory, now or when it is started; return the request's id.
 
     The request is on the disk then. Raises InputError if it is invalid, or if this user may not ask.
@@ -96,7 +96,7 @@ def unfinished(plan: Plan) -> list[Run]:
     return [run for run in left if run.failures or run.reason or run.attempts > (run.status == RUNNING)]
 
 
-class Recoveries:
+class RecoveryRequests:
     """The requests to one runner. For the main thread; nothing here raises. ``directory`` is the state directory.
 
     Requests concern hooks that do not run. One that runs may finish: a recovery that is asked for again may have
@@ -108,7 +108,7 @@ class Recoveries:
         self._records = records
         self._recorder = recorder
         self._journal, self._log, _metrics = recorder
-        self._asked: dict[str, Request] = {}  # by id, in the order in which they were asked for
+        self._asked: dict[str, RecoveryRequest] = {}  # by id, in the order in which they were asked for
         self._done: set[str] = set()  # to be removed as soon as the journal is on the disk
 
     def look(self) -> None:
@@ -160,11 +160,11 @@ class Recoveries:
         else:
             self._asked[request_id] = request
 
-    def _is_answered(self, request_id: str, request: Request) -> bool:
+    def _is_answered(self, request_id: str, request: RecoveryRequest) -> bool:
         answers = self._journal.fields_of(ANSWERS[request.action], request.record_id)
         return any(fields.get("request") == request_id for fields in answers)
 
-    def _carry_out(self, request_id: str, request: Request, record: EventRecord) -> None:
+    def _carry_out(self, request_id: str, request: RecoveryRequest, record: EventRecord) -> None:
         busy = bool(record.plan.running(RECOVER))
         if request.note is None:
             if busy:
@@ -183,7 +183,7 @@ class Recoveries:
         self._recorder.write(ANSWERS[request.action], record, fields)
         self._end(request_id)
 
-    def _refuse(self, request_id: str, request: Request, reason: str) -> None:
+    def _refuse(self, request_id: str, request: RecoveryRequest, reason: str) -> None:
         fields = {
             "request": request_id,
             "event_id": request.event_id,
@@ -217,12 +217,12 @@ def _is_line(text: str, most: int) -> bool:
     return len(text) <= most and text.isprintable()
 
 
-def _request(content: bytes) -> Request:
+def _request(content: bytes) -> RecoveryRequest:
     """Return what ``hand_over`` wrote. Raises InputError for anything else."""
     try:
         data: Any = json.loads(content)
-        if not isinstance(data, dict) or data.keys() != {"forewarn", *Request._fields}:
-            raise ValueError(f"it has not exactly the keys forewarn, {', '.join(Request._fields)}")
+        if not isinstance(data, dict) or data.keys() != {"forewarn", *RecoveryRequest._fields}:
+            raise ValueError(f"it has not exactly the keys forewarn, {', '.join(RecoveryRequest._fields)}")
         if data["forewarn"] != _SCHEMA:
             raise ValueError("it is of another version of Forewarn")
         record_id = data["record_id"]
@@ -234,7 +234,7 @@ def _request(content: bytes) -> Request:
         if not (data["note"] is None or isinstance(data["note"], str)):
             raise TypeError("note is not a text")
         asked = Stamp.of(data["asked"])
-        request = Request(record_id, data["event_id"], data["action"], data["note"], data["by"], asked)
+        request = RecoveryRequest(record_id, data["event_id"], data["action"], data["note"], data["by"], asked)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise InputError(f"its file is not a request: {error}.") from error
     if not _is_line(request.event_id, MAX_ID_CHARACTERS):

@@ -21,7 +21,7 @@ from ..clocks import Clocks
 from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
-from .executor import ENDED, NOT_STARTED, Executor, Outcome
+from .executor import ENDED, NOT_STARTED, Executor, HookResult
 from .records import OpenRecords
 from .run import FAILED, PREPARE, RECOVER, RUNNING, SKIPPED, SUCCEEDED, WAITING, Run
 
@@ -120,7 +120,7 @@ class RunningHooks:
         try:
             command = self.command(record, run.hook, run.phase, run.attempts, seconds)
         except InputError as error:
-            self.ended(run, Outcome(NOT_STARTED, None, 0.0, "", error.message))
+            self.ended(run, HookResult(NOT_STARTED, None, 0.0, "", error.message))
             return
         begun = self._executor.start(run, command)
         if begun is not None:
@@ -158,7 +158,7 @@ class RunningHooks:
         )
         return commands.command(hook, why, self._settings, commands.timeout(hook), seconds)
 
-    def ended(self, token: Hashable, outcome: Outcome) -> RunningHook:
+    def ended(self, token: Hashable, outcome: HookResult) -> RunningHook:
         """Take in the outcome of a hook; return the hook."""
         hook = self.hooks.pop(token)
         record, run = hook.record, hook.run
@@ -194,7 +194,7 @@ class RunningHooks:
         self._journal.commit()
         return hook
 
-    def _share(self, record: EventRecord, other: EventRecord, theirs: Run, outcome: Outcome) -> None:
+    def _share(self, record: EventRecord, other: EventRecord, theirs: Run, outcome: HookResult) -> None:
         """Let the outcome of a recover hook count for another event that was due to run it too."""
         if theirs.status not in (WAITING, FAILED):
             return

@@ -55,7 +55,7 @@ class Loss(NamedTuple):
     record: str
 
 
-class Found(NamedTuple):
+class Reconciled(NamedTuple):
     """Which records to go on with, what is lost, and by how many commits the database lags behind."""
 
     records: tuple[EventRow, ...]
@@ -114,7 +114,7 @@ class MarkFile:
                 os.close(file)
 
 
-def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Found:
+def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Reconciled:
     """Return which open records can be relied on.
 
     ``beside`` is the mark in the file. ``replaced``: the database was too damaged to be read, and this is a new one.
@@ -123,11 +123,11 @@ def examine(stock: Stock, beside: Mark | None, replaced: bool) -> Found:
     if beside is not None and (stock.mark is None or beside.commits >= count):
         return _by_the_file(stock, beside, max(0, beside.commits - count))
     if replaced:
-        return Found((), (Loss(None, None, "the journal was damaged, and what it held is not known", ""),), 0)
+        return Reconciled((), (Loss(None, None, "the journal was damaged, and what it held is not known", ""),), 0)
     return _by_itself(stock)
 
 
-def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Found:
+def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Reconciled:
     """The file is at least as new as the database: each record that it names has to be there."""
     records = dict(stock.intact)
     damaged = {row.id: row for row in stock.damaged}
@@ -153,10 +153,10 @@ def _by_the_file(stock: Stock, beside: Mark, behind: int) -> Found:
             row = records.pop(identifier)[0]
             losses.append(Loss(row.key, identifier, "its record may be an older one", json.dumps(row._asdict())))
         losses.append(Loss(None, None, "records of events have gone missing from the journal, or are older ones", ""))
-    return Found(tuple(row for row, _sum in records.values()), tuple(losses), behind)
+    return Reconciled(tuple(row for row, _sum in records.values()), tuple(losses), behind)
 
 
-def _by_itself(stock: Stock) -> Found:
+def _by_itself(stock: Stock) -> Reconciled:
     """There is no file, or it lags behind: the database has to agree with itself."""
     records = tuple(row for row, _sum in stock.intact.values())
     losses = [
@@ -165,12 +165,12 @@ def _by_itself(stock: Stock) -> Found:
     ]
     mark = stock.mark
     if mark is not None and mark.number == UNCOUNTED:
-        return Found(records, tuple(losses), 0)
+        return Reconciled(records, tuple(losses), 0)
     if mark is None:
         losses.append(Loss(None, None, "the journal does not show how many events are open: it is damaged", ""))
     elif mark.number != len(records) + len(losses) or (not losses and mark.digest != _digest(stock.intact, stock)):
         losses.append(Loss(None, None, f"the journal has {len(records)} of {mark.number} events that are open", ""))
-    return Found(records, tuple(losses), 0)
+    return Reconciled(records, tuple(losses), 0)
 
 
 def _digest(records: Mapping[int, object], stock: Stock) -> int:

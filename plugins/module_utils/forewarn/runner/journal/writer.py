@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypeVar
 from ...errors import InputError
 from ..clocks import Clocks
 from .doubts import Doubts
-from .mark import Found, Loss, Mark, MarkFile, Stock, digest_of, examine
+from .mark import Loss, Mark, MarkFile, Reconciled, Stock, digest_of, examine
 from .retention import prune
 from .schema import (
     FILE_NAME,
@@ -329,7 +329,7 @@ class Journal:
             if row.id not in kept:
                 self._unsaved[row.id] = self._stored(row._replace(open=False))
 
-    def _report(self, found: Found) -> None:
+    def _report(self, found: Reconciled) -> None:
         if found.behind:
             text = f"{self._path} is older than it was: {found.behind} commits have gone missing"
             self._interrupt(text)

@@ -39,7 +39,7 @@ _REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) (\S{1,2048}) HTTP/1\.[01]\r?\n")
 _ADDRESS = re.compile(r"([^\[\]:]+|\[[^\[\]]+\]):([0-9]{1,5})")
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     """A status, a body, and the media type of the body."""
 
     status: int
@@ -47,13 +47,13 @@ class Answer(NamedTuple):
     media_type: str = "text/plain"
 
 
-_MALFORMED = Answer(400, b"malformed\n")
-_UNKNOWN = Answer(404, b"unknown\n")
-_UNSUPPORTED = Answer(405, b"unsupported\n")
-_OVERSIZED = Answer(431, b"oversized\n")
+_MALFORMED = HttpAnswer(400, b"malformed\n")
+_UNKNOWN = HttpAnswer(404, b"unknown\n")
+_UNSUPPORTED = HttpAnswer(405, b"unsupported\n")
+_OVERSIZED = HttpAnswer(431, b"oversized\n")
 
 
-class Place(NamedTuple):
+class ListenAddress(NamedTuple):
     """Where to listen. ``host`` is an address without brackets."""
 
     family: socket.AddressFamily
@@ -61,7 +61,7 @@ class Place(NamedTuple):
     port: int
 
 
-class _Connection:
+class _ClientConnection:
     """``head`` is what came of the request, None once it is answered; ``unsent`` what is left of the answer."""
 
     def __init__(self, connected: socket.socket, patience_seconds: float) -> None:
@@ -83,14 +83,14 @@ class HttpListener:
     patience_seconds = 2.0  # for the request, the answer, and the client's close together
     longest_head = 4096  # bytes
 
-    def __init__(self, address: str, place: Place, routes: Mapping[bytes, Callable[[], Answer]]) -> None:
+    def __init__(self, address: str, place: ListenAddress, routes: Mapping[bytes, Callable[[], HttpAnswer]]) -> None:
         self.address = address
         self._place = place
         self._routes = routes
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._closing = False
-        self._connections: dict[int, _Connection] = {}  # by descriptor, the oldest first
+        self._connections: dict[int, _ClientConnection] = {}  # by descriptor, the oldest first
 
     def start(self) -> None:
         """Listen, and answer from now on. Raises InputError where it cannot listen."""
@@ -170,11 +170,11 @@ class HttpListener:
             if len(self._connections) >= MOST_CONNECTIONS:
                 self._drop(next(iter(self._connections.values())), selector)
             connected.setblocking(False)
-            connection = self._connections[connected.fileno()] = _Connection(connected, self.patience_seconds)
+            connection = self._connections[connected.fileno()] = _ClientConnection(connected, self.patience_seconds)
             selector.register(connected, _READABLE)
             self._read(connection, selector)  # what has come already is answered before anything makes it give way
 
-    def _read(self, connection: _Connection, selector: selectors.BaseSelector) -> None:
+    def _read(self, connection: _ClientConnection, selector: selectors.BaseSelector) -> None:
         try:
             part = connection.socket.recv(self.longest_head)
         except BlockingIOError:
@@ -192,7 +192,7 @@ class HttpListener:
                 connection.head = None
                 self._send(connection, selector)
 
-    def _answer(self, head: bytes) -> Answer:
+    def _answer(self, head: bytes) -> HttpAnswer:
         match = _REQUEST_LINE.match(head)
         if match is None:
             return _MALFORMED
@@ -206,11 +206,11 @@ class HttpListener:
         except Exception as error:  # a defect: the client learns of it, and the thread goes on
             return self.failed(error)
 
-    def failed(self, _error: Exception) -> Answer:
+    def failed(self, _error: Exception) -> HttpAnswer:
         """Return the answer to a request whose function raised an exception."""
-        return Answer(500, b"error\n")
+        return HttpAnswer(500, b"error\n")
 
-    def _send(self, connection: _Connection, selector: selectors.BaseSelector) -> None:
+    def _send(self, connection: _ClientConnection, selector: selectors.BaseSelector) -> None:
         """Send what the system has room for. At the end, take what else comes until the client closes: closing first
         could take the answer back.
         """
@@ -223,14 +223,14 @@ class HttpListener:
         except OSError:
             self._drop(connection, selector)
 
-    def _drop(self, connection: _Connection, selector: selectors.BaseSelector) -> None:
+    def _drop(self, connection: _ClientConnection, selector: selectors.BaseSelector) -> None:
         self._connections.pop(connection.socket.fileno(), None)
         with suppress(KeyError, ValueError):
             selector.unregister(connection.socket)
         connection.socket.close()
 
 
-def _bytes_of(answer: Answer, without_body: bool) -> bytes:
+def _bytes_of(answer: HttpAnswer, without_body: bool) -> bytes:
     lines = [
         f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}",
         f"Content-Type: {answer.media_type}",
@@ -243,7 +243,7 @@ def _bytes_of(answer: Answer, without_body: bool) -> bytes:
     return head if without_body else head + answer.body
 
 
-def parse_place(address: str, hint: str) -> Place:
+def parse_place(address: str, hint: str) -> ListenAddress:
     """Parse HOST:PORT, the host an address, in brackets for IPv6, or localhost. Raises InputError, with ``hint``."""
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match.group(2)) > 65535:
@@ -255,4 +255,4 @@ def parse_place(address: str, hint: str) -> Place:
         socket.inet_pton(family, host)
     except (OSError, ValueError):
         raise InputError(f"{address!r} is not ADDRESS:PORT.", hint) from None
-    return Place(family, host, int(match.group(2)))
+    return ListenAddress(family, host, int(match.group(2)))

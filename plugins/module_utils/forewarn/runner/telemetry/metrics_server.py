@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 
 from ...errors import InputError
-from .http_listener import Answer, HttpListener, parse_place
+from .http_listener import HttpAnswer, HttpListener, parse_place
 from .metrics import CONTENT_TYPE
 
 
@@ -35,17 +35,17 @@ class MetricsServer(HttpListener):
         self._healthy = healthy
         super().__init__(address, place, {b"/metrics": self._metrics, b"/healthz": self._health})
 
-    def _metrics(self) -> Answer:
-        return Answer(200, self._render().encode("utf-8", "replace"), CONTENT_TYPE)
+    def _metrics(self) -> HttpAnswer:
+        return HttpAnswer(200, self._render().encode("utf-8", "replace"), CONTENT_TYPE)
 
-    def _health(self) -> Answer:
+    def _health(self) -> HttpAnswer:
         well, reason = self._healthy()
         return _sentence(200, f"ok: {reason}") if well else _sentence(503, reason)
 
-    def failed(self, error: Exception) -> Answer:
+    def failed(self, error: Exception) -> HttpAnswer:
         """Name the error: only this machine may ask."""
         return _sentence(500, f"{type(error).__name__}: {error}")
 
 
-def _sentence(status: int, text: str) -> Answer:
-    return Answer(status, f"{text}\n".encode("utf-8", "replace"), "text/plain; charset=utf-8")
+def _sentence(status: int, text: str) -> HttpAnswer:
+    return HttpAnswer(status, f"{text}\n".encode("utf-8", "replace"), "text/plain; charset=utf-8")

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .http_listener import Answer, HttpListener, parse_place
+from .http_listener import HttpAnswer, HttpListener, parse_place
 
-_OK = Answer(200, b"ok\n")
-_UNAVAILABLE = Answer(503, b"unavailable\n")
+_OK = HttpAnswer(200, b"ok\n")
+_UNAVAILABLE = HttpAnswer(503, b"unavailable\n")
 
 
 class ProbeServer(HttpListener):
