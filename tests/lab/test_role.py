@@ -294,7 +294,7 @@ except urllib.error.HTTPError as error: print(error.code)
     live = len(json.loads(host.ssh("forewarn history --json").stdout)["events"])
     played = playbooks.play(ROLLOUT, {**probed, "runner_dry_run": True}, "--limit", "web_1")
     assert played.changed()["web_1"] > 0
-    assert "It is a dry run: nothing is approved and no hook runs." in played.text
+    assert "This is a dry run: nothing is approved and no hook runs." in played.text
     assert playbooks.play(ROLLOUT, {**probed, "runner_dry_run": True}, "--limit", "web_1").changed() == {"web_1": 0}
     found = status(host)
     assert (found["runner"]["dry_run"], found["problems"]) == (True, [])
