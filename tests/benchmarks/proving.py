@@ -141,7 +141,7 @@ def run() -> Report:
         if isinstance(one.found, str) or not one.found:
             raise AssertionError(f"{name}: {one.found or 'nothing found'}")
         most = max(most, one.mebibytes)
-        quantities.append(Quantity(f"{name}, {one.classes:,} classes, {one.found} told", one.seconds, "s"))
+        quantities.append(Quantity(f"{name}, {one.classes:,} classes, {one.found} reported", one.seconds, "s"))
         if goal is not None:
             goals.append(Goal(name, one.seconds / goal, f"{goal:g} s", AT_MOST, 1))
 

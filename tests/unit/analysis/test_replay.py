@@ -198,7 +198,7 @@ def test_an_approval_that_was_sent_is_what_became_of_it_then(directory: Path) ->
     assert (outcome.latency_then_seconds, outcome.ahead_then_seconds) == (3.0, 897.0)
 
 
-def test_the_tally_counts_and_groups(directory: Path) -> None:
+def test_the_statistics_count_and_group(directory: Path) -> None:
     statistics = Statistics()
     for number in range(3):
         then = (past(0, "hold", None if number else "r9"),)
