@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from ..analysis.replay.recordings import KINDS, RecordedDocument, RecordedEntry, read_journal, read_lines
 from ..analysis.replay.replay import Replay, Replayed
@@ -194,7 +194,7 @@ def _lines(name: str, api_version: str, report: Callable[[str, str], None], time
         start = buffered.peek(len(_SQLITE))
         if start.startswith(_SQLITE):
             raise InputError(f"{name} is a database.", f"For a runner's journal, {FILE_NAME}, name its directory.")
-        stream = cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if start.startswith(_GZIP) else buffered)
+        stream = gzip.GzipFile(fileobj=buffered) if start.startswith(_GZIP) else buffered
         label = "stdin" if name == "-" else name
         records = _checked(name, read_lines(stream, label, api_version, report, timed=timed))
         yield Recording(label, records, None, None, lambda: raw.tell() / size if size else None)

@@ -10,17 +10,22 @@ Both engines use the tree of one parser, since they have the same grammar.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
-
-from celpy import celtypes
-from celpy.evaluation import Activation, CELEvalError, Evaluator
 
 from ..policy import timevalues as tv
 from .outcome import Outcome
 from .syntax import grammar_tree
 from .types import RecordField
+
+try:
+    from celpy import celtypes
+    from celpy.evaluation import Activation, CELEvalError, Evaluator
+except ImportError as error:  # a failed import must not break the modules beside this one
+    IMPORT_ERROR: ImportError | None = error
+else:
+    IMPORT_ERROR = None
 
 _DEPTH = 4000  # frames: an expression nested 64 levels deep takes more than the usual 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -29,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 class CelPython:
     """cel-python's interpreter. ``records`` declares the fields of each record.
 
-    Times are whole microseconds, the finest that it takes.
+    Times are whole microseconds, the finest that it takes. Without cel-python there is ``IMPORT_ERROR``.
     """
 
     def __init__(self, records: Mapping[str, Mapping[str, RecordField]]) -> None:
@@ -68,20 +73,11 @@ class CelPython:
             return celtypes.MapType(
                 {self._to_celpy(name, key): self._to_celpy(item, inner) for name, item in value.items()}
             )
-        return _SCALARS[kind](value)
-
-
-_SCALARS: Mapping[str, Callable[[Any], Any]] = {
-    "bool": celtypes.BoolType,
-    "int": celtypes.IntType,
-    "uint": celtypes.UintType,
-    "double": celtypes.DoubleType,
-    "string": celtypes.StringType,
-    "bytes": celtypes.BytesType,
-    "null": lambda value: value,
-    "timestamp": lambda value: celtypes.TimestampType(_EPOCH + timedelta(microseconds=value // 1000)),
-    "duration": lambda value: celtypes.DurationType(timedelta(microseconds=value // 1000)),
-}
+        if kind == "timestamp":
+            return celtypes.TimestampType(_EPOCH + timedelta(microseconds=value // 1000))
+        if kind == "duration":
+            return celtypes.DurationType(timedelta(microseconds=value // 1000))
+        return value if kind == "null" else getattr(celtypes, f"{kind.capitalize()}Type")(value)
 
 
 def _from_celpy(value: Any) -> Any:

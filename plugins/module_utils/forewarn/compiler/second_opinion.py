@@ -199,13 +199,13 @@ class SecondOpinion:
 
     def __init__(self, artifact: Artifact) -> None:
         require_libraries()
-        try:
-            from .cel_python import CelPython  # not at the top: compiling takes cel-python's grammar only
-        except ImportError as error:
+        from .cel_python import IMPORT_ERROR, CelPython  # not at the top: compiling takes cel-python's grammar only
+
+        if IMPORT_ERROR is not None:
             raise MissingLibraryError(
-                f"a second opinion on policies needs cel-python, which cannot be imported: {error}",
+                f"a second opinion on policies needs cel-python, which cannot be imported: {IMPORT_ERROR}",
                 f"install with: {sys.executable} -m pip install cel-python",
-            ) from error
+            ) from IMPORT_ERROR
         self._policies: dict[str, tuple[Program, CelPython]] = {}
         self._asked: set[tuple[int, str]] = set()
         for policy in artifact.data["policies"]:

@@ -12,7 +12,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any, BinaryIO, NamedTuple
+from io import BufferedIOBase
+from typing import Any, NamedTuple
 
 from ...events import VM_FACTS, Document, DocumentError, Vm, parse_document, parse_time
 
@@ -63,7 +64,7 @@ class RecordedEntry(NamedTuple):
 
 
 def read_lines(
-    stream: BinaryIO, name: str, api_version: str, report: Report, *, timed: bool = False
+    stream: BufferedIOBase, name: str, api_version: str, report: Report, *, timed: bool = False
 ) -> Iterator[RecordedDocument]:
     """Yield a record for each line of JSON; ``timed``: each must have its time.
 
@@ -157,7 +158,7 @@ def _past(at: datetime, fields: Mapping[str, Any]) -> Past:
     )
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
+def _lines(stream: BufferedIOBase) -> Iterator[bytes | None]:
     """Yield the lines; None for one that is too long to hold."""
     while line := stream.readline(LONGEST_LINE):
         if len(line) < LONGEST_LINE or line.endswith(b"\n"):
