@@ -310,6 +310,7 @@ def test_bytes_that_are_no_text_in_what_sqlite_says(tmp_path: Path, clocks: Manu
     length=st.floats(0, 1) | st.just(1.0),
 )
 @example(damage=[], first_pages=[(3253, b"\t")], length=1.0)  # a row without an id
+@example(damage=[], first_pages=[(8241, b"\0\0")], length=1.0)  # SQLite writes below a page that it cannot read
 def test_whatever_the_damage_it_goes_on(
     sound: bytes, damage: list[tuple[float, bytes]], first_pages: list[tuple[int, bytes]], length: float
 ) -> None:
@@ -341,4 +342,5 @@ def test_whatever_the_damage_it_goes_on(
         again = opened(directory, clocks)
         again.close()
         found = {row.id for row in JournalReader(name).records(open_only=True)}
-        assert found >= set(range(500, 520))
+        for number in range(500, 520):
+            assert number in found or again.doubt(record(number).key) is not None, "neither kept nor in doubt"
