@@ -23,7 +23,8 @@ from ...policy.program import is_conditional
 from .atoms import Atom, Expressions, Term
 from .case import Case
 from .domains import LONGEST
-from .symbol_table import Leaf, SymbolTable, is_field, is_variable
+from .leaves import Leaf, Leaves, is_field, is_variable
+from .symbol_table import SymbolTable
 from .symbols import DURATION, FIRST_NOW, LAST_NOW, NOTICE, NOW, case_of
 
 _COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
@@ -79,7 +80,7 @@ class Reader:
         self.symbols = symbols
         self.params = params  # fixed ones
         self.variables: dict[str, _Variable] = {}
-        self.invariants = invariants
+        self._leaves = Leaves(params, symbols.params, invariants=invariants)
         self._expressions = Expressions(params)
         self._expression: Mapping[str, Any] = {}
         self._defined: dict[Any, Term] = {}
@@ -106,6 +107,7 @@ class Reader:
         form = self._form(expression)
         self._expressions.add_variable(name, expression, form)
         self.variables[name] = _Variable(expression, form, self.key(form))
+        self._leaves.variables[name] = form
 
     def term(self, expression: Mapping[str, Any], variables: Mapping[str, str]) -> Term:
         """Return the term of an expression of type bool, in which ``variables`` have these values."""
@@ -173,7 +175,7 @@ class Reader:
 
     def _reads(self, form: f.Form) -> frozenset[str]:
         """Return what a form reads: roots, and their fields as ``event.X``."""
-        form = self.resolved(form)
+        form = self._leaves.resolved(form)
         if isinstance(form, f.Access) and form.record is not None:
             return frozenset((f"{form.record}.{form.name}",))
         if isinstance(form, f.Variable):
@@ -197,7 +199,7 @@ class Reader:
         if isinstance(form, f.PolicyVariable):
             with self._inside(form.name) as inner:
                 return self._has_value(inner)
-        leaf = self.symbols.leaf(form, self)
+        leaf = self._leaves.of(form)
         if leaf is not None:
             self.symbols.want(leaf)
             return Term("exact", atom=self._atom(form, leaf.dims))
@@ -229,7 +231,7 @@ class Reader:
             return frozenset()
         if isinstance(form, f.PolicyVariable):
             return self.safe(self.variables[form.name].form)
-        leaf = self.symbols.leaf(form, self)
+        leaf = self._leaves.of(form)
         if leaf is not None:
             if not leaf.enumerable:
                 return None
@@ -242,7 +244,7 @@ class Reader:
             if compared is not None:
                 return compared
         if isinstance(form, f.Call) and form.function == "in":
-            members = self._membership(form.arguments[0], self.resolved(form.arguments[1]))
+            members = self._membership(form.arguments[0], self._leaves.resolved(form.arguments[1]))
             if members is not None:
                 return members
         dims: frozenset[str] = frozenset()
@@ -253,14 +255,8 @@ class Reader:
             dims |= found
         return dims
 
-    def resolved(self, form: f.Form) -> f.Form:
-        """Return a form, or what the policy variable that it is stands for."""
-        while isinstance(form, f.PolicyVariable):
-            form = self.variables[form.name].form
-        return form
-
     def _leaf(self, form: f.Form) -> Leaf | None:
-        leaf = self.symbols.leaf(self.resolved(form), self)
+        leaf = self._leaves.of(form)
         return None if leaf is None or leaf.enumerable else leaf
 
     def _comparison(self, op: str, left: f.Form, right: f.Form) -> frozenset[str] | None:
@@ -357,12 +353,12 @@ class Reader:
         """Return whether sums read ``event.NotBefore``, even where it cancels out: without one they have no value."""
         return any(
             is_field(form, "event", "NotBefore") or self._asks_not_before(*form.parts)
-            for form in map(self.resolved, forms)
+            for form in map(self._leaves.resolved, forms)
         )
 
     def _sum(self, form: f.Form) -> tuple[int, int, int] | None:
         """Return how often NotBefore and now are in a sum, and the rest of it."""
-        form = self.resolved(form)
+        form = self._leaves.resolved(form)
         if is_variable(form, "now"):
             return 0, 1, 0
         if is_field(form, "event", "NotBefore"):
