@@ -11,7 +11,9 @@
 
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
-PYTEST_ARGS ?= --numprocesses auto --dist loadfile
+# Tests of one file share what is slow to set up, but unit tests share little.
+DIST := loadfile
+PYTEST_ARGS ?= --numprocesses auto --dist $(DIST)
 SECONDS ?= 600
 # In a directory, the subdirectories that PACKAGE names, or the files whose names begin with them; without PACKAGE, all.
 tests = $(foreach package,$(or $(PACKAGE),.),$(or $(wildcard $(1)/$(package) $(1)/test_$(package)*.py),\
@@ -39,6 +41,7 @@ test: .venv/.installed-all
 	$(PY) -m pytest $(PYTEST_ARGS)
 
 # Some of these wait, for a disk or for time to pass: so use one worker more than there are processors.
+unit coverage: DIST := worksteal
 unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 unit: .venv/.installed-all

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from forewarn.bundle import build
 from forewarn.cli import main as cli
@@ -24,9 +25,11 @@ from forewarn.emulator.server import EmulatorServer
 from forewarn.emulator.spec import Settings
 from hypothesis import settings
 from tools.browser import Browser, browser
+from tools.hook_bench import Hooks, open_files
 from tools.link_collection import link_collection
 from tools.recorded_state import Recorded, Run, Shown
 from tools.runner_process import Start, runners
+from tools.waiting import wait_until
 from tools.webhooks import make_certificate
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -193,3 +196,17 @@ def status(run_command: Run) -> Run:
 @pytest.fixture
 def recover(run_command: Run) -> Run:
     return partial(run_command, "recover")
+
+
+@pytest.fixture
+def hooks() -> Iterator[Hooks]:
+    """Return hooks of which nothing may be left: no process, no zombie, no open file."""
+    before = open_files().items()
+    running = Hooks()
+    yield running
+    running.executor.close()
+    running.executor.finished()
+    assert running.executor.running == 0
+    # A thread that has reported its hook's end may still have to release what it held.
+    wait_until(lambda: not open_files().items() - before, what="a file stays open")
+    assert [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE] == []

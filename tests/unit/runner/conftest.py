@@ -9,33 +9,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from forewarn.runner.drills.drill import Drills
 from forewarn.runner.drills.store import DrillStore
 from forewarn.runner.journal.writer import Journal
 from forewarn.runner.telemetry.heartbeat import Heartbeat
 from tools.clocks import ManualClocks
-from tools.hook_bench import Hooks, open_files
 from tools.journals import opened
 from tools.loop_bench import Bench
 from tools.recovery_stage import Machine
 from tools.stage import Stage
-from tools.waiting import wait_until
-
-
-@pytest.fixture
-def hooks() -> Iterator[Hooks]:
-    """Return hooks of which nothing may be left: no process, no zombie, no open file."""
-    before = open_files().items()
-    running = Hooks()
-    yield running
-    running.executor.close()
-    running.executor.finished()
-    assert running.executor.running == 0
-    # A thread that has reported its hook's end may still have to release what it held.
-    wait_until(lambda: not open_files().items() - before, what="a file stays open")
-    assert [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE] == []
 
 
 @pytest.fixture
