@@ -32,7 +32,7 @@ def read_body(stream: BufferedIOBase, headers: Mapping[str, str]) -> bytes:
     if length is not None:  # two readers could see different requests
         raise BodyError(400, "There is a Content-Length besides the Transfer-Encoding.")
     if coding.strip().lower() != "chunked":
-        raise BodyError(501, f"The Transfer-Encoding {coding[:40]!r} is not implemented: chunked is.")
+        raise BodyError(501, f"The Transfer-Encoding is {coding[:40]!r}. Only chunked is supported.")
     return _chunked(stream)
 
 

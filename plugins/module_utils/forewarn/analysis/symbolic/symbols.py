@@ -8,6 +8,7 @@ Those about the VMs of an event are in resources.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,7 +62,7 @@ class Asked:
         self.signed = False
 
 
-class Symbol:
+class Symbol(abc.ABC):
     """Something that policies may read.
 
     ``name`` reads as in expressions (``event.EventType``, ``notice``, ``params.x``). ``kind`` is ``text``, ``flag``,
@@ -92,9 +93,9 @@ class Symbol:
         """Let a case have a value."""
         self.entries(case)[self.key] = value
 
+    @abc.abstractmethod
     def values(self, table: SymbolTable) -> tuple[DomainValue, ...]:
         """Return the values that tell apart what was asked of it, and of those that it is compared with."""
-        raise NotImplementedError
 
     def can_be(self, text: str, api_version: str) -> bool:  # noqa: ARG002  # for those that override it
         """Return whether an event, or the VM, may have a text: events.py reads no other."""
