@@ -77,14 +77,14 @@ def run() -> Report:
         goals,
         [
             f"{len(quiet)} events for {RUNNERS} runner processes, each polling every {INTERVAL:g} s, one emulator.",
-            f"Events appear at random moments, up to {EVENTS_PER_ROUND} of a VM between two of its polls.",
+            f"Events appear at random times, up to {EVENTS_PER_ROUND} of a VM between two of its polls.",
             "Each approval is in the journal, on the disk, before it is sent.",
         ],
     )
 
 
 def measure(*, hooks: bool) -> list[float]:
-    """Let several runners approve what appears at random moments, and read the times off the emulator's records."""
+    """Let several runners approve what appears at random times, and read the times off the emulator's records."""
     vms = [f"vm_{number}" for number in range(RUNNERS)]
     with contextlib.ExitStack() as stack:
         artifact = stack.enter_context(artifact_of(WITH_A_HOOK if hooks else POLICY))

@@ -119,7 +119,7 @@ def test_the_timeline_is_to_scale(report: Path, chromium: Browser) -> None:
     for size in (DESKTOP, PHONE):
         chromium.show(report, size)
         lane, *_ = chromium.driver.find_elements(By.CSS_SELECTOR, ".lane:has(.m-bad) svg")
-        boxes = chromium.run(
+        frames = chromium.run(
             """
             const lane = arguments[0].getBoundingClientRect();
             return ["m-good", "m-bad", "now"].map((name) => {
@@ -130,7 +130,7 @@ def test_the_timeline_is_to_scale(report: Path, chromium: Browser) -> None:
             lane,
         )
         whole = 68 * 60 + 8000.0  # from 15:02 to the last NotBefore, 8,000 s after 16:10
-        approved, under_way, now = boxes
+        approved, under_way, now = frames
         assert under_way[0] == pytest.approx(180 / whole, abs=0.01)
         assert under_way[1] == pytest.approx(780 / whole, abs=0.01)
         assert approved[0] < under_way[0] < under_way[1] < now[0]

@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tools.events import GUID, event
 
-BORN = Stamp(1_800_000_000.25, 4711.5, "boot-1")
+FIRST_SEEN = Stamp(1_800_000_000.25, 4711.5, "boot-1")
 EVENT = event(
     GUID,
     event_type="Reboot",
@@ -38,7 +38,7 @@ HOOK = {"run": ["/opt/drain"], "timeout_seconds": 60.0}
 
 
 def record(state: str = states.SEEN) -> EventRecord:
-    made = EventRecord(7, EVENT, BORN)
+    made = EventRecord(7, EVENT, FIRST_SEEN)
     made.state = state
     return made
 
@@ -145,7 +145,7 @@ def test_a_time_with_a_fraction_survives_too() -> None:
     moment = EVENT.not_before
     assert moment is not None
     event = replace(EVENT, not_before=moment + timedelta(microseconds=125000))
-    assert EventRecord.of(EventRecord(7, event, BORN).as_row()).event == event
+    assert EventRecord.of(EventRecord(7, event, FIRST_SEEN).as_row()).event == event
 
 
 DAMAGES: list[tuple[str, Any]] = [

@@ -251,7 +251,7 @@ def test_another_thread_reads_whole_metrics_while_they_change() -> None:
         ("_total 2", "_total -2", "-2"),
         ('le="+Inf"} 4', 'le="+Inf"} 3', "does not hold all"),
         ('le="0.5"} 2', 'le="0.5"} 0', "falls"),
-        ("_seconds_count", "_seconds_tally", "no count"),
+        ("_seconds_count", "_seconds_number", "no count"),
     ],
 )
 def test_what_promtool_lets_pass_is_found(old: str, new: str, problem: str) -> None:

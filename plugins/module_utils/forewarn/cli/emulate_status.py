@@ -110,10 +110,10 @@ def _show_event(args: argparse.Namespace, event: Mapping[str, Any]) -> None:
         return
     console = Console(sys.stdout)
     _show_events(console, [event])
-    moments = [(event["created"], "scheduled")]
-    moments += [(at, f"shown to {vm}") for vm, at in event["visible_since"].items()]
-    moments += [(approval["at"], f"approved by {approval['vm']}") for approval in event["approvals"]]
-    moments += [(event["started"], f"started by {event['started_by']}")] if event["started"] else []
-    moments += [(event["ended"], event["status"].lower())] if event["ended"] else []
-    for at, text in sorted(moments, key=lambda moment: moment[0]["emulated"]):
+    times = [(event["created"], "scheduled")]
+    times += [(at, f"shown to {vm}") for vm, at in event["visible_since"].items()]
+    times += [(approval["at"], f"approved by {approval['vm']}") for approval in event["approvals"]]
+    times += [(event["started"], f"started by {event['started_by']}")] if event["started"] else []
+    times += [(event["ended"], event["status"].lower())] if event["ended"] else []
+    for at, text in sorted(times, key=lambda one: one[0]["emulated"]):
         console.line(one_line(f"  {iso(at['wall'], 'milliseconds')}  {text}"))

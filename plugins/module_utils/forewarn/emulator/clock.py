@@ -4,7 +4,7 @@
 """Emulated time, and how it maps to the real time that clients read.
 
 A *moment* is a number of emulated seconds since the creation of the clock. Notice, start, end, the first call and the
-switch-off are all moments; a client sees them only through ``wall``, translated to its own, real, clock.
+switch-off are all times of this clock; a client sees them only through ``wall``, translated to its own, real, clock.
 """
 
 from __future__ import annotations

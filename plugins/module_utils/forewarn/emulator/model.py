@@ -61,7 +61,7 @@ class Model:
     """Events, the VMs that see them, and DocumentIncarnation.
 
     ``on_transition`` is called for each transition, at the moment it is played.
-    Times in arguments and results are moments of the clock, in emulated seconds, unless documented otherwise.
+    Times in arguments and results are times of the clock, in emulated seconds, unless documented otherwise.
     """
 
     def __init__(

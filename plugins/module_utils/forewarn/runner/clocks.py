@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The clocks, and moments that mean something after a restart, a reboot, or a wall clock that was set."""
+"""The clocks, and times that mean something after a restart, a reboot, or a wall clock that was set."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from .event_record import EventRecord, first
 from .hooks import commands
 from .hooks.dry_run import Pretence
 from .hooks.notifications import BEGAN, DECIDED
+from .hooks.records import RESUMING
 from .hooks.run import FAILED, SUCCEEDED, WAITING
 from .hooks.scheduler import HookScheduler
 from .telemetry.log import shortened
@@ -319,7 +320,7 @@ class Reconciler:
         if self._journal.trouble is not None:
             return Eligibility(NO_JOURNAL, f"nobody could promise its recovery: {self._journal.trouble}")
         if self._journal.late:
-            return Eligibility(NO_JOURNAL, "what an earlier runner has done is being taken up")
+            return Eligibility(NO_JOURNAL, RESUMING)
         if decision.prepare and not record.plan.wanted():
             return Eligibility(PREPARING, "its hooks are not planned")
         late = self._scheduler.preparation.late(

@@ -23,7 +23,7 @@ _USUAL_NOTICE = 15 * 60 * SECOND  # SE-20
 _HOUR = 3600 * SECOND
 # Times at which an event is looked at where the clock is asked for in a way that is not understood: hours and days of
 # the week that differ, then months.
-MOMENTS = tuple(
+SAMPLE_TIMES = tuple(
     USUAL_NOW + hours * _HOUR
     for hours in (*(29 * number for number in range(8)), *((61 * 24 + 4) * number for number in range(1, 6)))
 )

@@ -202,7 +202,7 @@ class Space:
         dimension = self.by_name.get(NOW.name)
         if dimension is not None and len(dimension.peers) > 1:
             return
-        for moment in concrete.MOMENTS:
+        for moment in concrete.SAMPLE_TIMES:
             if dimension is None or _within(dimension.values[self.place(NOW.name, number)], moment):
                 yield {NOW: moment}
 

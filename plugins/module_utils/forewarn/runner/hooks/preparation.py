@@ -17,7 +17,7 @@ from ..clocks import Clocks
 from ..event_record import EventRecord
 from ..journal.writer import Journal
 from . import commands
-from .records import OpenRecords
+from .records import RESUMING, OpenRecords
 from .run import FAILED, PREPARE, SUCCEEDED, WAITING, Run
 from .running import GRACE_SECONDS, MARGIN_SECONDS, MOST_RUNNING, SHORTEST_PAUSE_SECONDS, RunningHook, RunningHooks
 
@@ -120,7 +120,7 @@ class Preparation:
         if self._journal.trouble is not None:
             return f"nobody could promise its recovery: {self._journal.trouble}"
         if self._journal.late:
-            return "what an earlier runner has done is being taken up"
+            return RESUMING
         stages = [stage for stage in record.plan.wanted() if run in stage.prepare]
         undoing = self._running.recovering({theirs.words for stage in stages for theirs in stage.recover})
         if undoing is not None:

@@ -17,6 +17,9 @@ from . import commands
 from .executor import NOT_STARTED, HookResult
 from .run import LEFT, Run
 
+# Why nothing is prepared or approved meanwhile.
+RESUMING = "the records of an earlier runner are still being resumed"
+
 
 class OpenRecords(list[EventRecord]):
     """The records of events that are listed or recovering. For the main thread alone."""

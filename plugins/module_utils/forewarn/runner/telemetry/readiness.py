@@ -51,7 +51,7 @@ class Readiness:
         self._vm_name = vm_name or self._vm_name
         counted = [record for record in records if self._drills or not record.drill]
         ours = [record for record in counted if record.event.place_of(self._vm_name) is not None]
-        moments = [
+        times = [
             record.event.not_before.timestamp()
             for record in ours
             if record.listed and record.event.not_before is not None
@@ -60,7 +60,7 @@ class Readiness:
         self._turn = _Turn(
             self._clocks.monotonic() + within_seconds + LATE_SECONDS,
             unread or any(_disturbed(record) for record in ours) or any(_touched(record) for record in left),
-            min(moments, default=None),
+            min(times, default=None),
         )
 
     def alive(self) -> bool:
