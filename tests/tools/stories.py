@@ -146,6 +146,14 @@ class Story:
         self.world.model.finish(event_id)
         self.go(seconds)
 
+    def finish_unseen(self, event_id: str, *, silent: int, seconds: int) -> None:
+        """Let an event start and end while the service fails for ``silent`` seconds, and let time pass."""
+        self.world.read_fault = 503
+        self.go(silent)
+        self.world.model.finish(event_id)
+        self.world.read_fault = None
+        self.go(seconds)
+
     def cancel_event(self, event_id: str, seconds: int) -> None:
         """Let the service cancel an event, and let time pass."""
         self.world.model.cancel(event_id)

@@ -146,11 +146,7 @@ def test_a_dry_run_says_the_recovery_of_what_may_have_started_unseen(tmp_path: P
     story = dry(tmp_path, prepare=[], recover_when="started")
     event = story.schedule(notice=30.0)
     story.go(3)
-    story.world.read_fault = 503
-    story.go(60)
-    story.world.model.finish(event)
-    story.world.read_fault = None
-    story.go(15)
+    story.finish_unseen(event, silent=60, seconds=15)
     assert story.outcomes() == ["unseen"]
     assert said(story) == [("recover", ["run /bin/true undrain"])]
 
@@ -273,11 +269,7 @@ def test_a_dry_run_prepares_nothing_for_what_is_over(tmp_path: Path) -> None:
     story.world.nameless = True
     event = story.schedule(notice=10.0)
     story.go(5)
-    story.world.read_fault = 503
-    story.go(10)
-    story.world.model.finish(event)
-    story.world.read_fault = None
-    story.go(5)
+    story.finish_unseen(event, silent=10, seconds=5)
     story.world.nameless = False
     story.go(90)
     assert said(story) == [("recover", ["run /bin/true undrain"])]

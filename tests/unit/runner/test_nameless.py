@@ -54,11 +54,7 @@ def test_what_may_have_started_unseen_is_asked_about_later(tmp_path: Path) -> No
     story.world.nameless = True
     event = story.schedule(notice=10.0)
     story.go(5)
-    story.world.read_fault = 503
-    story.go(10)
-    story.world.model.finish(event)
-    story.world.read_fault = None
-    story.go(5)
+    story.finish_unseen(event, silent=10, seconds=5)
     story.world.nameless = False
     story.go(90)
     assert story.instance.runner.scheduler.vm_name
