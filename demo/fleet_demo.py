@@ -29,7 +29,7 @@ from narration import Narrator  # noqa: E402 - as above
 from tools.link_collection import link_collection  # noqa: E402 - as above
 
 ROLLOUT, STATUS = "forewarn.azure.rollout", "forewarn.azure.status"
-VARIABLES = {"runner_policies": ["policies"], "forewarn_serial": [1, "100%"]}
+VARIABLES = {"forewarn_policies": ["policies"], "forewarn_serial": [1, "100%"]}
 WEB = "[Service]\nExecStart=/usr/bin/python3 -m http.server 8080 --bind 127.0.0.1\n"
 HEADER = ("WHAT", "HOST", "SHOULD BE", "IS", "GOOD")
 _TASK = re.compile(r"^TASK \[(?:forewarn\.azure\.runner : )?(.*)\]")

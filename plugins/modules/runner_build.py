@@ -12,7 +12,7 @@ short_description: Build what a VM needs to run Forewarn, on the control node
 version_added: 0.1.0
 description:
   - Builds C(forewarn.pyz), compiles policies, runs the policies' own tests, and checks the parameters of each host.
-  - It runs only on the control node and contacts no VM. The role P(forewarn.azure.runner#role) begins with it.
+  - It runs only on the control node and contacts no VM. The role P(forewarn.azure.forewarn#role) begins with it.
   - Hosts of one run with the same options share the results, so a branch that moves meanwhile does not split a fleet.
   - Compiled and proven policies are cached in Ansible's home directory, for the next run with the same files.
 author:

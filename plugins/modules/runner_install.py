@@ -11,7 +11,7 @@ module: runner_install
 short_description: Install files on a VM and run their service, sending only what differs
 version_added: 0.1.0
 description:
-  - Made for the role P(forewarn.azure.runner#role), which sends very little to a VM if nothing changes.
+  - Made for the role P(forewarn.azure.forewarn#role), which sends very little to a VM if nothing changes.
   - All files are written to temporary names and checked, then each is put in place by one rename. They belong to root.
   - Then the service is enabled, and started, restarted or reloaded as needed.
 author:

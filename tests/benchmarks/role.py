@@ -20,9 +20,9 @@ from tools.link_collection import link_collection
 
 RUNS = 3
 TITLE = "Rolling out to a fleet"
-VARIABLES = {"forewarn_serial": "100%", "runner_policies": [str(POLICY)]}
+VARIABLES = {"forewarn_serial": "100%", "forewarn_policies": [str(POLICY)]}
 ROLLOUT, SITE = "forewarn.azure.rollout", "site.yml"
-_SITE = "- {hosts: all, gather_facts: false, roles: [forewarn.azure.runner]}\n"
+_SITE = "- {hosts: all, gather_facts: false, roles: [forewarn.azure.forewarn]}\n"
 
 
 def run() -> Report:
@@ -36,7 +36,7 @@ def run() -> Report:
         (directory / SITE).write_text(_SITE)
         first, again, sent, sent_again = [], [], [], []
         for _ in range(RUNS):
-            _play(lab, playbooks, SITE, {"runner_state": "absent", "runner_purge": True})
+            _play(lab, playbooks, SITE, {"forewarn_state": "absent", "forewarn_purge": True})
             seconds, kilobytes, changes = _play(lab, playbooks, ROLLOUT, VARIABLES)
             if not changes:
                 raise AssertionError("a first rollout has changed nothing")

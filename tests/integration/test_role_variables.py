@@ -31,36 +31,36 @@ rule:
   match:
     - {id: freeze, condition: 'event.EventType == "Freeze" && params.who != ""', output: approve}
 """
-ROLES = "  roles: [forewarn.azure.runner]\n"
+ROLES = "  roles: [forewarn.azure.forewarn]\n"
 PLAY = f"- hosts: all\n  gather_facts: false\n{ROLES}"
 CHECK = """\
 - hosts: all
   gather_facts: false
-  tasks: [{ansible.builtin.include_role: {name: forewarn.azure.runner, tasks_from: check}}]
+  tasks: [{ansible.builtin.include_role: {name: forewarn.azure.forewarn, tasks_from: check}}]
 """
 UNVALIDATED = """\
 - hosts: all
   gather_facts: false
-  tasks: [{ansible.builtin.include_role: {name: forewarn.azure.runner, rolespec_validate: false}}]
+  tasks: [{ansible.builtin.include_role: {name: forewarn.azure.forewarn, rolespec_validate: false}}]
 """
 # Every option that is neither a text nor a bool: a value, and texts for it. None of them is the default.
 TEXTS: dict[str, tuple[Any, list[str]]] = {
-    "runner_interval": (2, ["2", "2.0", " 2 "]),
-    "runner_probe_lead": (90.5, ["90.5", "90.50"]),
-    "runner_keep": (5, ["5", "5.0"]),
-    "runner_health_seconds": (4, ["4", " 4"]),
-    "runner_policies": (["web"], ["web"]),
-    "runner_hooks_need": (["users", "network"], ["users,network"]),
-    "runner_hooks_write": (["/srv/app", "/srv/b"], ["/srv/app,/srv/b", "/srv/app, /srv/b"]),
-    "runner_unit_settings": (["CPUQuota=50%"], ["CPUQuota=50%", "CPUQuota=50%\n"]),
-    "runner_params": ({"who": "me"}, ['{"who":"me"}', "who=me"]),
-    "runner_credentials": (
+    "forewarn_interval": (2, ["2", "2.0", " 2 "]),
+    "forewarn_probe_lead": (90.5, ["90.5", "90.50"]),
+    "forewarn_keep": (5, ["5", "5.0"]),
+    "forewarn_health_seconds": (4, ["4", " 4"]),
+    "forewarn_policies": (["web"], ["web"]),
+    "forewarn_hooks_need": (["users", "network"], ["users,network"]),
+    "forewarn_hooks_write": (["/srv/app", "/srv/b"], ["/srv/app,/srv/b", "/srv/app, /srv/b"]),
+    "forewarn_unit_settings": (["CPUQuota=50%"], ["CPUQuota=50%", "CPUQuota=50%\n"]),
+    "forewarn_params": ({"who": "me"}, ['{"who":"me"}', "who=me"]),
+    "forewarn_credentials": (
         {"token": "/etc/token", "other": "/etc/o"},
         ['{"token":"/etc/token","other":"/etc/o"}', "token=/etc/token,other=/etc/o", "token=/etc/token other=/etc/o"],
     ),
 }
 # Options without which another one has no effect.
-TOGETHER = {"runner_probe_listen": "127.0.0.1:9780", "runner_policies": ["web"]}
+TOGETHER = {"forewarn_probe_listen": "127.0.0.1:9780", "forewarn_policies": ["web"]}
 FALSE = sorted({spelling(str(text)) for text in BOOLEANS_FALSE for spelling in (str.lower, str.upper, str.title)})
 TRUE = sorted({spelling(str(text)) for text in BOOLEANS_TRUE for spelling in (str.lower, str.upper, str.title)})
 _FATAL = re.compile(r"^fatal: \[(\S+?)\]: FAILED! => (\{.*\})$", re.MULTILINE)
@@ -96,7 +96,7 @@ def play(tmp_path: Path, home: Path, collections_path: Path, repository: Path) -
         number += 1
         vms = tmp_path / f"vms-{number}"
         vms.mkdir()
-        common = {"ansible_connection": "pretend_vm", "runner_health_seconds": 4}
+        common = {"ansible_connection": "pretend_vm", "forewarn_health_seconds": 4}
         named = {name: {**common, "ansible_host": name, **variables} for name, variables in hosts.items()}
         (tmp_path / "inventory.json").write_text(json.dumps({"all": {"hosts": named}}))
         (tmp_path / "play.yml").write_text(book)
@@ -128,7 +128,7 @@ def _read(record: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def options(repository: Path) -> dict[str, dict[str, Any]]:
-    spec = yaml.safe_load((repository / "roles" / "runner" / "meta" / "argument_specs.yml").read_text())
+    spec = yaml.safe_load((repository / "roles" / "forewarn" / "meta" / "argument_specs.yml").read_text())
     found: dict[str, dict[str, Any]] = spec["argument_specs"]["main"]["options"]
     return found
 
@@ -156,7 +156,7 @@ def test_every_text_for_true_and_false_is_that(play: Play, bools: list[str], sta
     texts = {f"{'true' if text in TRUE else 'false'}-{text}": text for text in [*TRUE, *FALSE]}
     hosts = {name: dict.fromkeys(bools, text) for name, text in texts.items()}
     native = {str(value).lower(): dict.fromkeys(bools, value) for value in (True, False)}
-    played = play({**native, **hosts}, "--forks", "8", "-e", f"runner_state={state}")
+    played = play({**native, **hosts}, "--forks", "8", "-e", f"forewarn_state={state}")
     assert played.code == 0, played.text[-6000:]
     differing = [name for name in hosts if played.asked[name] != played.asked[name.partition("-")[0]]]
     assert differing == []
@@ -165,7 +165,7 @@ def test_every_text_for_true_and_false_is_that(play: Play, bools: list[str], sta
 
 def test_the_journal_stays_unless_purge_is_true(play: Play) -> None:
     texts = {"kept": "no", "gone": "yes"}
-    hosts = {name: {"runner_state": "absent", "runner_purge": text} for name, text in texts.items()}
+    hosts = {name: {"forewarn_state": "absent", "forewarn_purge": text} for name, text in texts.items()}
     for name, asked in play(hosts).asked.items():
         (removed,) = (line["request"]["absent"] for line in asked if "request" in line)
         assert ("/var/lib/forewarn" in removed) is (name == "gone")
@@ -174,11 +174,11 @@ def test_the_journal_stays_unless_purge_is_true(play: Play) -> None:
 @pytest.mark.parametrize("state", ["present", "absent"])
 @pytest.mark.parametrize("text", ["yes", "no"])
 def test_all_on_the_command_line_at_once(play: Play, bools: list[str], state: str, text: str) -> None:
-    values = {**TOGETHER, "runner_state": state, **dict.fromkeys(bools, text == "yes")}
+    values = {**TOGETHER, "forewarn_state": state, **dict.fromkeys(bools, text == "yes")}
     values.update({name: value for name, (value, _) in TEXTS.items()})
     native = play({"vm": {}}, "-e", json.dumps(values))
     assert native.code == 0, native.text[-6000:]
-    given = [f"runner_state={state}", "runner_probe_listen=127.0.0.1:9780", *(f"{name}={text}" for name in bools)]
+    given = [f"forewarn_state={state}", "forewarn_probe_listen=127.0.0.1:9780", *(f"{name}={text}" for name in bools)]
     given += [f"{name}={texts[0].replace(chr(34), chr(92) + chr(34))}" for name, (_, texts) in TEXTS.items()]
     texts = play({"vm": {}}, *(word for each in given for word in ("-e", each)))
     assert texts.code == 0, texts.text[-6000:]
@@ -199,12 +199,17 @@ def test_each_text_alone(play: Play) -> None:
     for name, native in expected.items():
         assert played.asked[name] == played.asked[native], name
         # One has this value anyway; the effect of the other shows only where nobody answers.
-        if not name.startswith(("runner_policies", "runner_health_seconds")):
+        if not name.startswith(("forewarn_policies", "forewarn_health_seconds")):
             assert played.asked[native] != played.asked["default"], native
 
 
 def test_what_texts_become_in_the_files(play: Play) -> None:
-    given = ("runner_interval=2", "runner_dry_run=no", "runner_hooks_write=/srv/app", "runner_hooks_need=network")
+    given = (
+        "forewarn_interval=2",
+        "forewarn_dry_run=no",
+        "forewarn_hooks_write=/srv/app",
+        "forewarn_hooks_need=network",
+    )
     asked = play({"vm": {}}, *(word for each in given for word in ("-e", each))).asked["vm"]
     config = json.loads(file_of(asked, "config.json"))
     assert config["interval"] == 2
@@ -216,21 +221,21 @@ def test_what_texts_become_in_the_files(play: Play) -> None:
 
 def test_one_text_is_one_line_of_the_unit_whatever_is_in_it(play: Play) -> None:
     lines = ["BindPaths=/a:/b:rbind,/c:/d", "Environment=A=1,2"]
-    hosts = {"one": {"runner_unit_settings": lines[0]}, "two": {"runner_unit_settings": "\n".join(lines)}}
+    hosts = {"one": {"forewarn_unit_settings": lines[0]}, "two": {"forewarn_unit_settings": "\n".join(lines)}}
     asked = play(hosts).asked
     assert file_of(asked["one"], "forewarn.service").count("BindPaths=/a:/b:rbind,/c:/d\n") == 1
     assert "\n".join(lines) in file_of(asked["two"], "forewarn.service")
 
 
 def test_no_answer_is_waited_for_as_long_as_the_text_says(play: Play) -> None:
-    played = play({"text": {"runner_health_seconds": "2"}, "native": {"runner_health_seconds": 2}}, sick=True)
+    played = play({"text": {"forewarn_health_seconds": "2"}, "native": {"forewarn_health_seconds": 2}}, sick=True)
     assert "within 2 s." in played.text
     assert played.asked["text"] == played.asked["native"]
 
 
 def test_what_is_no_text_where_one_is_wanted_becomes_one(play: Play) -> None:
     """YAML makes digits a number, what looks like a date a date, and an empty text null."""
-    unquoted = {"runner_vm_name": "42", "runner_api_version": "2020-07-01", "runner_endpoint": ""}
+    unquoted = {"forewarn_vm_name": "42", "forewarn_api_version": "2020-07-01", "forewarn_endpoint": ""}
     variables = "".join(f"    {name}: {value}\n" for name, value in unquoted.items())
     played = play({"vm": {}}, book=f"- hosts: all\n  gather_facts: false\n  vars:\n{variables}{ROLES}")
     assert played.code == 0, played.text[-6000:]
@@ -258,7 +263,7 @@ def test_what_cannot_be_taken_for_a_value_is_refused_before_a_vm_is_asked(
         "dict": ["text", "[1]", [1], 3],
     }
     hosts = {
-        f"{name}-{number}": {name: value, "runner_state": state}
+        f"{name}-{number}": {name: value, "forewarn_state": state}
         for name, option in options.items()
         for number, value in enumerate(wrong.get(option["type"], []))
     }
@@ -270,11 +275,11 @@ def test_what_cannot_be_taken_for_a_value_is_refused_before_a_vm_is_asked(
 
 
 def test_a_refusal_names_the_variable_its_value_and_what_it_should_be(play: Play) -> None:
-    played = play({"vm": {"runner_purge": "maybe", "runner_interval": "fast"}}, book=UNVALIDATED)
+    played = play({"vm": {"forewarn_purge": "maybe", "forewarn_interval": "fast"}}, book=UNVALIDATED)
     ((_, result),) = _FATAL.findall(played.text)
     assert json.loads(result)["msg"].splitlines() == [
-        'runner_purge is "maybe", which is not true or false.',
-        'runner_interval is "fast", which is not a number.',
+        'forewarn_purge is "maybe", which is not true or false.',
+        'forewarn_interval is "fast", which is not a number.',
         "Nothing was changed.",
     ]
 

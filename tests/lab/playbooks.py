@@ -47,7 +47,7 @@ class Playbooks:
         inventory = json.loads(lab.inventory())
         for host in lab.hosts:
             if host.suite in _SUITES_THAT_LOSE_IT:
-                inventory["all"]["hosts"][host.name]["runner_unit_settings"] = _BOOT_ID_KEPT
+                inventory["all"]["hosts"][host.name]["forewarn_unit_settings"] = _BOOT_ID_KEPT
         (directory / "inventory.json").write_text(json.dumps(inventory))
         (directory / "ansible.cfg").write_text("[defaults]\n")
         self._environ = {

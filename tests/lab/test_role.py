@@ -54,12 +54,12 @@ import zipfile
 with zipfile.ZipFile("/opt/forewarn/forewarn.pyz", "a") as runner:
     runner.writestr("older", "")
 """
-SITE = "- {hosts: all, gather_facts: false, roles: [forewarn.azure.runner]}\n"
+SITE = "- {hosts: all, gather_facts: false, roles: [forewarn.azure.forewarn]}\n"
 VARIABLES: dict[str, Any] = {
     "forewarn_serial": "100%",
-    "runner_policies": ["policies"],
-    "runner_hooks_write": ["/var/log/hooks"],
-    "runner_health_seconds": 60,
+    "forewarn_policies": ["policies"],
+    "forewarn_hooks_write": ["/var/log/hooks"],
+    "forewarn_health_seconds": 60,
 }
 
 
@@ -102,7 +102,7 @@ def test_a_host_where_the_runner_cannot_work_is_refused_with_a_sentence(lab: Lab
     old.write("#!/bin/sh\necho python=3.8\n", "/usr/local/bin/old-python", 0o755)
     other.ssh("mv /run/systemd/system /run/systemd/system.away")  # which says that systemd has booted the machine
     ordinary.ssh("useradd --create-home ordinary && cp -r ~root/.ssh ~ordinary && chown -R ordinary ~ordinary")
-    playbooks.variables("web_0", {"runner_python": "/usr/local/bin/old-python"})
+    playbooks.variables("web_0", {"forewarn_python": "/usr/local/bin/old-python"})
     playbooks.variables("web_2", {"ansible_user": "ordinary"})
     (playbooks.directory / "site.yml").write_text(SITE)
     try:
@@ -188,8 +188,8 @@ def test_other_policies_and_parameters_are_a_reload_and_the_old_artifact_is_kept
     policy = playbooks.directory / "policies" / "drains.yml"
     policy.write_text(POLICY.replace("brief freeze.", "short freeze."))
     variables = VARIABLES
-    playbooks.variables("all", {"runner_params": {"tolerable_freeze": 8}})
-    playbooks.variables("web_0", {"runner_params": {"tolerable_freeze": 7}})
+    playbooks.variables("all", {"forewarn_params": {"tolerable_freeze": 8}})
+    playbooks.variables("web_0", {"forewarn_params": {"tolerable_freeze": 7}})
     assert playbooks.play(ROLLOUT, variables, "--limit", "web_0,web_2").changed() == {"web_0": 1, "web_2": 1}
     for name in ("web_0", "web_2"):
         host = lab.host(name)
@@ -211,11 +211,11 @@ def test_policies_that_are_wrong_are_refused_and_no_host_is_touched(lab: Lab, pl
         directory.mkdir()
         (directory / "drains.yml").write_text(policy)
         (directory / "drains.test.yml").write_text(tests)
-        played = playbooks.play(ROLLOUT, {**VARIABLES, "runner_policies": [directory.name]})
+        played = playbooks.play(ROLLOUT, {**VARIABLES, "forewarn_policies": [directory.name]})
         assert played.code != 0
         assert message in played.text
         assert "Check the VM" not in played.text
-    played = playbooks.play(ROLLOUT, {**VARIABLES, "runner_params": {"tolerable_frieze": 7}})
+    played = playbooks.play(ROLLOUT, {**VARIABLES, "forewarn_params": {"tolerable_frieze": 7}})
     assert "no policy declares a parameter tolerable_frieze" in played.text
     assert {host.name: files(host) for host in lab.hosts} == before
 
@@ -231,10 +231,10 @@ def test_policies_from_git_go_forth_and_back_and_an_older_runner_is_replaced(lab
         git(home, "add", ".")
         git(home, "commit", "--quiet", f"--message={tag}")
         git(home, "tag", tag)
-    variables = {**VARIABLES, "runner_policies": [], "runner_policies_git": home.as_uri()}
+    variables = {**VARIABLES, "forewarn_policies": [], "forewarn_policies_git": home.as_uri()}
 
     def roll_out(ref: str) -> str:
-        played = playbooks.play(ROLLOUT, {**variables, "runner_policies_ref": ref}, "--limit", "web_1")
+        played = playbooks.play(ROLLOUT, {**variables, "forewarn_policies_ref": ref}, "--limit", "web_1")
         assert played.changed()["web_1"] > 0
         return str(status(host)["runner"]["policy"])
 
@@ -251,7 +251,7 @@ def test_policies_from_git_go_forth_and_back_and_an_older_runner_is_replaced(lab
 def test_what_does_not_work_is_taken_back_and_no_further_host_is_touched(lab: Lab, playbooks: Playbooks) -> None:
     before = {host.name: host.read("/etc/forewarn/config.json") for host in lab.hosts}
     others = {host.name: files(host) for host in lab.hosts[1:]}
-    variables = {**VARIABLES, "runner_endpoint": "http://127.0.0.1:9", "runner_health_seconds": 4}
+    variables = {**VARIABLES, "forewarn_endpoint": "http://127.0.0.1:9", "forewarn_health_seconds": 4}
     played = playbooks.play(ROLLOUT, {**variables, "forewarn_serial": [1, "100%"]})
     assert played.code != 0
     assert "The previous files are restored." in played.text
@@ -279,7 +279,7 @@ def test_the_fleet_is_shown_in_the_terminal_and_on_a_page(lab: Lab, playbooks: P
 
 def test_a_dry_run_is_healthy_shown_probed_and_made_live_again(lab: Lab, playbooks: Playbooks) -> None:
     host = lab.host("web_1")
-    probed = {**VARIABLES, "runner_probe_listen": "0.0.0.0:9780"}
+    probed = {**VARIABLES, "forewarn_probe_listen": "0.0.0.0:9780"}
 
     def ask(path: str) -> str:
         """Return the status that is answered at the address that other machines use."""
@@ -292,10 +292,10 @@ except urllib.error.HTTPError as error: print(error.code)
         return host.ssh(f"python3 -c '{script}'").stdout.strip()
 
     live = len(json.loads(host.ssh("forewarn history --json").stdout)["events"])
-    played = playbooks.play(ROLLOUT, {**probed, "runner_dry_run": True}, "--limit", "web_1")
+    played = playbooks.play(ROLLOUT, {**probed, "forewarn_dry_run": True}, "--limit", "web_1")
     assert played.changed()["web_1"] > 0
     assert "This is a dry run: nothing is approved and no hook runs." in played.text
-    assert playbooks.play(ROLLOUT, {**probed, "runner_dry_run": True}, "--limit", "web_1").changed() == {"web_1": 0}
+    assert playbooks.play(ROLLOUT, {**probed, "forewarn_dry_run": True}, "--limit", "web_1").changed() == {"web_1": 0}
     found = status(host)
     assert (found["runner"]["dry_run"], found["problems"]) == (True, [])
     assert found["state_directory"] == "/var/lib/forewarn/dry-run"
@@ -322,7 +322,7 @@ except urllib.error.HTTPError as error: print(error.code)
 
 
 def test_nothing_is_left_but_the_journal(lab: Lab, playbooks: Playbooks) -> None:
-    absent = {"runner_state": "absent"}
+    absent = {"forewarn_state": "absent"}
     before = {host.name: files(host) for host in lab.hosts}
     assert playbooks.play("site.yml", absent, "--check").changed() == dict.fromkeys(NAMES, 1)
     assert {host.name: files(host) for host in lab.hosts} == before
@@ -333,6 +333,6 @@ def test_nothing_is_left_but_the_journal(lab: Lab, playbooks: Playbooks) -> None
         assert host.ssh(f"ls -d {paths}", check=False).stdout == ""
         assert host.properties("forewarn", "LoadState")["LoadState"] == "not-found"
         assert host.ssh("ls -d /var/lib/forewarn").stdout
-    playbooks.play("site.yml", {**absent, "runner_purge": True}).changed()
+    playbooks.play("site.yml", {**absent, "forewarn_purge": True}).changed()
     for host in lab.hosts:
         assert host.ssh("ls -d /var/lib/forewarn", check=False).stdout == ""

@@ -17,7 +17,7 @@ from forewarn.events import LATEST_API_VERSION
 
 @pytest.fixture(scope="module")
 def role(repository: Path) -> Path:
-    return repository / "roles" / "runner"
+    return repository / "roles" / "forewarn"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def options(role: Path) -> dict[str, dict[str, Any]]:
 def test_the_documented_defaults_are_the_defaults(role: Path, options: dict[str, dict[str, Any]]) -> None:
     defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
     assert {name: option["default"] for name, option in options.items()} == defaults
-    assert defaults["runner_api_version"] == LATEST_API_VERSION
+    assert defaults["forewarn_api_version"] == LATEST_API_VERSION
 
 
 def test_every_variable_has_a_type_and_a_description(options: dict[str, dict[str, Any]]) -> None:
@@ -44,8 +44,8 @@ def test_every_variable_that_is_used_is_one_and_every_one_is_used(
     role: Path, options: dict[str, dict[str, Any]]
 ) -> None:
     files = [path for name in ("tasks", "templates", "vars") for path in (role / name).iterdir()]
-    used = {name for path in files for name in re.findall(r"(?<!_)\brunner_[a-z_]+", path.read_text())}
-    assert used - {"runner_build", "runner_install"} == options.keys()
+    used = {name for path in files for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", path.read_text())}
+    assert used == options.keys()
 
 
 def test_every_variable_is_taken_as_its_type_in_one_place(role: Path, options: dict[str, dict[str, Any]]) -> None:
@@ -54,7 +54,7 @@ def test_every_variable_is_taken_as_its_type_in_one_place(role: Path, options: d
     assert {f"__{name}" for name in options} <= variables.keys()
     for path in (path for name in ("tasks", "templates") for path in (role / name).iterdir()):
         code = "".join(line for line in path.read_text().splitlines(keepends=True) if not line.startswith("#"))
-        assert not set(re.findall(r"(?<!_)\brunner_[a-z_]+", code)) & options.keys(), path
+        assert not set(re.findall(r"(?<!_)\bforewarn_[a-z_]+", code)) & options.keys(), path
 
 
 def test_the_part_on_the_control_node_has_the_same_variables(role: Path, options: dict[str, dict[str, Any]]) -> None:
@@ -63,13 +63,15 @@ def test_the_part_on_the_control_node_has_the_same_variables(role: Path, options
 
 
 def test_the_readme_names_no_variable_that_is_none(role: Path, repository: Path, options: dict[str, Any]) -> None:
+    name = re.compile(r"\bforewarn_[a-z_]+")
+    playbooks = {found for path in (repository / "playbooks").iterdir() for found in name.findall(path.read_text())}
     for path in (role / "README.md", repository / "docs" / "rollout.md"):
-        assert set(re.findall(r"\brunner_[a-z_]+", path.read_text())) <= options.keys()
+        assert set(name.findall(path.read_text())) <= options.keys() | playbooks
 
 
 def test_the_configuration_has_only_what_the_runner_reads(role: Path) -> None:
     variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
-    assert variables["__runner_settings"].keys() | variables["__runner_reloaded"].keys() <= _OPTIONS.keys()
+    assert variables["__forewarn_settings"].keys() | variables["__forewarn_reloaded"].keys() <= _OPTIONS.keys()
 
 
 def test_the_role_has_the_librarys_policy(role: Path, repository: Path) -> None:

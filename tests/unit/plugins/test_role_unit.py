@@ -20,18 +20,18 @@ import yaml
 
 Unit = Callable[..., list[str]]
 _HERE = {
-    "__runner_needs": [],
-    "__runner_found": {"systemd": "252"},
-    "__runner_settings": {"api_version": "2020-07-01"},
-    "__runner_program": "/usr/bin/python3 -I -S /opt/forewarn/forewarn.pyz",
-    "__runner_config_file": "/etc/forewarn/config.json",
+    "__forewarn_needs": [],
+    "__forewarn_found": {"systemd": "252"},
+    "__forewarn_settings": {"api_version": "2020-07-01"},
+    "__forewarn_program": "/usr/bin/python3 -I -S /opt/forewarn/forewarn.pyz",
+    "__forewarn_config_file": "/etc/forewarn/config.json",
 }
 
 
 @pytest.fixture
 def render(repository: Path) -> Callable[..., str]:
     """Return a function that renders the template as Ansible does."""
-    role = repository / "roles" / "runner"
+    role = repository / "roles" / "forewarn"
     defaults = yaml.safe_load((role / "defaults" / "main.yml").read_text())
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(role / "templates"), trim_blocks=True, undefined=jinja2.StrictUndefined
@@ -54,8 +54,8 @@ def unit(render: Callable[..., str]) -> Unit:
 
 def test_memory_and_tasks_are_bounded_and_leave_room_for_hooks(unit: Unit) -> None:
     assert {"MemoryMax=512M", "TasksMax=512"} <= set(unit())
-    assert {"MemoryMax=2G", "TasksMax=64"} <= set(unit(runner_memory_max="2G", runner_tasks_max=64))
-    assert "MemoryMax=infinity" in unit(runner_memory_max="infinity")
+    assert {"MemoryMax=2G", "TasksMax=64"} <= set(unit(forewarn_memory_max="2G", forewarn_tasks_max=64))
+    assert "MemoryMax=infinity" in unit(forewarn_memory_max="infinity")
 
 
 def test_a_hook_that_takes_all_memory_does_not_take_the_runner_with_it(unit: Unit) -> None:
@@ -63,7 +63,7 @@ def test_a_hook_that_takes_all_memory_does_not_take_the_runner_with_it(unit: Uni
 
 
 def test_what_an_administrator_sets_comes_last_and_counts(unit: Unit) -> None:
-    lines = unit(runner_unit_settings=["MemoryMax=1G", "OOMScoreAdjust=0"])
+    lines = unit(forewarn_unit_settings=["MemoryMax=1G", "OOMScoreAdjust=0"])
     for name, value in (("MemoryMax", "1G"), ("OOMScoreAdjust", "0")):
         assert [line for line in lines if line.startswith(f"{name}=")][-1] == f"{name}={value}"
 
@@ -84,7 +84,7 @@ def test_it_waits_for_the_clock_and_does_not_ask_for_one(unit: Unit) -> None:
 )
 def test_a_probe_can_be_reached(unit: Unit, address: str, filtered: bool) -> None:
     """IPAddressDeny= keeps packets from coming in as well."""
-    assert ("IPAddressDeny=any" in unit(runner_probe_listen=address)) is filtered
+    assert ("IPAddressDeny=any" in unit(forewarn_probe_listen=address)) is filtered
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
@@ -92,9 +92,9 @@ def test_a_probe_can_be_reached(unit: Unit, address: str, filtered: bool) -> Non
     "variables",
     [
         {},
-        {"runner_probe_listen": "0.0.0.0:9780", "runner_memory_max": "25%", "runner_tasks_max": "infinity"},
-        {"__runner_needs": ["everything"]},
-        {"__runner_needs": ["network", "files", "users"], "runner_unit_settings": ["OOMPolicy=stop"]},
+        {"forewarn_probe_listen": "0.0.0.0:9780", "forewarn_memory_max": "25%", "forewarn_tasks_max": "infinity"},
+        {"__forewarn_needs": ["everything"]},
+        {"__forewarn_needs": ["network", "files", "users"], "forewarn_unit_settings": ["OOMPolicy=stop"]},
     ],
 )
 def test_systemd_finds_nothing_wrong(render: Callable[..., str], tmp_path: Path, variables: dict[str, Any]) -> None:
