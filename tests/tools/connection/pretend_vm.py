@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An Ansible connection to a VM that is not there: it writes down what it is asked, and does nothing.
 
-It answers as a VM does where the role ``forewarn`` goes well. Each host has a file in the directory that the environment
-variable PRETENDED_VMS names, with a JSON object a line: a request of ``runner_install``, or a command.
+It answers as a VM does where the role ``forewarn`` goes well. Each host has a file in the directory that the
+environment variable PRETENDED_VMS names, with a JSON object a line: a request of ``runner_install``, or a command.
 PRETENDED_VERSION is the version of the runner that works there; without one the metadata service never answers it.
 """
 
