@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from forewarn.errors import InputError
 from forewarn.events import Document, Event, Vm
-from forewarn.policy.artifact import digest_of, load
+from forewarn.policy.artifact import digest_of, load, with_source
 from forewarn.policy.decision import APPROVERS, GROUPS, Facts
 from forewarn.policy.engine import PolicySet
 from hypothesis import given, settings
@@ -207,3 +207,61 @@ def test_form_that_no_compiler_of_ours_made_holds_where_it_fails() -> None:
     assert (decision.output, decision.policy) == ("hold", "second")
     assert "internal error (TypeError" in decision.reason
     assert "damaged" not in decision.reason  # its digest is right
+
+
+SOURCE = {
+    "repository": "https://git.example/team/policies.git",
+    "ref": "main",
+    "commit": "0123456789abcdef0123456789abcdef01234567",
+    "paths": ["web/", "größe.yml"],
+    "modified": False,
+}
+
+
+def test_source_is_kept_and_leaves_the_digest_alone() -> None:
+    assert load(TEXT).source is None
+    nowhere = {"repository": None, "ref": None, "commit": None, "paths": [], "modified": True}
+    for source in (SOURCE, nowhere, {**SOURCE, "modified": True}, {**SOURCE, "of a newer version": 1}):
+        raw = with_source(TEXT.encode(), source)
+        artifact = load(raw)
+        assert artifact.source == source
+        assert artifact.digest == DATA["digest"] == json.loads(raw)["digest"]
+        assert {**artifact.data, "source": None} == {**DATA, "source": None}
+        assert with_source(raw, source) == raw
+        assert with_source(raw, SOURCE) == with_source(TEXT.encode(), SOURCE)
+        assert load(with_source(raw, None)).source is None
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"repository": 1}, "source.repository"),
+        ({"ref": ["main"]}, "source.ref"),
+        ({"commit": True}, "source.commit"),
+        ({"paths": None}, "source.paths"),
+        ({"paths": "web/"}, "source.paths"),
+        ({"paths": ["web/", 7]}, r"source.paths\[1\]"),
+        ({"modified": 0}, "source.modified"),
+        ({"modified": None}, "source.modified"),
+    ],
+)
+def test_source_of_a_wrong_shape_is_refused(change: dict[str, Any], what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        load({**DATA, "source": {**SOURCE, **change}})
+    with pytest.raises(InputError, match=what):
+        with_source(TEXT.encode(), {**SOURCE, **change})
+
+
+def test_source_must_be_whole() -> None:
+    for wrong in (None, "main", [], 3):
+        with pytest.raises(InputError, match="source"):
+            load({**DATA, "source": wrong})
+    for name in ("paths", "modified"):
+        with pytest.raises(InputError, match=f"source.{name}"):
+            load({**DATA, "source": {key: value for key, value in SOURCE.items() if key != name}})
+
+
+def test_a_source_saves_no_damaged_artifact() -> None:
+    damaged = {**DATA, "policies": []}
+    with pytest.raises(InputError, match="digest"):
+        with_source(json.dumps(damaged).encode(), SOURCE)

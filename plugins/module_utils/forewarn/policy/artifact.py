@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import InputError
 from ..events import API_VERSIONS
 from .program import Program
-from .structure import check_policies
+from .structure import check_policies, check_source
 
 FORMAT = "forewarn-policy"
 FORMAT_VERSION = 1
@@ -24,7 +24,7 @@ _MAX_SIZE = 16 * 1024 * 1024  # bytes
 
 @dataclass(frozen=True)
 class Artifact:
-    """``data`` is the checked JSON; ``digest`` is ``sha256:…`` over its canonical form."""
+    """``data`` is the checked JSON; ``digest`` is ``sha256:…`` over its canonical form, without ``source``."""
 
     data: Mapping[str, Any] = field(repr=False, hash=False)
     digest: str
@@ -35,10 +35,18 @@ class Artifact:
         """The declarations of parameters of all policies, which may share names."""
         return tuple(entry for policy in self.data["policies"] for entry in policy["params"])
 
+    @property
+    def source(self) -> Mapping[str, Any] | None:
+        """Where the policies came from, as ``with_source`` describes it, or None if that is not known."""
+        return self.data.get("source")
+
 
 def digest_of(data: Mapping[str, Any]) -> str:
-    """Return the digest of an artifact's content: SHA-256 of the canonical JSON of all but ``digest``."""
-    content = {key: value for key, value in data.items() if key != "digest"}
+    """Return the digest of an artifact's content: SHA-256 of the canonical JSON of all but ``digest`` and ``source``.
+
+    The same policies from another commit are the same policies.
+    """
+    content = {key: value for key, value in data.items() if key not in ("digest", "source")}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -81,6 +89,20 @@ def load_file(path: str | Path) -> Artifact:
         raise InputError(f"{path}: {error.message}", error.hint) from error
 
 
+def with_source(raw: bytes, source: Mapping[str, Any] | None) -> bytes:
+    """Return an artifact's bytes with ``source`` in it: where its policies came from. None takes it out.
+
+    ``source``: ``{"repository": str|None, "ref": str|None, "commit": str|None, "paths": [str], "modified": bool}``;
+    ``modified`` means that the checkout had changes that ``commit`` does not have. The digest stays as it was. Raises
+    InputError for an invalid artifact or source.
+    """
+    data = {key: value for key, value in load(raw).data.items() if key != "source"}
+    if source is not None:
+        data["source"] = source
+        load(data)
+    return (json.dumps(data, indent=1, sort_keys=True) + "\n").encode("ascii")
+
+
 def _decode(source: bytes | str) -> Mapping[str, Any]:
     if len(source) > _MAX_SIZE:
         raise InputError(f"the artifact is larger than {_MAX_SIZE} bytes")
@@ -98,6 +120,7 @@ def _decode(source: bytes | str) -> Mapping[str, Any]:
 
 def _try_expressions(data: Mapping[str, Any]) -> None:
     try:
+        check_source(data)
         check_policies(data)
         for policy in data["policies"]:
             Program(policy)

@@ -28,6 +28,14 @@ def check_policies(data: Mapping[str, Any]) -> None:
     _list(_policy)(data.get("policies"), "policies")
 
 
+def check_source(data: Mapping[str, Any]) -> None:
+    """Check where an artifact's policies came from, if it says so. Raises ValueError."""
+    text = _or_null(_a(str))
+    required = {"repository": text, "ref": text, "commit": text, "paths": _list(_a(str)), "modified": _a(bool)}
+    if "source" in data:
+        _object(required, {}, "source", data["source"])
+
+
 def _a(kind: type) -> _Check:
     def check(value: Any, where: str) -> None:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):  # a bool is not an int here
