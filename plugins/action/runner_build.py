@@ -9,6 +9,7 @@ Only the parameters of each host are checked in this process.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,11 @@ _OPTIONS = {
     "ref": {"type": "str", "default": "HEAD"},
     "api_version": {"type": "str", "default": LATEST_API_VERSION},
     "params": {"type": "dict", "default": {}},
+    "hooks": {"type": "list", "elements": "str", "default": []},
     "gate": {"type": "str", "default": "error", "choices": ["error", "warn"]},
 }
 _DIGITS = 16  # of a digest, in a file's name
+_COMMIT_DIGITS = 12
 
 
 class ActionModule(ActionBase):
@@ -46,8 +49,10 @@ class ActionModule(ActionBase):
         home = Path((task_vars or {}).get("playbook_dir") or ".")
         try:
             paths_of(options["policies"])  # which are not empty: where they are is another question
-            paths = options["policies"] if options["git"] else [str(_find(path, home)) for path in options["policies"]]
-            built = build(paths, options["git"], options["ref"], options["api_version"], cache())
+            paths, hooks = options["policies"], options["hooks"]
+            if not options["git"]:
+                paths, hooks = ([str(_find(path, home)) for path in named] for named in (paths, hooks))
+            built = build(paths, options["git"], options["ref"], options["api_version"], hooks, cache())
             artifact = load_file(built["artifact"])
             policies = PolicySet(artifact, options["params"])
         except ForewarnError as error:
@@ -55,19 +60,27 @@ class ActionModule(ActionBase):
         objections = built["objections"]
         if objections and options["gate"] == "error":
             return {"failed": True, "msg": "\n\n".join(["Nothing was rolled out.", *objections])}
-        hooks = {kind for hook in policies.every_hook() for kind in ("run", "unit", "http") if kind in hook}
+        kinds = {kind for hook in policies.every_hook() for kind in ("run", "unit", "http") if kind in hook}
+        name = artifact.digest.partition(":")[2][:_DIGITS]
+        commit = f"-{built['commit'][:_COMMIT_DIGITS]}" if built["commit"] else ""
         return {
             **built,
             "changed": False,
             "api_version": artifact.api_version,
             "digest": artifact.digest,
-            "name": f"policy-{artifact.digest.partition(':')[2][:_DIGITS]}.json",
+            "name": f"policy-{name}{commit}.json",
             "policy_names": list(policies.names),
-            "hooks": sorted(hooks),
+            "hooks": sorted(kinds),
             "version": __version__,
             "warnings": [*objections, *built["remarks"]],
-            "msg": f"{', '.join(policies.names)}: {artifact.digest}",
+            "msg": f"{', '.join(policies.names)}: {artifact.digest}{_origin(built['source'])}",
         }
+
+
+def _origin(source: Mapping[str, Any]) -> str:
+    """Return where policies come from, for people."""
+    named = [f"{name} {source[name]}" for name in ("repository", "ref", "commit") if source[name]]
+    return f", from {', '.join(named)}{', with changes' if source['modified'] else ''}" if named else ""
 
 
 def _find(path: str, playbook_directory: Path) -> Path:

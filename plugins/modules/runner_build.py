@@ -69,6 +69,13 @@ options:
       - Values of the parameters that the policies declare, for this host.
     type: dict
     default: {}
+  hooks:
+    description:
+      - Programs of hooks, and directories with them, that go to the VM with the policies. They are looked up as
+        O(policies) are.
+    type: list
+    elements: str
+    default: []
   gate:
     description:
       - What happens if a test fails, or C(forewarn policy verify) reports an error. With V(warn) it is a warning.
@@ -105,10 +112,10 @@ digest:
   type: str
   sample: sha256:4558453758da1f546c9735445ba0306af25d93689c97ef26c11ffb71b93e8b13
 name:
-  description: File name of the compiled policies on a VM.
+  description: File name of the compiled policies on a VM, with their digest and, if there is one, their commit.
   returned: success
   type: str
-  sample: policy-4558453758da1f54.json
+  sample: policy-4558453758da1f54-8b1d2c3e4f50.json
 policy_names:
   description: Names of the policies.
   returned: success
@@ -120,8 +127,55 @@ hooks:
   type: list
   elements: str
   sample: [http, run]
+text:
+  description: The policies as their authors wrote them.
+  returned: success
+  type: str
+hook_files:
+  description: The files of O(hooks).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: Path below the directory of hooks on a VM.
+      type: str
+    source:
+      description: Path on the control node.
+      type: str
+    mode:
+      description: Its mode, in octal.
+      type: str
+    sha256:
+      description: SHA-256 of its content.
+      type: str
+hooks_sha256:
+  description: Digest of all files of O(hooks).
+  returned: success
+  type: str
+source:
+  description: Where the policies come from. It is kept in the artifact, and shown by C(forewarn status).
+  returned: success
+  type: dict
+  contains:
+    repository:
+      description: Address of the repository, without user and password.
+      type: str
+    ref:
+      description: Branch or tag.
+      type: str
+    commit:
+      description: The commit.
+      type: str
+    paths:
+      description: Paths of the policies, in the repository or on the control node.
+      type: list
+      elements: str
+    modified:
+      description: Whether the files differ from those of the commit.
+      type: bool
 commit:
-  description: The commit that was checked out. Null without O(git).
+  description: The commit. Null if the policies are in no repository.
   returned: success
   type: str
 version:

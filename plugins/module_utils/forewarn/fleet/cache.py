@@ -71,6 +71,11 @@ def digest(of: object) -> str:
     return hashlib.sha256(json.dumps(of).encode()).hexdigest()
 
 
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal. Raises OSError."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def _is_ours(directory: Path) -> bool:
     """Create the directory if needed. Return whether only we can write to it: its files decide what is approved."""
     try:
