@@ -3,14 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The role's variables as texts, which is what ``-e name=value`` and an inventory in INI make of every value.
 
-The real ``ansible-playbook`` runs the role for hosts that are not there (``tools/connection/pretend_vm.py``). What a
-host is asked to do is the same for a text as for the value that YAML has for it.
+The real ``ansible-playbook`` includes the role's part on the control node, and writes down what the other tasks of the
+role would use: its variables as their types, the configuration and the unit. A text gives the same as the value that
+YAML has for it. What the tasks do with it on hosts is tested in tests/lab.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +20,6 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_TRUE
-from forewarn import __version__
 from tools.adhoc import AdHoc, ansible
 from tools.commands import run_program
 
@@ -31,18 +32,44 @@ rule:
   match:
     - {id: freeze, condition: 'event.EventType == "Freeze" && params.who != ""', output: approve}
 """
-ROLES = "  roles: [forewarn.azure.forewarn]\n"
-PLAY = f"- hosts: all\n  gather_facts: false\n{ROLES}"
-CHECK = """\
+ROLE = "forewarn.azure.forewarn"
+PLAY = f"- {{hosts: all, gather_facts: false, roles: [{ROLE}]}}\n"
+CHECK = f"""\
 - hosts: all
   gather_facts: false
-  tasks: [{ansible.builtin.include_role: {name: forewarn.azure.forewarn, tasks_from: check}}]
+  tasks: [{{ansible.builtin.include_role: {{name: {ROLE}, tasks_from: check}}}}]
 """
-UNVALIDATED = """\
+UNVALIDATED = f"""\
 - hosts: all
   gather_facts: false
-  tasks: [{ansible.builtin.include_role: {name: forewarn.azure.forewarn, rolespec_validate: false}}]
+  tasks: [{{ansible.builtin.include_role: {{name: {ROLE}, rolespec_validate: false}}}}]
 """
+# After the role's part on the control node, everything that its other tasks take from variables.
+WRITTEN_DOWN = f"""\
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_role: {{name: {ROLE}, tasks_from: check, public: true}}
+    - ansible.builtin.copy:
+        dest: "{{{{ inventory_hostname }}}}.json"
+        content: "{{{{ written_down | to_json }}}}"
+        mode: "0644"
+      vars:
+        written_down:
+          typed: "{{{{ dict(names | zip(query('ansible.builtin.vars', *private))) }}}}"
+          config: "{{{{ lookup('ansible.builtin.template', role ~ '/templates/config.json.j2') }}}}"
+          unit: >-
+            {{{{ lookup('ansible.builtin.template', role ~ '/templates/forewarn.service.j2',
+                       template_vars={{'__forewarn_unit_checksum': ''}}) }}}}
+"""
+# What the VM would have answered.
+ANSWERED = {
+    "__forewarn_asked": {"stdout_lines": ["user=0", "systemd=252", "python3=/usr/bin/python3.11"]},
+    "__forewarn_facts": {
+        "ansible_facts": {"ansible_python": {"executable": "/usr/bin/python3.11", "version": {"major": 3, "minor": 11}}}
+    },
+    "__forewarn_encryption": {"rc": 0},
+}
 # Every option that is neither a text nor a bool: a value, and texts for it. None of them is the default.
 TEXTS: dict[str, tuple[Any, list[str]]] = {
     "forewarn_interval": (2, ["2", "2.0", " 2 "]),
@@ -58,6 +85,8 @@ TEXTS: dict[str, tuple[Any, list[str]]] = {
         {"token": "/etc/token", "other": "/etc/o"},
         ['{"token":"/etc/token","other":"/etc/o"}', "token=/etc/token,other=/etc/o", "token=/etc/token other=/etc/o"],
     ),
+    "forewarn_credential_files": ({"token": "/etc/token"}, ['{"token":"/etc/token"}', "token=/etc/token"]),
+    "forewarn_hooks": (["drain", "more"], ["drain,more", " drain , more"]),
 }
 # Options without which another one has no effect.
 TOGETHER = {"forewarn_probe_listen": "127.0.0.1:9780", "forewarn_policies": ["web"]}
@@ -67,11 +96,11 @@ _FATAL = re.compile(r"^fatal: \[(\S+?)\]: FAILED! => (\{.*\})$", re.MULTILINE)
 
 
 class Played(NamedTuple):
-    """What a playbook wrote, and what each host was asked."""
+    """How a playbook ended, and what the role took its variables for on each host."""
 
     code: int
     text: str
-    asked: dict[str, list[dict[str, Any]]]
+    taken: dict[str, dict[str, Any]]
 
 
 Play = Callable[..., Played]
@@ -81,49 +110,6 @@ Play = Callable[..., Played]
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return Ansible's home directory, shared so that later runs reuse what the first has built."""
     return tmp_path_factory.mktemp("home")
-
-
-@pytest.fixture
-def play(tmp_path: Path, home: Path, collections_path: Path, repository: Path) -> Play:
-    """Return a function that plays a playbook: hosts with their variables, then options of ``ansible-playbook``."""
-    adhoc = AdHoc(tmp_path, collections_path)
-    (tmp_path / "web").mkdir()
-    (tmp_path / "web" / "web.yml").write_text(POLICY)
-    number = 0
-
-    def played(hosts: Mapping[str, Mapping[str, Any]], *options: str, book: str = PLAY, sick: bool = False) -> Played:
-        nonlocal number
-        number += 1
-        vms = tmp_path / f"vms-{number}"
-        vms.mkdir()
-        common = {"ansible_connection": "pretend_vm", "forewarn_health_seconds": 4}
-        named = {name: {**common, "ansible_host": name, **variables} for name, variables in hosts.items()}
-        (tmp_path / "inventory.json").write_text(json.dumps({"all": {"hosts": named}}))
-        (tmp_path / "play.yml").write_text(book)
-        playbook = "play.yml" if "\n" in book else book
-        environ = {
-            **adhoc.environ,
-            "ANSIBLE_HOME": str(home),
-            "ANSIBLE_CONNECTION_PLUGINS": str(repository / "tests" / "tools" / "connection"),
-            "PRETENDED_VMS": str(vms),
-            **({} if sick else {"PRETENDED_VERSION": __version__}),
-        }
-        command = [ansible("ansible-playbook"), "-i", "inventory.json", *options, playbook]
-        process = run_program(*command, cwd=tmp_path, env=environ, timeout=300)
-        asked = {name: _read(vms / f"{name}.jsonl") for name in hosts}
-        return Played(process.returncode, process.stdout + process.stderr, asked)
-
-    return played
-
-
-def _read(record: Path) -> list[dict[str, Any]]:
-    if not record.exists():
-        return []
-    lines: list[dict[str, Any]] = [json.loads(line) for line in record.read_text().splitlines()]
-    for line in lines:
-        for file in line.get("request", {}).get("files", []):
-            del file["source"]  # a temporary file of each run
-    return lines
 
 
 @pytest.fixture(scope="module")
@@ -138,11 +124,60 @@ def bools(options: dict[str, dict[str, Any]]) -> list[str]:
     return [name for name, option in options.items() if option["type"] == "bool"]
 
 
-def file_of(asked: list[dict[str, Any]], name: str) -> str:
-    """Return the content of a file that a host should have."""
-    (applied,) = (line["request"] for line in asked if line.get("request", {}).get("do") == "apply")
-    (content,) = (file["content"] for file in applied["files"] if Path(file["path"]).name == name)
-    return str(content)
+@pytest.fixture
+def play(
+    tmp_path: Path, home: Path, collections_path: Path, repository: Path, options: dict[str, dict[str, Any]]
+) -> Play:
+    """Return a function that plays a playbook: hosts with their variables, then options of ``ansible-playbook``.
+
+    Hosts are this machine where the role only writes down, and otherwise where nobody listens.
+    """
+    adhoc = AdHoc(tmp_path, collections_path)
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "web.yml").write_text(POLICY)
+    for name in ("drain", "more"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+    number = 0
+
+    def played(
+        hosts: Mapping[str, Mapping[str, Any]], *arguments: str, book: str = WRITTEN_DOWN, ini: bool = False
+    ) -> Played:
+        nonlocal number
+        number += 1
+        directory = tmp_path / f"run-{number}"
+        directory.mkdir()
+        where = (
+            {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+            if "written_down" in book
+            else {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
+        )
+        common = {
+            **where,
+            **ANSWERED,
+            "role": str(repository / "roles" / "forewarn"),
+            "names": list(options),
+            "private": [f"__{name}" for name in options],
+        }
+        (tmp_path / "play.yml").write_text(book.replace('dest: "', f'dest: "{directory}/'))
+        (tmp_path / "common.json").write_text(json.dumps(common))
+        inventory = tmp_path / ("inventory.ini" if ini else "inventory.json")
+        if ini:
+            sections = (f"[{name}_]\n{name}\n[{name}_:vars]\n" + _as_ini(hosts[name]) for name in hosts)
+            inventory.write_text("".join(sections))
+        else:
+            inventory.write_text(json.dumps({"all": {"hosts": {**hosts}}}))
+        playbook = "play.yml" if "\n" in book else book
+        environ = {**adhoc.environ, "ANSIBLE_HOME": str(home)}
+        command = [ansible("ansible-playbook"), "-i", inventory.name, "-e", "@common.json", *arguments, playbook]
+        process = run_program(*command, cwd=tmp_path, env=environ, timeout=300)
+        taken = {path.stem: json.loads(path.read_text()) for path in directory.iterdir()}
+        return Played(process.returncode, process.stdout + process.stderr, taken)
+
+    return played
+
+
+def _as_ini(variables: Mapping[str, Any]) -> str:
+    return "".join(f"{name}={value}\n" for name, value in variables.items())
 
 
 def test_no_option_is_left_out_here(options: dict[str, dict[str, Any]], bools: list[str]) -> None:
@@ -151,38 +186,45 @@ def test_no_option_is_left_out_here(options: dict[str, dict[str, Any]], bools: l
     assert all(value != options[name]["default"] for name, (value, _) in TEXTS.items())
 
 
-@pytest.mark.parametrize("state", ["present", "absent"])
-def test_every_text_for_true_and_false_is_that(play: Play, bools: list[str], state: str) -> None:
+def test_every_text_for_true_and_false_is_that(play: Play, bools: list[str]) -> None:
     texts = {f"{'true' if text in TRUE else 'false'}-{text}": text for text in [*TRUE, *FALSE]}
     hosts = {name: dict.fromkeys(bools, text) for name, text in texts.items()}
     native = {str(value).lower(): dict.fromkeys(bools, value) for value in (True, False)}
-    played = play({**native, **hosts}, "--forks", "8", "-e", f"forewarn_state={state}")
+    played = play({**native, **hosts}, "--forks", "8")
     assert played.code == 0, played.text[-6000:]
-    differing = [name for name in hosts if played.asked[name] != played.asked[name.partition("-")[0]]]
-    assert differing == []
-    assert played.asked["true"] != played.asked["false"]
+    assert {played.taken["true"]["typed"][name] for name in bools} == {True}
+    assert {played.taken["false"]["typed"][name] for name in bools} == {False}
+    assert [name for name in hosts if played.taken[name] != played.taken[name.partition("-")[0]]] == []
 
 
-def test_the_journal_stays_unless_purge_is_true(play: Play) -> None:
-    texts = {"kept": "no", "gone": "yes"}
-    hosts = {name: {"forewarn_state": "absent", "forewarn_purge": text} for name, text in texts.items()}
-    for name, asked in play(hosts).asked.items():
-        (removed,) = (line["request"]["absent"] for line in asked if "request" in line)
-        assert ("/var/lib/forewarn" in removed) is (name == "gone")
+def test_an_inventory_in_ini_says_what_one_in_yaml_says(play: Play, bools: list[str]) -> None:
+    """``[group:vars]`` of INI keeps every value as a text."""
+    values = {**TOGETHER, **{name: value for name, (value, _) in TEXTS.items()}}
+    hosts = {
+        word: {
+            **dict.fromkeys(bools, word),
+            **{name: texts[0].strip() for name, (_, texts) in TEXTS.items()},
+            "forewarn_probe_listen": "127.0.0.1:9780",
+        }
+        for word in ("yes", "no")
+    }
+    native = play({word: {**values, **dict.fromkeys(bools, word == "yes")} for word in hosts})
+    played = play(hosts, ini=True)
+    assert native.code == played.code == 0, native.text[-3000:] + played.text[-3000:]
+    assert played.taken == native.taken
 
 
-@pytest.mark.parametrize("state", ["present", "absent"])
 @pytest.mark.parametrize("text", ["yes", "no"])
-def test_all_on_the_command_line_at_once(play: Play, bools: list[str], state: str, text: str) -> None:
-    values = {**TOGETHER, "forewarn_state": state, **dict.fromkeys(bools, text == "yes")}
+def test_all_on_the_command_line_at_once(play: Play, bools: list[str], text: str) -> None:
+    values = {**TOGETHER, **dict.fromkeys(bools, text == "yes")}
     values.update({name: value for name, (value, _) in TEXTS.items()})
     native = play({"vm": {}}, "-e", json.dumps(values))
     assert native.code == 0, native.text[-6000:]
-    given = [f"forewarn_state={state}", "forewarn_probe_listen=127.0.0.1:9780", *(f"{name}={text}" for name in bools)]
+    given = ["forewarn_probe_listen=127.0.0.1:9780", *(f"{name}={text}" for name in bools)]
     given += [f"{name}={texts[0].replace(chr(34), chr(92) + chr(34))}" for name, (_, texts) in TEXTS.items()]
     texts = play({"vm": {}}, *(word for each in given for word in ("-e", each)))
     assert texts.code == 0, texts.text[-6000:]
-    assert texts.asked == native.asked
+    assert texts.taken == native.taken
 
 
 def test_each_text_alone(play: Play) -> None:
@@ -197,10 +239,9 @@ def test_each_text_alone(play: Play) -> None:
     played = play(hosts, "--forks", "8")
     assert played.code == 0, played.text[-6000:]
     for name, native in expected.items():
-        assert played.asked[name] == played.asked[native], name
-        # One has this value anyway; the effect of the other shows only where nobody answers.
-        if not name.startswith(("forewarn_policies", "forewarn_health_seconds")):
-            assert played.asked[native] != played.asked["default"], native
+        assert played.taken[name] == played.taken[native], name
+        if not name.startswith("forewarn_policies"):  # it has this value anyway
+            assert played.taken[native] != played.taken["default"], native
 
 
 def test_what_texts_become_in_the_files(play: Play) -> None:
@@ -210,11 +251,11 @@ def test_what_texts_become_in_the_files(play: Play) -> None:
         "forewarn_hooks_write=/srv/app",
         "forewarn_hooks_need=network",
     )
-    asked = play({"vm": {}}, *(word for each in given for word in ("-e", each))).asked["vm"]
-    config = json.loads(file_of(asked, "config.json"))
+    taken = play({"vm": {}}, *(word for each in given for word in ("-e", each))).taken["vm"]
+    config = json.loads(taken["config"])
     assert config["interval"] == 2
     assert "dry_run" not in config
-    unit = file_of(asked, "forewarn.service").splitlines()
+    unit = taken["unit"].splitlines()
     assert [line for line in unit if line.startswith("ReadWritePaths")] == ["ReadWritePaths=/srv/app"]
     assert "IPAddressDeny=any" not in unit
 
@@ -222,24 +263,19 @@ def test_what_texts_become_in_the_files(play: Play) -> None:
 def test_one_text_is_one_line_of_the_unit_whatever_is_in_it(play: Play) -> None:
     lines = ["BindPaths=/a:/b:rbind,/c:/d", "Environment=A=1,2"]
     hosts = {"one": {"forewarn_unit_settings": lines[0]}, "two": {"forewarn_unit_settings": "\n".join(lines)}}
-    asked = play(hosts).asked
-    assert file_of(asked["one"], "forewarn.service").count("BindPaths=/a:/b:rbind,/c:/d\n") == 1
-    assert "\n".join(lines) in file_of(asked["two"], "forewarn.service")
-
-
-def test_no_answer_is_waited_for_as_long_as_the_text_says(play: Play) -> None:
-    played = play({"text": {"forewarn_health_seconds": "2"}, "native": {"forewarn_health_seconds": 2}}, sick=True)
-    assert "within 2 s." in played.text
-    assert played.asked["text"] == played.asked["native"]
+    taken = play(hosts).taken
+    assert taken["one"]["unit"].count("BindPaths=/a:/b:rbind,/c:/d\n") == 1
+    assert "\n".join(lines) in taken["two"]["unit"]
 
 
 def test_what_is_no_text_where_one_is_wanted_becomes_one(play: Play) -> None:
     """YAML makes digits a number, what looks like a date a date, and an empty text null."""
     unquoted = {"forewarn_vm_name": "42", "forewarn_api_version": "2020-07-01", "forewarn_endpoint": ""}
     variables = "".join(f"    {name}: {value}\n" for name, value in unquoted.items())
-    played = play({"vm": {}}, book=f"- hosts: all\n  gather_facts: false\n  vars:\n{variables}{ROLES}")
+    book = WRITTEN_DOWN.replace("  tasks:\n", f"  vars:\n{variables}  tasks:\n")
+    played = play({"vm": {"ansible_connection": "local"}}, book=book)
     assert played.code == 0, played.text[-6000:]
-    config = json.loads(file_of(played.asked["vm"], "config.json"))
+    config = json.loads(played.taken["vm"]["config"])
     assert (config["vm_name"], config["api_version"], "endpoint" in config) == ("42", "2020-07-01", False)
 
 
@@ -268,7 +304,7 @@ def test_what_cannot_be_taken_for_a_value_is_refused_before_a_vm_is_asked(
         for number, value in enumerate(wrong.get(option["type"], []))
     }
     played = play(hosts, "--forks", "8", book=book)
-    assert {name: asked for name, asked in played.asked.items() if asked} == {}
+    assert "UNREACHABLE" not in played.text  # which each would be that is asked
     said = {host: json.loads(result)["msg"] for host, result in _FATAL.findall(played.text)}
     assert said.keys() == hosts.keys()
     assert [said[host] for host in hosts if host.partition("-")[0] not in said[host]] == []
@@ -284,9 +320,26 @@ def test_a_refusal_names_the_variable_its_value_and_what_it_should_be(play: Play
     ]
 
 
+@pytest.mark.parametrize("value", ["hunter2", ["hunter2"]])
+def test_a_refusal_shows_no_secret(play: Play, value: Any) -> None:
+    played = play({"vm": {"forewarn_credentials": value}}, "-vvv", book=UNVALIDATED)
+    assert "forewarn_credentials is something secret, which is not a dictionary" in played.text
+    assert "hunter2" not in played.text
+
+
+@pytest.mark.parametrize("name", ["../key", "a b", "", "x;reboot", "-n"])
+def test_a_name_that_no_credential_can_have_is_refused(play: Play, name: str) -> None:
+    for variable in ("forewarn_credentials", "forewarn_credential_files"):
+        played = play({"vm": {variable: {name: "hunter2"}}}, book=UNVALIDATED)
+        assert "The name of a credential consists of letters, digits" in played.text
+        assert "hunter2" not in played.text
+        assert "UNREACHABLE" not in played.text
+
+
 @pytest.mark.parametrize(("serial", "batches"), [("2", 2), ("1, 1, 34%", 3)])
 def test_hosts_are_taken_as_many_at_a_time_as_the_text_says(play: Play, serial: str, batches: int) -> None:
-    played = play({"a": {}, "b": {}, "c": {}}, "-e", f'forewarn_serial="{serial}"', book="forewarn.azure.rollout")
+    arguments = ("-e", f'forewarn_serial="{serial}"', "--tags", "none")
+    played = play({"a": {}, "b": {}, "c": {}}, *arguments, book="forewarn.azure.rollout")
     assert played.code == 0, played.text[-6000:]
     assert played.text.count("PLAY [Roll out the runner]") == batches
 
@@ -298,4 +351,4 @@ def test_a_number_of_hosts_that_is_none_is_refused_before_a_vm_is_asked(play: Pl
     assert played.code == 2
     ((_, result),) = _FATAL.findall(played.text)
     assert f"forewarn_serial is {json.dumps(serial)}. It has to be" in json.loads(result)["msg"]
-    assert played.asked == {"a": [], "b": []}
+    assert "UNREACHABLE" not in played.text

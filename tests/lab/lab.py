@@ -28,6 +28,10 @@ from .machine import LabError
 from .places import Place, sweep
 
 _CHUNK = 65_536
+# The hosts' boot id is a mount of systemd-nspawn's, which older systemds lose when they protect /proc in this way; a
+# machine has no such mount. The newest release runs with the role's unit as it is.
+_BOOT_ID_KEPT = ["ProtectKernelTunables=false", "ProtectControlGroups=false"]
+_SUITES_THAT_LOSE_IT = ("bullseye", "bookworm")
 # VMs of a lab, unless named otherwise: one of each Debian release.
 HOSTS: Mapping[str, str] = {"web_0": "bullseye", "web_1": "bookworm", "web_2": "trixie"}
 # An approved event starts soon, and is listed for a while: tests finish it when they have seen enough.
@@ -59,6 +63,7 @@ class Lab:
                 "ansible_python_interpreter": host.python,
                 "ansible_ssh_private_key_file": str(host.key),
                 "ansible_ssh_common_args": " ".join(host.ssh_options),
+                **({"forewarn_unit_settings": _BOOT_ID_KEPT} if host.suite in _SUITES_THAT_LOSE_IT else {}),
             }
             for host in self.hosts
         }

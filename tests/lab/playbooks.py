@@ -20,10 +20,6 @@ from .lab import Lab
 from .machine import LabError
 
 _RECAP = re.compile(r"^(\S+)\s*: (ok=.*)$", re.MULTILINE)
-# The hosts' boot id is a mount of systemd-nspawn's, which older systemds lose when they protect /proc in this way; a
-# machine has no such mount. The newest release runs with the role's unit as it is.
-_BOOT_ID_KEPT = ["ProtectKernelTunables=false", "ProtectControlGroups=false"]
-_SUITES_THAT_LOSE_IT = ("bullseye", "bookworm")
 
 
 class Played(NamedTuple):
@@ -44,11 +40,7 @@ class Playbooks:
 
     def __init__(self, lab: Lab, directory: Path, collections_path: Path) -> None:
         self.directory = directory
-        inventory = json.loads(lab.inventory())
-        for host in lab.hosts:
-            if host.suite in _SUITES_THAT_LOSE_IT:
-                inventory["all"]["hosts"][host.name]["forewarn_unit_settings"] = _BOOT_ID_KEPT
-        (directory / "inventory.json").write_text(json.dumps(inventory))
+        (directory / "inventory.json").write_text(lab.inventory())
         (directory / "ansible.cfg").write_text("[defaults]\n")
         self._environ = {
             **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},

@@ -37,7 +37,7 @@ def hook_files(home: Path, paths: Sequence[str], *, checkout: bool) -> list[Hook
         for name, file in files:
             if checkout:
                 inside(home, str(file.relative_to(home)))  # a link in it may lead anywhere
-            if name in found:
+            if name in found and found[name]["source"] != str(file):
                 raise InputError(f"Two programs for hooks are called {name}: {found[name]['source']} and {file}.")
             executable = not whole.is_dir() or os.access(file, os.X_OK)
             found[name] = {
