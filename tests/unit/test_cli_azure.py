@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,7 @@ def test_the_log_mentions_the_doubt(once: list[str], capsys: pytest.CaptureFixtu
     given = dict(vars(parser.parse_args([*once, "--log-format", "json"])))
     with EmulatorServer() as server:
         for doubt in ("it is a laptop", None):
-            run_service.serve(read(given), Client(server.url), None, lambda: read(given), doubt)
+            run_service.serve(read(given, os.environ), Client(server.url), None, lambda: read(given, os.environ), doubt)
             lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
             warnings = [line for line in lines if line["line"] == "not-azure"]
             assert [(line["level"], line["reason"]) for line in warnings] == ([("warning", doubt)] if doubt else [])

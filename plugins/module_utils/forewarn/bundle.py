@@ -24,7 +24,7 @@ from .errors import InputError
 CONTENTS = (
     *("errors", "events", "imds", "policy", "runner"),
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
-    *("cli.run_setup", "cli.run_config", "cli.run_service"),
+    *("cli.run_setup", "cli.run_config", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
     *("cli.page", "cli.recover", "cli.failing"),
 )

@@ -220,7 +220,7 @@ SOURCE = {
 
 def test_source_is_kept_and_leaves_the_digest_alone() -> None:
     assert load(TEXT).source is None
-    nowhere = {"repository": None, "ref": None, "commit": None, "paths": [], "modified": True}
+    nowhere: dict[str, Any] = {"repository": None, "ref": None, "commit": None, "paths": [], "modified": True}
     for source in (SOURCE, nowhere, {**SOURCE, "modified": True}, {**SOURCE, "of a newer version": 1}):
         raw = with_source(TEXT.encode(), source)
         artifact = load(raw)
@@ -253,7 +253,8 @@ def test_source_of_a_wrong_shape_is_refused(change: dict[str, Any], what: str) -
 
 
 def test_source_must_be_whole() -> None:
-    for wrong in (None, "main", [], 3):
+    wrongs: list[Any] = [None, "main", [], 3]
+    for wrong in wrongs:
         with pytest.raises(InputError, match="source"):
             load({**DATA, "source": wrong})
     for name in ("paths", "modified"):

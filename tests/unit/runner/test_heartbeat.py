@@ -85,9 +85,25 @@ def test_a_text_that_is_too_long_is_cut(tmp_path: Path) -> None:
 
 
 def test_of_what_does_not_fit_at_all_the_process_is_left(tmp_path: Path) -> None:
-    beat = write(tmp_path, {"list": list(range(2000))})
+    beat = write(tmp_path, {str(number): number for number in range(2000)})
     assert beat is not None
     assert beat.fields == {"pid": os.getpid()}
+
+
+def test_lists_are_cut_and_what_status_checks_is_whole_or_not_there(tmp_path: Path) -> None:
+    """A path that is cut would be that of another file."""
+    options = {"config": "/etc/" + "x" * 300}
+    fields = {"options": options, "missing": ["é" * 300] * 100, "policies": [f"policy-{n}" for n in range(2000)]}
+    beat = write(tmp_path, {**fields, "source": {"ref": "r" * 300, "paths": ["p" * 300] * 9, "modified": True}})
+    assert beat is not None
+    assert beat.fields["options"] == options
+    assert beat.fields["missing"][-1] == beat.fields["policies"][-1] == "…"
+    assert beat.fields["missing"][0].startswith("éé")
+    assert beat.fields["source"]["modified"] is True
+    beat = write(tmp_path, {**fields, "options": {"config": "x" * 5000}, "pid": 7})
+    assert beat is not None
+    assert ("options" in beat.fields, beat.fields["pid"]) == (False, 7)
+    assert len(beat.fields["missing"]) == 4
 
 
 @given(

@@ -342,7 +342,7 @@ def test_a_server_that_repeats_the_secret(token: Path) -> None:
     ("content", "mode", "says"),
     [
         (None, 0, "No such file"),
-        (f"{TOKEN}\n", 0o604, "readable by everybody: chmod o-r"),
+        (f"{TOKEN}\n", 0o604, "readable by everybody. Run: chmod o-r"),
         (f"{TOKEN}\n", 0o620, "can be changed by others"),
         (f"{TOKEN}\n", 0o602, "can be changed by others"),
         ("", 0o600, "is empty"),

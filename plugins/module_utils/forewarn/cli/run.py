@@ -16,7 +16,7 @@ from ..events import LATEST_API_VERSION
 from ..imds import azure
 from ..imds.client import Client
 from ..imds.endpoint import parse_endpoint, resolve
-from ..runner.state import directories, dry_runs, machine_lock, trust
+from ..runner.state import directories, dry_runs, machine_lock
 from .run_setup import LOG_FORMATS, PROBE_LEAD_SECONDS, checked_interval, read
 from .service import add_endpoint_argument, refuse_elsewhere, seconds
 
@@ -88,20 +88,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hook-ca-file", metavar="FILE", help="certificates that http hooks trust (default: the system's)"
     )
     parser.add_argument("--config", metavar="FILE", help="JSON object of these options; the command line overrides it")
+    parser.add_argument(
+        "--check-config",
+        action="store_true",
+        help="only check that a runner could start like this, and that its hooks have what they need: exit code 0, or "
+        "1 if something is missing for hooks, or 2 if a runner would not start",
+    )
+    parser.add_argument(
+        "--credential",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --check-config: the service will be given this credential; repeatable",
+    )
+    parser.add_argument("--json", action="store_true", help="with --check-config: write one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run until SIGTERM or SIGINT, or once."""
     given = dict(vars(args))
-    setup = read(given)
-    args = setup.args
+    if args.check_config:
+        from .run_check import check
+
+        return check(given)
+    if args.json or args.credential:
+        raise InputError("--json and --credential belong to --check-config.", "Add it, or leave them out.")
+    setup = read(given, os.environ)
+    args, directory = setup.args, setup.directory
     endpoint = resolve(args.endpoint, os.environ)
-    if args.endpoint != "auto":  # the address in the DHCP lease of this machine is trusted
-        trust.check_endpoint(endpoint, bool(args.allow_endpoint))
     if args.once:
         refuse_elsewhere(args.endpoint, endpoint)
     doubt = azure.doubt(args.endpoint, endpoint, os.environ)
-    directory = _state(args)
     lock = None
     machine = machine_lock.MachineLock(parse_endpoint(endpoint), args.vm_name)
     if directory is not None:
@@ -121,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
         from .run_service import serve
 
         with _noting_the_wait(client) if args.once else nullcontext():
-            serve(setup, client, directory, lambda: read(given), doubt)
+            serve(setup, client, directory, lambda: read(given, os.environ), doubt)
     finally:
         machine.release()
         if lock is not None:
@@ -134,16 +151,6 @@ def _noting_the_wait(client: Client) -> AbstractContextManager[None]:
     from .progress import waiting
 
     return waiting(client, Console(sys.stderr))
-
-
-def _state(args: argparse.Namespace) -> str | None:
-    if args.state is not None:
-        named: str = args.state
-        return os.path.abspath(named)
-    if args.once:  # nothing to recover remains
-        return None
-    live = directories.default(os.environ, os.getuid())
-    return dry_runs.directory_beside(live) if args.dry_run else live
 
 
 def _interval(text: str) -> float:

@@ -10,16 +10,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from .. import __version__
 from ..errors import InputError
 from ..imds import azure
 from ..imds.client import Client
-from ..policy.engine import PolicySet
 from ..runner.assembly import Equipment, assemble
 from ..runner.clocks import Clocks, Stamp
 from ..runner.hooks import commands
+from ..runner.hooks.needs import Needs, examine
+from ..runner.hooks.needs_watch import Look, NeedsWatch
 from ..runner.impact import downtime
 from ..runner.loop import Previous, Reloaded, Runner
 from ..runner.poller import VmIdentity, identity_client
@@ -55,13 +57,13 @@ def serve(
     """
     args = setup.args
     mode = Mode(bool(args.dry_run), args.once)
-    absent = _missing_programs(setup.policies, mode)
+    needs = trusted_needs(setup, mode)
     log = open_log(args.log_format, os.environ, sys.stdout)
     log.detach(_ONCE_LOG_BYTES if mode.once else None)
     stop = StopSignals()
     try:
         with stop:
-            _serve(setup, client, directory, read_again, log, stop, absent, doubt)
+            _serve(setup, client, directory, read_again, log, stop, needs, doubt)
     finally:
         # Outside ``stop``: a reader of --once may be slow, and a signal then ends the command as it ends any other.
         log.close(None if mode.once and stop.received is None else LOG_PATIENCE_SECONDS)
@@ -76,7 +78,7 @@ def _serve(
     read_again: Callable[[], Setup],
     log: Log,
     stop: StopSignals,
-    absent: list[str],
+    needs: Needs,
     doubt: str | None,
 ) -> None:
     args = setup.args
@@ -91,7 +93,9 @@ def _serve(
         requester = ThreadRequester(stop.wake, clocks.monotonic)
     client.log = lambda text: log.warning("waiting", reason=text)
     asking = identity_client(client)
-    settings = commands.HookSettings(args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY"))
+    settings = commands.HookSettings(
+        args.hook_proxy, args.hook_ca_file, os.environ.get("CREDENTIALS_DIRECTORY") or None
+    )
     elsewhere = directories.in_memory(os.environ, os.getuid())
     notifier = Notifier(os.environ, clocks)
     readiness = _readiness(args, beat, clocks)
@@ -110,6 +114,7 @@ def _serve(
         shadow=None if setup.shadow is None else Shadow(setup.shadow),
         reload=lambda: _reloaded(read_again(), setup.policies.api_version, mode),
         previous=Previous(_last_poll(beat), None if beat is None else downtime(beat, clocks)),
+        watch=None if mode.dry_run or mode.once else NeedsWatch(clocks.monotonic),
     )
     identity = VmIdentity(asking, args.vm_name, log, clocks.monotonic, earlier_vm_name(beat, clocks))
     runner = assemble(client, identity, setup.policies, stop, stop.wake, equipment)
@@ -118,8 +123,7 @@ def _serve(
             _introduce(runner, setup, client.endpoint.url, directory, clocks)
             if doubt is not None:
                 log.warning("not-azure", reason=doubt, hint=azure.HINT)
-            for text in absent:
-                log.error("hook-missing", reason=text, hint="Events that need it will be held.")
+            runner.health.watch_needs(_look(setup, mode), needs.missing())
             if mode.once:
                 runner.run_once()
             else:
@@ -154,9 +158,31 @@ def _listening(runner: Runner, readiness: Readiness | None, args: argparse.Names
         yield
 
 
-def _missing_programs(policies: PolicySet, mode: Mode) -> list[str]:
-    """Return a sentence for each missing program. Raises InputError for a program that other users can change."""
-    return [] if mode.dry_run or mode.once else commands.missing(policies.every_hook())
+def trusted_needs(setup: Setup, mode: Mode) -> Needs:
+    """Return what hooks need, if they run. Raises InputError for a program that other users can change."""
+    needs = _needs(setup, mode)
+    needs.refuse_untrusted()
+    return needs
+
+
+def _needs(setup: Setup, mode: Mode) -> Needs:
+    if mode.dry_run or mode.once:
+        return Needs()
+    return examine(setup.policies.hooks_by_rule(), os.environ.get("CREDENTIALS_DIRECTORY") or None)
+
+
+def _look(setup: Setup, mode: Mode) -> Look:
+    return lambda: _needs(setup, mode).missing()
+
+
+def _facts(setup: Setup) -> dict[str, Any]:
+    """Return what the heartbeat says of a configuration that was loaded."""
+    source = setup.policies.artifact.source
+    return {
+        "config": setup.config,
+        "policies": list(setup.policies.names),
+        "source": None if source is None else dict(source),
+    }
 
 
 def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | None, clocks: Clocks) -> None:
@@ -174,7 +200,8 @@ def _introduce(runner: Runner, setup: Setup, endpoint: str, directory: str | Non
     log.info("started", **fields, digest=digest, once=args.once, interval_seconds=interval)
     journal.note("runner-started", None, **fields, policy=digest)
     health.facts.update(interval_seconds=interval, dry_run=bool(args.dry_run), pid=os.getpid())
-    health.facts.update(vm_given=args.vm_name is not None)
+    health.facts.update(vm_given=args.vm_name is not None, options=setup.options, program=commands.ROOT)
+    health.facts.update(_facts(setup))
     health.decided_by(setup.policies)
     python = ".".join(str(part) for part in sys.version_info[:3])
     metrics.set("forewarn_build_info", 1.0, version=__version__, python=python)
@@ -198,6 +225,8 @@ def _reloaded(setup: Setup, api_version: str, mode: Mode) -> Reloaded:
             f"{api_version}",
             "Restart the runner.",
         )
-    absent = _missing_programs(setup.policies, mode)
+    needs = trusted_needs(setup, mode)
     shadow = None if setup.shadow is None else Shadow(setup.shadow)
-    return Reloaded(setup.policies, shadow, setup.interval, absent)
+    return Reloaded(
+        setup.policies, shadow, setup.interval, needs.missing(), _look(setup, mode), MappingProxyType(_facts(setup))
+    )

@@ -7,41 +7,55 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InputError
 from ..events import LATEST_API_VERSION
+from ..imds.endpoint import AUTO, ENVIRONMENT_VARIABLE, resolve
 from ..policy.artifact import Artifact, load_file
 from ..policy.engine import PolicySet
 from ..policy.params import from_options
-from ..runner.state import trust
+from ..runner.state import directories, dry_runs, trust
 from . import run_config  # at the top: an upgrade may have replaced this file by the time it is used
 from .service import refuse_empty_name
 
 # The service allows one request per second on average, including other agents'; a Preempt gives 30 s of notice.
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 1.0, 60.0
 PROBE_LEAD_SECONDS, LONGEST_PROBE_LEAD = 60.0, 3600.0
+_PROXY = r"(?i)http://[^\s/?#@]+/?"
 LOG_FORMATS = ("auto", "journald", "text", "json")
 
 
 class Setup(NamedTuple):
-    """The settings of a run. ``shadow`` decides too, without effect; ``interval`` is in seconds."""
+    """The settings of a run. ``shadow`` decides too, without effect; ``interval`` is in seconds.
+
+    ``directory`` is the state directory, None to keep nothing. ``config`` is the digest of the configuration file, and
+    ``options`` are those of the command line, as ``run_config.command_line`` returns them.
+    """
 
     policies: PolicySet
     shadow: PolicySet | None
     interval: float
     args: argparse.Namespace
+    directory: str | None
+    config: str | None
+    options: Mapping[str, Any]
 
 
-def read(given: Mapping[str, Any]) -> Setup:
-    """Read and check everything that the command line names. Raises InputError."""
+def read(given: Mapping[str, Any], environ: Mapping[str, str]) -> Setup:
+    """Read and check everything that the command line names: what passes here can start, and be reloaded.
+
+    Touches nothing, and asks nobody. Programs of hooks are not looked at: see ``hooks.needs``. Raises InputError.
+    """
     args = argparse.Namespace(**given)
     params: dict[str, Any] = {}
+    digest = None
     if args.config is not None:
         trust.check_file(args.config, "configuration")
-        config = run_config.read_config(args.config)
+        config, digest = run_config.read_config(args.config)
         params = config.pop("params", {})
         run_config.merge(args, config)
     interval = checked_interval(1.0 if args.interval is None else args.interval)
@@ -53,11 +67,44 @@ def read(given: Mapping[str, Any]) -> Setup:
     refuse_empty_name(args.vm_name)
     if args.hook_ca_file is not None:
         trust.check_file(args.hook_ca_file, "CA file")
+    _check_places(args, environ)
+    directory = _state(args, environ)
+    if directory is not None:
+        directories.StateDirectory(directory).check()
+        dry_runs.check(directory, bool(args.dry_run))
     artifact = _artifact(args)
     params.update(from_options(args.param, artifact.params))
     policies = PolicySet(artifact, params)
     shadow = None if args.shadow is None else _shadow(args.shadow, artifact.api_version, params)
-    return Setup(policies, shadow, interval, args)
+    return Setup(policies, shadow, interval, args, directory, digest, run_config.command_line(given))
+
+
+def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    """Check the addresses that requests go to and come from."""
+    named = environ.get(ENVIRONMENT_VARIABLE) if args.endpoint is None else args.endpoint
+    if named != AUTO:  # the address in the DHCP lease of this machine is trusted
+        endpoint = resolve(args.endpoint, environ)
+        trust.check_endpoint(endpoint, bool(args.allow_endpoint))
+    if args.hook_proxy is not None and not re.fullmatch(_PROXY, args.hook_proxy):
+        raise InputError(f"hook_proxy is {args.hook_proxy!r}.", "Write it like http://proxy.example.com:3128.")
+    if args.metrics_listen is not None:
+        from ..runner.telemetry.metrics_server import metrics_place  # here: most have none, and a start must be fast
+
+        metrics_place(args.metrics_listen)
+    if args.probe_listen is not None:
+        from ..runner.telemetry.probe import probe_place
+
+        probe_place(args.probe_listen)
+
+
+def _state(args: argparse.Namespace, environ: Mapping[str, str]) -> str | None:
+    if args.state is not None:
+        named: str = args.state
+        return os.path.abspath(named)
+    if args.once:  # nothing to recover remains
+        return None
+    live = directories.default(environ, os.getuid())
+    return dry_runs.directory_beside(live) if args.dry_run else live
 
 
 def checked_interval(seconds: float) -> float:

@@ -96,9 +96,14 @@ class PolicySet:
         return tuple(self._decide_event(event, view) for event in document.events)
 
     def every_hook(self) -> Iterator[Mapping[str, Any]]:
-        """Yield every hook that any rule has."""
+        """Return every hook that any rule has."""
+        return (hook for _policy, _rule, hook in self.hooks_by_rule())
+
+    def hooks_by_rule(self) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Yield every hook, with the names of its policy and its rule."""
         for policy in self._policies:
-            yield from policy.program.hooks
+            for rule, hook in policy.program.hooks:
+                yield policy.name, rule, hook
 
     def explain(self, event: Event, document: Document, facts: Facts) -> tuple[PolicyTrace, ...]:
         """Try every rule of every policy on one event, reached or not by the decision, with the values read."""

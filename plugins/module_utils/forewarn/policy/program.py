@@ -80,7 +80,8 @@ class Program:
         self.every: list[Match] = []
         self.matches = self._block(policy["rule"], "")
         self.time_dependent = bool(self._read & TIME)
-        self.hooks = [hook for match in self.every for phase in PHASES for hook in match.data.get(phase, ())]
+        phases = ((match, phase) for match in self.every for phase in PHASES)
+        self.hooks = [(match.rule, hook) for match, phase in phases for hook in match.data.get(phase, ())]
         # Variables start unset. Locals need no first value, so all places after the roots are alike.
         self._fresh: Env = [UNSET] * (self.scope.size - len(ROOTS) - 2)
 

@@ -17,6 +17,7 @@ from .drills.drill import Drills
 from .exchange import Exchange
 from .hooks.commands import HookSettings
 from .hooks.executor import Executor
+from .hooks.needs_watch import NeedsWatch
 from .hooks.recovery_requests import RecoveryRequests
 from .hooks.running import GRACE_SECONDS
 from .hooks.scheduler import HookScheduler
@@ -58,6 +59,7 @@ class Equipment(NamedTuple):
     shadow: Shadow | None = None
     reload: Callable[[], Reloaded] | None = None
     previous: Previous = Previous()
+    watch: NeedsWatch | None = None
 
 
 def assemble(
@@ -82,6 +84,7 @@ def assemble(
         heartbeat=None if directory is None else Heartbeat(directory, clocks, equipment.elsewhere),
         textfile=equipment.textfile,
         readiness=equipment.readiness,
+        watch=equipment.watch,
     )
 
     def reconciler(drill: bool) -> Reconciler:

@@ -9,14 +9,16 @@ wait neither for the service (``exchange``) nor for a reader of the log (``log_w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..errors import InputError, ServiceError
 from .clocks import Clocks, Stamp
 from .controller import Controller
 from .exchange import Exchange
+from .hooks.needs_watch import Look
 from .hooks.recovery_requests import RecoveryRequests
 from .hooks.scheduler import HookScheduler
 from .observed import Observed
@@ -49,12 +51,17 @@ class Stop(Protocol):
 
 
 class Reloaded(NamedTuple):
-    """The configuration as it is now."""
+    """The configuration as it is now.
+
+    ``missing`` are sentences on what hooks need and lack; ``look`` returns them anew. ``facts`` are for the heartbeat.
+    """
 
     policies: Policy
     shadow: Shadow | None
     interval_seconds: float
-    absent: Sequence[str] = ()  # sentences about missing hook programs
+    missing: Sequence[str] = ()
+    look: Look = tuple
+    facts: Mapping[str, Any] = MappingProxyType({})
 
 
 class Previous(NamedTuple):
@@ -235,11 +242,10 @@ class Runner:
             digest, before = reloaded.policies.digest, self.controller.reconciler.policies.digest
             self.controller.follow(reloaded.policies, reloaded.shadow)
             log.info("reloaded", digest=digest, before=before)
-            for text in reloaded.absent:
-                log.error("hook-missing", reason=text, hint="Events that need it will be held.")
             journal.note("reloaded", None, policy=digest, before=before)
             self.controller.decide_again()
             self.health.decided_by(reloaded.policies)
-            self.health.facts["interval_seconds"] = reloaded.interval_seconds
+            self.health.watch_needs(reloaded.look, reloaded.missing)
+            self.health.facts.update(reloaded.facts, interval_seconds=reloaded.interval_seconds)
             self._ticks.every(reloaded.interval_seconds)
         self.health.reloaded(problem)

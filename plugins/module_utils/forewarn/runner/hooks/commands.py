@@ -14,7 +14,7 @@ import os
 import pwd
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
@@ -35,7 +35,7 @@ _REPLACED = re.compile("[\0\ud800-\udfff]")
 _BARE = r"[\w./:=@%+,-]+"
 
 # The directory or zip file that the package was imported from. At import: the current directory may change later.
-_ROOT = str(Path(__file__).absolute().parents[3])
+ROOT = str(Path(__file__).absolute().parents[3])
 _BOOTSTRAP = (
     "import sys; sys.path.append(sys.argv[1]); from forewarn.runner.hooks.webhook import main; raise SystemExit(main())"
 )
@@ -105,7 +105,7 @@ def describe(hook: Mapping[str, Any]) -> str:
         return f"run {' '.join(words)}"
     if "unit" in hook:
         return f"{hook['action']} {hook['unit']}"
-    return f"http {_shown_url(hook['http'])}"
+    return f"http {shown_url(hook['http'])}"
 
 
 def command(
@@ -133,7 +133,7 @@ def command(
         wanted = list(hook["run"])
     if any(_REPLACED.search(word) for word in wanted):
         raise HookError("an argument has a NUL character or half a character in it, which no program can receive")
-    program = _find(wanted[0])
+    program = find_program(wanted[0])
     try:
         check_program(program)
     except InputError as error:
@@ -142,26 +142,8 @@ def command(
     return Command((program, *wanted[1:]), environment, content, timeout_seconds)
 
 
-def missing(hooks: Iterable[Mapping[str, Any]], check_program: Callable[[str], None] = _check_program) -> list[str]:
-    """Check the programs of hooks before they are needed; return a sentence for each missing one.
-
-    Raises HookError for one that others can change.
-    """
-    sentences = []
-    for program in sorted({hook["run"][0] for hook in hooks if kind(hook) == RUN}):
-        try:
-            path = _find(program)
-        except HookError as error:
-            sentences.append(error.message)
-            continue
-        if os.path.exists(path):  # noqa: PTH110 - Path.exists raises where a directory may not be entered
-            check_program(path)
-        else:
-            sentences.append(f"there is no program {path}")
-    return sentences
-
-
-def _find(program: str) -> str:
+def find_program(program: str) -> str:
+    """Return the path of a program. Raises HookError if there is none of that name."""
     if Path(program).is_absolute():
         return program
     if "/" in program or not program:
@@ -246,7 +228,7 @@ def _python() -> tuple[str, ...]:
     """
     if not sys.executable:
         raise HookError("the path of this Python is unknown, and an http hook needs a Python of its own")
-    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP, _ROOT)
+    return (sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOTSTRAP, ROOT)
 
 
 def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: float) -> dict[str, Any]:
@@ -266,7 +248,7 @@ def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: f
         secret = f"{settings.credentials_directory}/{name}"
     return {
         "url": url,
-        "shown": _shown_url(url),
+        "shown": shown_url(url),
         "timeout_seconds": timeout_seconds,
         "proxy": None if stays_here(url) else settings.proxy,  # no proxy leads back to this machine
         "ca_file": settings.ca_file,
@@ -274,7 +256,8 @@ def _request(hook: Mapping[str, Any], settings: HookSettings, timeout_seconds: f
     }
 
 
-def _shown_url(url: str) -> str:
+def shown_url(url: str) -> str:
+    """Return a URL for people, without user, password and values of the query."""
     address, question, query = url.partition("#")[0].partition("?")
     address = re.sub(r"//[^/]*@", "//", address, count=1)
     parts = (part.partition("=") for part in query.split("&"))

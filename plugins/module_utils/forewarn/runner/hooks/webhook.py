@@ -14,7 +14,6 @@ import json
 import os
 import re
 import ssl
-import stat
 import sys
 import time
 from collections.abc import Mapping
@@ -186,17 +185,12 @@ def _tls_context(ca_file: str | None) -> ssl.SSLContext:
 
 def _secret(path: str) -> str:
     """Return a file's content without white space around it. Raises _AttemptError, whose text never has any of it."""
-    from ..state.trust import check_file  # here: most requests have no secret
+    from ..state.trust import check_secret  # here: most requests have no secret
 
     try:
-        check_file(path, "the secret")
+        check_secret(path)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not block
         with os.fdopen(descriptor, "rb") as file:
-            mode = os.fstat(descriptor).st_mode
-            if not stat.S_ISREG(mode):
-                raise _AttemptError(f"the secret {path} is not a file", lasting=True)
-            if mode & stat.S_IROTH:
-                raise _AttemptError(f"the secret {path} is readable by everybody: chmod o-r {path}", lasting=True)
             content = file.read(_MAX_SECRET_BYTES).strip()
     except InputError as error:
         raise _AttemptError(str(error), lasting=True) from error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -60,8 +60,11 @@ class StateDirectory:
         self.path = os.path.abspath(path)
         self._locked: int | None = None
 
-    def prepare(self) -> None:
-        """Make the directory, with mode 0700, if it is missing. Raises InputError if others can change it."""
+    def check(self) -> Sequence[Path]:
+        """Return the directories that ``prepare`` would make, the last first, and touch nothing.
+
+        Raises InputError if others can change what is there.
+        """
         missing: list[Path] = []
         path = Path(self.path)
         while not os.path.lexists(path):
@@ -70,9 +73,17 @@ class StateDirectory:
         if missing:
             # Before anything is made where others could replace it.
             trust.check_directory(str(path), f"directory above the {_WHAT}", shared=True)
+        else:
+            trust.check_directory(self.path, _WHAT)
+        return missing
+
+    def prepare(self) -> None:
+        """Make the directory, with mode 0700, if it is missing. Raises InputError if others can change it."""
+        missing = self.check()
         for path in reversed(missing):
             self._make(path)
-        trust.check_directory(self.path, _WHAT)
+        if missing:
+            trust.check_directory(self.path, _WHAT)
 
     def _make(self, path: Path) -> None:
         try:

@@ -31,24 +31,29 @@ def is_marked(directory: str) -> bool:
     return os.path.lexists(Path(directory, MARK))
 
 
-def claim(directory: str, dry_run: bool) -> None:
-    """Make sure that a locked state directory is one of this mode, and mark it for a dry run.
-
-    Raises InputError if a runner of the other mode has worked there, or if it cannot be marked.
-    """
+def check(directory: str, dry_run: bool) -> None:
+    """Raise InputError if a runner of the other mode has worked in a state directory, which may be missing."""
     marked = is_marked(directory)
     if marked and not dry_run:
         raise InputError(
             f"state directory {directory} is that of a dry run: what is kept there was never done.",
             "Name another with --state, or leave it out.",
         )
-    if not dry_run or marked:
-        return
-    if any(os.path.lexists(Path(directory, name)) for name in (JOURNAL, HEARTBEAT)):
+    if dry_run and not marked and any(os.path.lexists(Path(directory, name)) for name in (JOURNAL, HEARTBEAT)):
         raise InputError(
             f"state directory {directory} is that of a live runner: a dry run would recover nothing that it prepared.",
             f"Name another with --state, or leave it out: then a dry run has one of its own, {SUBDIRECTORY}.",
         )
+
+
+def claim(directory: str, dry_run: bool) -> None:
+    """Make sure that a locked state directory is one of this mode, and mark it for a dry run.
+
+    Raises InputError if ``check`` does, or if it cannot be marked.
+    """
+    check(directory, dry_run)
+    if not dry_run or is_marked(directory):
+        return
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with os.fdopen(os.open(Path(directory, MARK), flags, 0o600), "wb", buffering=0) as file:

@@ -24,12 +24,17 @@ _MOST_LINKS = 40  # as many as Linux follows
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
+class UntrustedError(InputError):
+    """A file or directory that others can change."""
+
+
 def check_file(path: str, what: str) -> None:
     """Raise InputError unless ``path`` is a file that only root and the runner's user can change or replace.
 
-    This applies to the file, to every directory above it, and to each symbolic link on the way and what is above that.
-    Others may write to a sticky directory such as /tmp: there they can add, but not replace. Linux's access control
-    lists show in the group's bits, so they count. ``what`` names what the file is for, such as "artifact".
+    It is an UntrustedError if others can. This applies to the file, to every directory above it, and to each symbolic
+    link on the way and what is above that. Others may write to a sticky directory such as /tmp: there they can add, but
+    not replace. Linux's access control lists show in the group's bits, so they count. ``what`` names what the file is
+    for, such as "artifact".
     """
     status = _trusted(path, what)
     if not stat.S_ISREG(status.st_mode):
@@ -71,6 +76,17 @@ def check_endpoint(url: str, allow: bool) -> None:
         f"endpoint {url}: {host} is neither link-local nor loopback, and a service there could drain this VM.",
         "Leave --endpoint out to ask http://169.254.169.254, or add --allow-endpoint if you trust that host.",
     )
+
+
+def check_secret(path: str) -> None:
+    """Raise InputError unless ``path`` passes ``check_file``, and not everybody can read it."""
+    check_file(path, "the secret")
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - as everywhere in this module
+    except OSError as error:
+        raise InputError(f"the secret {path}: {error.strerror}.") from error
+    if mode & stat.S_IROTH:
+        raise InputError(f"the secret {path} is readable by everybody.", f"Run: chmod o-r {_quoted(path)}")
 
 
 def _is_near(host: str) -> bool:
@@ -160,7 +176,7 @@ def _refuse_writable(path: str, what: str, step: str, status: os.stat_result) ->
 
 def _refuse(path: str, what: str, step: str, fault: str, command: str) -> None:
     culprit = "it" if step == path else step
-    raise InputError(
+    raise UntrustedError(
         f"{_subject(what, path)} can be changed by others: {culprit} {fault}.", f"Run: {command} {_quoted(step)}"
     )
 

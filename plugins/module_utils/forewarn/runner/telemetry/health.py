@@ -14,6 +14,7 @@ from ...events import Document
 from .. import event_record as states
 from ..clocks import Clocks, Stamp
 from ..event_record import EventRecord
+from ..hooks.needs_watch import Look, NeedsWatch
 from ..hooks.scheduler import HookScheduler
 from ..reconciler import Policy
 from .heartbeat import LONGEST_SILENCE_SECONDS, Heartbeat
@@ -28,7 +29,7 @@ HEALTHY_SECONDS = 15.0  # a request can take this long, on top of three interval
 
 
 class HealthReporter:
-    """``heartbeat``, ``textfile`` and ``readiness`` may be None: not wanted."""
+    """``heartbeat``, ``textfile``, ``readiness`` and ``watch`` may be None: not wanted."""
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class HealthReporter:
         heartbeat: Heartbeat | None = None,
         textfile: str | None = None,
         readiness: Readiness | None = None,
+        watch: NeedsWatch | None = None,
     ) -> None:
         self.facts: dict[str, Any] = {}  # more fields of the heartbeat: policy, interval, dry run
         self.fault: str | None = None  # why the service does not answer
@@ -53,6 +55,8 @@ class HealthReporter:
         self._heartbeat = heartbeat
         self._textfile = textfile
         self._readiness = readiness
+        self._watch = watch
+        self._missing: Sequence[str] = ()  # what hooks need, in sentences
         self._started = clocks.stamp()
         self._beaten: Mapping[str, Any] = {}
         self._beaten_at = 0.0
@@ -94,6 +98,9 @@ class HealthReporter:
     def keep(self) -> None:
         """Do what is due at a tick."""
         self._report_journal()
+        news = None if self._watch is None else self._watch.news()
+        if news is not None:
+            self._report_missing(news)
         records = self._scheduler.records
         self._beat(records)
         if self._notifier.heard:
@@ -121,6 +128,12 @@ class HealthReporter:
         self.facts["policy"] = policies.digest
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
         self._metrics.replace("forewarn_artifact_info", info)
+
+    def watch_needs(self, look: Look, missing: Sequence[str]) -> None:
+        """Report what hooks need and is ``missing`` now, and what ``look`` returns of that from now on."""
+        if self._watch is not None:
+            self._watch.follow(look)
+        self._report_missing(missing)
 
     def reloading(self) -> None:
         """Report that the configuration is read again."""
@@ -158,6 +171,8 @@ class HealthReporter:
         drills = len(records) - len(ours)
         if drills:
             parts.append(f"{drills} {'drill' if drills == 1 else 'drills'} under way")
+        if self._missing:
+            parts.append(f"hooks lack what they need: {'; '.join(self._missing)}")
         if self.facts.get("reload_problem"):
             parts.append(f"the last reload was refused: {self.facts['reload_problem']}")
         text = "; ".join(parts)
@@ -203,6 +218,17 @@ class HealthReporter:
             f"{record.event.event_type or 'event'} {record.event.event_id} ({record.state})" for record in events[:3]
         ]
         return {"unkept": len(events), "unkept_events": ", ".join(named)}
+
+    def _report_missing(self, missing: Sequence[str]) -> None:
+        for text in missing:
+            if text not in self._missing:
+                self._log.error("hook-missing", reason=text, hint="Events that need it will be held.")
+        for text in self._missing:
+            if text not in missing:
+                self._log.info("hook-available", reason=f"no longer: {text}")
+        self._missing = missing
+        self.facts["missing"] = list(missing)
+        self._metrics.set("forewarn_hook_needs_missing", float(len(missing)))
 
     def _report_journal(self) -> None:
         trouble = self._journal.trouble

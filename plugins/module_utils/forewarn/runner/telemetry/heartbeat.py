@@ -20,12 +20,16 @@ from ..clocks import Clocks, Stamp
 
 FILE_NAME = "heartbeat"
 # One write within one page of the file: a reader sees the old beat or the new one.
-SIZE = 1024
+SIZE = 4096
 # The first answer of the service can take 2 minutes (SE-05), and the runner waits for it.
 LONGEST_SILENCE_SECONDS = 180.0
 
 _SCHEMA = {"schema": "heartbeat", "version": 1}
-_TEXT_LENGTHS = (200, 60, 15)  # texts are cut to these, in turn, until a beat fits
+_TEXT_LENGTHS = (200, 60, 15)  # texts are cut to these, in turn, until a beat fits; lists to a fifth as many items
+# To be had whole or not at all.
+_UNCUT = ("vm", "options", "program")
+# Left out first, if the beat is still too long.
+_LEAST_NEEDED = ("options", "program", "source", "policies")
 _READ_ATTEMPTS = 3
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 _sync = getattr(os, "fdatasync", os.fsync)  # not every system has fdatasync
@@ -155,11 +159,15 @@ def silence(beat: Beat | None, clocks: Clocks) -> str | None:
 
 def _content(stamp: Stamp, fields: Mapping[str, Any]) -> bytes:
     text = _line(stamp, fields)
+    shorter = fields
     for length in _TEXT_LENGTHS:
         if len(text) < SIZE:
             break
         # Most likely the text of a fault is too long.
-        text = _line(stamp, {name: value if name == "vm" else _cut(value, length) for name, value in fields.items()})
+        shorter = {name: value if name in _UNCUT else _cut(value, length) for name, value in fields.items()}
+        text = _line(stamp, shorter)
+    if len(text) >= SIZE:
+        text = _line(stamp, {name: value for name, value in shorter.items() if name not in _LEAST_NEEDED})
     if len(text) >= SIZE:
         text = _line(stamp, {"pid": os.getpid()})
     return (text.ljust(SIZE - 1) + "\n").encode("ascii")
@@ -170,7 +178,14 @@ def _line(stamp: Stamp, fields: Mapping[str, Any]) -> str:
 
 
 def _cut(value: object, length: int) -> object:
-    return value[: length - 1] + "…" if isinstance(value, str) and len(value) > length else value
+    if isinstance(value, str):
+        return value[: length - 1] + "…" if len(value) > length else value
+    if isinstance(value, dict):
+        return {name: _cut(item, length) for name, item in value.items()}
+    if isinstance(value, list):
+        kept = [_cut(item, length) for item in value[: length // 5]]
+        return kept if len(value) <= length // 5 else [*kept, "…"]
+    return value
 
 
 def _parse(content: bytes) -> Beat | None:

@@ -114,6 +114,9 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             present=(("false",), ("true",)),
         ),
         "forewarn_hooks_running": Metric(GAUGE, "Hooks that are running now.", present=_ALONE),
+        "forewarn_hook_needs_missing": Metric(
+            GAUGE, "Programs, secrets and credentials that hooks need and that are missing.", present=_ALONE
+        ),
         "forewarn_event_impact_seconds": Metric(
             SUMMARY,
             "For how long events paused this VM, or took it down.",

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable
 
 from ...errors import InputError
-from .http_listener import HttpAnswer, HttpListener, parse_place
+from .http_listener import HttpAnswer, HttpListener, ListenAddress, parse_place
 from .metrics import CONTENT_TYPE
 
 
@@ -26,14 +26,9 @@ class MetricsServer(HttpListener):
     longest_head = 8192  # a browser sends this host's cookies
 
     def __init__(self, address: str, render: Callable[[], str], healthy: Callable[[], tuple[bool, str]]) -> None:
-        hint = "For example, write 127.0.0.1:9750. Only this machine can ask; for others run node_exporter or a proxy."
-        place = parse_place(address, hint)
-        packed = socket.inet_pton(place.family, place.host)
-        if packed != bytes(15) + b"\1" if place.family == socket.AF_INET6 else packed[0] != 127:
-            raise InputError(f"{address!r} is not a loopback address.", hint)
         self._render = render
         self._healthy = healthy
-        super().__init__(address, place, {b"/metrics": self._metrics, b"/healthz": self._health})
+        super().__init__(address, metrics_place(address), {b"/metrics": self._metrics, b"/healthz": self._health})
 
     def _metrics(self) -> HttpAnswer:
         return HttpAnswer(200, self._render().encode("utf-8", "replace"), CONTENT_TYPE)
@@ -45,6 +40,16 @@ class MetricsServer(HttpListener):
     def failed(self, error: Exception) -> HttpAnswer:
         """Name the error: only this machine may ask."""
         return _sentence(500, f"{type(error).__name__}: {error}")
+
+
+def metrics_place(address: str) -> ListenAddress:
+    """Return where a ``MetricsServer`` listens. Raises InputError unless that is an address on loopback."""
+    hint = "For example, write 127.0.0.1:9750. Only this machine can ask; for others run node_exporter or a proxy."
+    place = parse_place(address, hint)
+    packed = socket.inet_pton(place.family, place.host)
+    if packed != bytes(15) + b"\1" if place.family == socket.AF_INET6 else packed[0] != 127:
+        raise InputError(f"{address!r} is not a loopback address.", hint)
+    return place
 
 
 def _sentence(status: int, text: str) -> HttpAnswer:

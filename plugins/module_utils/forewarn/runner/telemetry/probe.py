@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .http_listener import HttpAnswer, HttpListener, parse_place
+from .http_listener import HttpAnswer, HttpListener, ListenAddress, parse_place
 
 _OK = HttpAnswer(200, b"ok\n")
 _UNAVAILABLE = HttpAnswer(503, b"unavailable\n")
@@ -24,9 +24,13 @@ class ProbeServer(HttpListener):
     option = "--probe-listen"
 
     def __init__(self, address: str, alive: Callable[[], bool], ready: Callable[[], bool]) -> None:
-        hint = "For example, write 0.0.0.0:9780 or [::]:9780, or the address of one interface."
         routes = {
             b"/healthz": lambda: _OK if alive() else _UNAVAILABLE,
             b"/readyz": lambda: _OK if ready() else _UNAVAILABLE,
         }
-        super().__init__(address, parse_place(address, hint), routes)
+        super().__init__(address, probe_place(address), routes)
+
+
+def probe_place(address: str) -> ListenAddress:
+    """Return where a ``ProbeServer`` listens. Raises InputError if ``address`` is not that of a listener."""
+    return parse_place(address, "For example, write 0.0.0.0:9780 or [::]:9780, or the address of one interface.")

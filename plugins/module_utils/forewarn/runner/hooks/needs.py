@@ -1,0 +1,134 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What hooks need before they can run: programs, secrets, credentials. It is found by looking at files alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Callable, NamedTuple
+
+from ...errors import InputError
+from ..state import trust
+from .commands import HTTP, RUN, find_program, kind, shown_url
+
+
+class HookNeed(NamedTuple):
+    """A hook of a rule. ``name`` is its program, its unit, or its URL without secrets.
+
+    ``problem`` is a sentence on what is missing, or None. ``untrusted`` is the error if others can change the program.
+    """
+
+    kind: str
+    name: str
+    policy: str
+    rule: str
+    problem: str | None = None
+    untrusted: InputError | None = None
+
+
+class CredentialNeed(NamedTuple):
+    """A credential that hooks name; ``policy`` and ``rule`` are of the first of them."""
+
+    name: str
+    policy: str
+    rule: str
+    problem: str | None = None
+
+
+class Needs(NamedTuple):
+    """What the hooks of all policies need."""
+
+    hooks: tuple[HookNeed, ...] = ()
+    credentials: tuple[CredentialNeed, ...] = ()
+
+    def missing(self) -> tuple[str, ...]:
+        """Return a sentence for each thing that is missing, with the first rule that needs it."""
+        found: dict[str, list[HookNeed | CredentialNeed]] = {}
+        needs: list[HookNeed | CredentialNeed] = [*self.hooks, *self.credentials]
+        for need in needs:
+            if need.problem is not None:
+                found.setdefault(need.problem, []).append(need)
+        return tuple(f"{_where(of)}: {problem}" for problem, of in found.items())
+
+    def refuse_untrusted(self) -> None:
+        """Raise the InputError of the first program that others can change."""
+        for need in self.hooks:
+            if need.untrusted is not None:
+                raise need.untrusted
+
+
+def examine(
+    hooks: Iterable[tuple[str, str, Mapping[str, Any]]],
+    credentials_directory: str | None = None,
+    promised: Collection[str] = (),
+    unit_problem: Callable[[str, str], str | None] | None = None,
+) -> Needs:
+    """Return what ``hooks`` need, each after the names of its policy and its rule, and what of that is missing.
+
+    ``credentials_directory`` is systemd's. The credentials ``promised`` are there when the service is started.
+    ``unit_problem`` gets a unit and start or stop, and returns what is wrong with that.
+    """
+    needs: dict[tuple[str, str, str, str], HookNeed] = {}
+    credentials: dict[str, CredentialNeed] = {}
+    looked: dict[str, HookNeed] = {}  # each program once
+    for policy, rule, hook in hooks:
+        if kind(hook) == RUN:
+            program = hook["run"][0]
+            if program not in looked:
+                looked[program] = _program(program)
+            need = looked[program]._replace(policy=policy, rule=rule)
+        elif kind(hook) == HTTP:
+            bearer = hook.get("bearer") or {}
+            problem = _problem(trust.check_secret, bearer["file"]) if "file" in bearer else None
+            need = HookNeed(HTTP, shown_url(hook["http"]), policy, rule, problem)
+            name = bearer.get("credential")
+            if name is not None and name not in credentials:
+                problem = None if name in promised else _credential_problem(name, credentials_directory)
+                credentials[name] = CredentialNeed(name, policy, rule, problem)
+        else:
+            problem = None if unit_problem is None else unit_problem(hook["unit"], hook["action"])
+            need = HookNeed(kind(hook), hook["unit"], policy, rule, problem)
+        place = need[:4]
+        if place not in needs or needs[place].problem is None:
+            needs[place] = need
+    return Needs(tuple(needs.values()), tuple(credentials.values()))
+
+
+def _program(program: str) -> HookNeed:
+    need = HookNeed(RUN, program, "", "")
+    try:
+        path = find_program(program)
+        if not os.path.lexists(path):
+            return need._replace(problem=f"there is no program {path}")
+        trust.check_program(path)
+    except trust.UntrustedError as error:
+        return need._replace(problem=str(error), untrusted=error)
+    except InputError as error:
+        return need._replace(problem=str(error))
+    return need
+
+
+def _credential_problem(name: str, directory: str | None) -> str | None:
+    load = f"add LoadCredential={name}:/path/of/the/file to the runner's systemd unit"
+    if directory is None:
+        return f"there is no credential {name}: the runner has none; {load}"
+    path = f"{directory}/{name}"
+    if not os.path.lexists(path):
+        return f"there is no credential {name} in {directory}: {load}"
+    return _problem(trust.check_secret, path)
+
+
+def _problem(check: Callable[[str], None], path: str) -> str | None:
+    try:
+        check(path)
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _where(needs: list[HookNeed | CredentialNeed]) -> str:
+    first, others = needs[0], len(needs) - 1
+    more = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
+    return f"rule {first.rule} of policy {first.policy}{more}"

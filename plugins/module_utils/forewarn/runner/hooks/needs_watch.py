@@ -1,0 +1,63 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks once a minute whether hooks still have what they need, while nothing waits for the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Callable
+
+LOOK_SECONDS = 60.0
+
+Look = Callable[[], "Sequence[str]"]
+
+
+def _in_thread(work: Callable[[], None]) -> None:
+    import threading  # here: most policies have no hooks
+
+    threading.Thread(target=work, daemon=True).start()
+
+
+class NeedsWatch:
+    """Calls ``look`` in a thread of its own, one at a time: a file server that does not answer must not stop the polls.
+
+    ``look`` returns sentences on what is missing. For one thread alone, whose ``clock`` is monotonic.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], in_background: Callable[[Callable[[], None]], None] = _in_thread
+    ) -> None:
+        self._clock = clock
+        self._in_background = in_background
+        self._look: Look | None = None
+        self._due = 0.0
+        self._results: list[tuple[Look, Sequence[str]]] = []  # a look appends, which is atomic
+        self._busy = False
+
+    def follow(self, look: Look) -> None:
+        """Call this function from now on, first in a minute: somebody has just looked."""
+        self._look = look
+        self._due = self._clock() + LOOK_SECONDS
+
+    def news(self) -> Sequence[str] | None:
+        """Return the result of a look that has ended, or None. Begins the next one when it is due."""
+        found = None
+        while self._results:
+            look, result = self._results.pop(0)
+            found = result if look is self._look else found  # otherwise of what was followed before
+        look_now = self._look
+        if look_now is not None and not self._busy and self._clock() >= self._due:
+            self._due = self._clock() + LOOK_SECONDS
+            self._busy = True
+            try:
+                self._in_background(lambda: self._work(look_now))
+            except RuntimeError:  # too many threads: in a minute, then
+                self._busy = False
+        return found
+
+    def _work(self, look: Look) -> None:
+        try:
+            self._results.append((look, look()))
+        finally:
+            self._busy = False
