@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -15,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.emulator.client import EmulatorClient
+from forewarn.policy.artifact import with_source
 from forewarn.runner.journal.reader import JournalReader
 from forewarn.runner.telemetry import heartbeat
+from tools.commands import forewarn
 from tools.listened import free_port
-from tools.runner_process import Process, Start, approvals, compiled
+from tools.runner_process import Process, Start, approvals, compiled, program
 from tools.waiting import wait_until
 
 FREEZE = """
@@ -176,3 +179,47 @@ def test_a_missing_hook_is_reported_at_the_start_and_holds(
     runner.wait_for("decision", eligibility="preparation-failed")
     assert approvals(emulator) == []
     assert os.path.exists(tmp_path / "state-web_0" / "journal.db")  # noqa: PTH110 - short
+
+
+def test_what_runs_is_shown_beside_what_is_on_disk(start: Start, tmp_path: Path) -> None:
+    """``forewarn status`` of a real runner: what it lacks, what it has loaded, and what a restart would find."""
+    tmp_path.chmod(0o700)
+    hook = tmp_path / "drain"
+    policy = f"name: drains\nrule:\n  match:\n    - {{id: all, output: hold, notify: [{{run: [{hook}]}}]}}\n"
+    source = {"repository": None, "ref": "main", "commit": "c" * 40, "paths": ["drains.yml"], "modified": False}
+    artifact = compiled(tmp_path, policy)
+    artifact.write_bytes(with_source(artifact.read_bytes(), source))
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"artifact": "policy.json", "interval": 1}))
+    runner = start("--config", str(config))
+    runner.wait_for("document")
+    state = str(tmp_path / "state-web_0")
+
+    def status() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(forewarn("status", "--json", STATE_DIRECTORY=state).stdout)
+        return found
+
+    wait_until(lambda: status()["service"]["state"] == "ok")
+    report = status()
+    lacks = f"rule all of policy drains: there is no program {hook}"
+    assert report["problems"] == [f"a hook lacks what it needs: {lacks}"]
+    assert (report["runner"]["missing"], report["runner"]["policies"]) == ([lacks], ["drains"])
+    assert report["runner"]["source"] == source
+    loaded = report["runner"]["config"]
+    assert loaded == f"sha256:{hashlib.sha256(config.read_bytes()).hexdigest()}"
+    program(hook, "true")
+    config.write_text(json.dumps({"artifact": "policy.json", "interval": 2}))
+    (_lacks, differs) = sorted(status()["problems"])
+    assert differs.startswith(f"the configuration {config} has changed since the runner loaded it")
+    reload(runner, "reloaded")
+    assert runner.wait_for("hook-available")["reason"] == f"no longer: {lacks}"
+    wait_until(lambda: status()["runner"]["config"] != loaded)
+    report = status()
+    assert (report["problems"], report["runner"]["missing"], report["runner"]["interval_seconds"]) == ([], [], 2.0)
+    artifact.write_bytes(with_source(artifact.read_bytes(), {**source, "ref": "v2"}))
+    reload(runner, "reloaded", count=2)
+    wait_until(lambda: status()["runner"]["source"]["ref"] == "v2")
+    assert status()["problems"] == []
+    config.write_text(json.dumps({"artifact": "policy.json", "interval": 500}))
+    (would_not,) = status()["problems"]
+    assert would_not.startswith("the runner would not start again: the interval is not")

@@ -39,7 +39,7 @@ STANDARD_LIBRARY_ONLY = (
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
-    *("cli.page", "cli.recover", "cli.failing"),
+    *("cli.page", "cli.recover", "cli.failing", "cli.on_disk"),
 )
 SENT_BY_ANSIBLE = ("adhoc.task",)  # to a VM, with its own modules: not part of the runner
 # The standard library of the Python that runs the tests, less what not every Python from 3.9 to 3.13 has.

@@ -26,7 +26,7 @@ CONTENTS = (
     *("cli.main", "cli.console", "cli.run", "cli.service", "cli.progress", "cli.events", "cli.approve"),
     *("cli.run_setup", "cli.run_config", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
-    *("cli.page", "cli.recover", "cli.failing"),
+    *("cli.page", "cli.recover", "cli.failing", "cli.on_disk"),
 )
 OLDEST_PYTHON = (3, 9)
 # Every Python must get as far as the message, even Python 2: no newer syntax here, and only ASCII.

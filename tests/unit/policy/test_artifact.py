@@ -233,6 +233,24 @@ def test_source_is_kept_and_leaves_the_digest_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("repository", "kept"),
+    [
+        ("https://user:hunter2@git.example/p.git", "https://git.example/p.git"),
+        ("HTTPS://hunter2@git.example/p.git", "HTTPS://git.example/p.git"),
+        ("http://user:hunt@er2@git.example/p@q", "http://git.example/p@q"),
+        ("https://git.example/p@q.git", "https://git.example/p@q.git"),
+        ("git@git.example:p.git", "git@git.example:p.git"),
+        ("ssh://git@git.example/p.git", "ssh://git@git.example/p.git"),
+        ("/srv/policies", "/srv/policies"),
+    ],
+)
+def test_no_password_of_a_repository_reaches_a_vm(repository: str, kept: str) -> None:
+    source = load(with_source(TEXT.encode(), {**SOURCE, "repository": repository})).source
+    assert source is not None
+    assert source["repository"] == kept
+
+
+@pytest.mark.parametrize(
     ("change", "what"),
     [
         ({"repository": 1}, "source.repository"),

@@ -16,7 +16,7 @@ from ..runner.clocks import Clocks
 from ..runner.journal import doubts
 from ..runner.state import dry_runs
 from ..runner.telemetry import heartbeat
-from . import failing
+from . import failing, on_disk
 from .console import Console, one_line, write_json
 from .page import Page, announced_text, duration_text, iso, resources_text
 from .state import (
@@ -47,6 +47,7 @@ _LATE_INTERVALS, _LATE_SECONDS = 3, 15.0  # a beat follows a poll, which may tak
 # How long to report a recovery that failed under an earlier version, which then ended it.
 _REMEMBERED_SECONDS = 86400.0
 
+_DIGITS = 12  # of a commit: enough to tell commits apart
 _WIDEST = 28  # columns of a cell whose text comes from the service
 _HEADER = ("TYPE", "STATE", "STARTS", "LASTS", "SOURCE")
 _STATE_STYLES = {
@@ -65,8 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     parser.epilog = (
         "Exit codes: 0 if the runner works and the service answers it; 1 if not, or if nothing can be kept, something "
-        "was lost, the service's document cannot be read in full, a reload was refused, or a preparation or a recovery "
-        "has failed; 2 for bad usage, or if no runner has worked here."
+        "was lost, the service's document cannot be read in full, a reload was refused, a hook lacks what it needs, a "
+        "preparation or a recovery has failed, or what is on disk is not what runs, or would not start; 2 for bad "
+        "usage, or if no runner has worked here."
     )
 
 
@@ -115,6 +117,10 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         problems.append(f"the service {service['text']}")
     if runner["condition"] == RUNNING and runner["reload_problem"]:
         problems.append(f"the last reload was refused: {runner['reload_problem']}")
+    disk = on_disk.examine(state.directory, fields)
+    if disk is not None:
+        problems += on_disk.problems(runner, disk, running=runner["condition"] == RUNNING)
+    problems += [f"a hook lacks what it needs: {text}" for text in runner["missing"]]
     if trouble:
         problems.append(f"the journal: {trouble}")
     unkept = int(number_of(fields, "unkept") or 0)  # after its end: what it had not written by then
@@ -134,6 +140,7 @@ def examine(state: State, clocks: Clocks, which: str = "") -> dict[str, Any]:
         "at": iso(clocks.wall(), "milliseconds"),
         "state_directory": state.directory,
         "runner": runner,
+        "on_disk": disk,
         "service": service,
         "journal": {"trouble": trouble or None, "read": state.journal is not None},
         "unkept": {"number": unkept, "events": named},
@@ -170,6 +177,13 @@ def _runner(state: State, clocks: Clocks) -> dict[str, Any]:
         "pid": number_of(fields, "pid"),
         "version": text_of(fields, "version") or None,
         "policy": text_of(fields, "policy") or None,
+        "policies": [name for name in list_of(fields, "policies") if isinstance(name, str)],
+        "source": object_of(fields, "source") or None,
+        "config": text_of(fields, "config") or None,
+        # What it lacked at its end may have been installed since.
+        "missing": [text for text in list_of(fields, "missing") if isinstance(text, str)]
+        if condition == RUNNING
+        else [],
         "dry_run": fields.get("dry_run") is True,
         "vm": text_of(fields, "vm") or None,
         "interval_seconds": number_of(fields, "interval_seconds"),
@@ -340,13 +354,29 @@ def _show_runner(page: Page, report: Mapping[str, Any]) -> None:
     style = "green" if service["state"] == "ok" and running else "red"
     page.hanging(_label("service"), service["text"] if running else f"not asked; {service['answered']}", style)
     if runner["policy"]:
-        page.hanging(_label("policy"), runner["policy"])
+        texts = [", ".join(runner["policies"]), runner["policy"], _source_text(runner["source"] or {})]
+        for number, text in enumerate(text for text in texts if text):
+            page.hanging(_label("" if number else "policy"), text)
+    for text in runner["missing"]:
+        page.hanging(_label("hooks"), f"one lacks what it needs: {text}", "bold", "red")
+    if report["on_disk"] is not None:
+        for text in on_disk.problems(runner, report["on_disk"], running=running):
+            page.hanging(_label("on disk"), text, "bold", "red")
     if running and runner["reload_problem"]:
         text = f"the last reload was refused, and the runner keeps its configuration: {runner['reload_problem']}"
         page.hanging(_label("reload"), text, "yellow")
     trouble = report["journal"]["trouble"]
     if trouble:
         page.hanging(_label("journal"), trouble, "bold", "red")
+
+
+def _source_text(source: Mapping[str, Any]) -> str:
+    """Return where policies came from, or ""."""
+    ref, commit, repository = (text_of(source, name) for name in ("ref", "commit", "repository"))
+    known = [ref, f"commit {commit[:_DIGITS]}" if commit else "", f"of {repository}" if repository else ""]
+    changes = "with changes that are not in it" if source.get("modified") is True else ""
+    text = " ".join(part for part in known if part)
+    return ", ".join(part for part in (text, changes) if part)
 
 
 def _label(name: str) -> str:

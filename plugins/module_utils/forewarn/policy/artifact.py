@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from .structure import check_policies, check_source
 
 FORMAT = "forewarn-policy"
 FORMAT_VERSION = 1
+_SECRETS = r"(?i)^(https?://)[^/?#]*@"
 _MAX_SIZE = 16 * 1024 * 1024  # bytes
 
 
@@ -93,13 +95,16 @@ def with_source(raw: bytes, source: Mapping[str, Any] | None) -> bytes:
     """Return an artifact's bytes with ``source`` in it: where its policies came from. None takes it out.
 
     ``source``: ``{"repository": str|None, "ref": str|None, "commit": str|None, "paths": [str], "modified": bool}``;
-    ``modified`` means that the checkout had changes that ``commit`` does not have. The digest stays as it was. Raises
-    InputError for an invalid artifact or source.
+    ``modified`` means that the checkout had changes that ``commit`` does not have. A user and a password in an http URL
+    are left out: everybody on a VM can read its artifact. The digest stays as it was. Raises InputError for an invalid
+    artifact or source.
     """
     data = {key: value for key, value in load(raw).data.items() if key != "source"}
     if source is not None:
         data["source"] = source
         load(data)
+        if source["repository"] is not None:
+            data["source"] = {**source, "repository": re.sub(_SECRETS, r"\1", source["repository"])}
     return (json.dumps(data, indent=1, sort_keys=True) + "\n").encode("ascii")
 
 
