@@ -72,6 +72,7 @@ def _report(given: Mapping[str, Any], setup: Setup | None, needs: Needs, error: 
             {"name": need.name, "policy": need.policy, "rule": need.rule, "problem": need.problem}
             for need in needs.credentials
         ],
+        "missing": list(needs.missing()),
     }
 
 
