@@ -43,8 +43,9 @@ def test_every_variable_has_a_type_and_a_description(options: dict[str, dict[str
 def test_every_variable_that_is_used_is_one_and_every_one_is_used(
     role: Path, options: dict[str, dict[str, Any]]
 ) -> None:
-    files = [path for name in ("tasks", "templates", "vars") for path in (role / name).iterdir()]
-    used = {name for path in files for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", path.read_text())}
+    files = [path for name in ("tasks", "templates", "vars", "handlers") for path in (role / name).iterdir()]
+    tags = {"forewarn_install", "forewarn_service", "forewarn_health"}
+    used = {name for path in files for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", path.read_text())} - tags
     assert used == options.keys()
 
 
@@ -71,7 +72,10 @@ def test_the_readme_names_no_variable_that_is_none(role: Path, repository: Path,
 
 def test_the_configuration_has_only_what_the_runner_reads(role: Path) -> None:
     variables = yaml.safe_load((role / "vars" / "main.yml").read_text())
-    assert variables["__forewarn_settings"].keys() | variables["__forewarn_reloaded"].keys() <= _OPTIONS.keys()
+    template = (role / "templates" / "config.json.j2").read_text()
+    named = set(re.findall(r"^     '([a-z_]+)':", template, re.MULTILINE))
+    assert named == {"api_version", "artifact", "interval", "params"}
+    assert variables["__forewarn_settings"].keys() | named <= _OPTIONS.keys()
 
 
 def test_the_role_has_the_librarys_policy(role: Path, repository: Path) -> None:

@@ -21,11 +21,20 @@ import yaml
 Unit = Callable[..., list[str]]
 _HERE = {
     "__forewarn_needs": [],
+    "__forewarn_encrypts": False,
+    "__forewarn_pyz_name": "forewarn-0123456789abcdef.pyz",
+    "__forewarn_unit_checksum": "0123456789abcdef",
+    "__forewarn_credential_times": {},
+    "__forewarn_credentials_directory": "/etc/forewarn/credentials",
     "__forewarn_found": {"systemd": "252"},
     "__forewarn_settings": {"api_version": "2020-07-01"},
     "__forewarn_program": "/usr/bin/python3 -I -S /opt/forewarn/forewarn.pyz",
     "__forewarn_config_file": "/etc/forewarn/config.json",
 }
+
+
+def _items(mapping: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": value} for key, value in mapping.items()]
 
 
 @pytest.fixture
@@ -36,7 +45,7 @@ def render(repository: Path) -> Callable[..., str]:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(role / "templates"), trim_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters.update(to_json=json.dumps, dirname=posixpath.dirname)
+    environment.filters.update(to_json=json.dumps, dirname=posixpath.dirname, dict2items=_items)
     environment.tests["match"] = lambda text, pattern: re.match(pattern, text) is not None
 
     def rendered(**variables: Any) -> str:
@@ -85,6 +94,39 @@ def test_it_waits_for_the_clock_and_does_not_ask_for_one(unit: Unit) -> None:
 def test_a_probe_can_be_reached(unit: Unit, address: str, filtered: bool) -> None:
     """IPAddressDeny= keeps packets from coming in as well."""
     assert ("IPAddressDeny=any" in unit(forewarn_probe_listen=address)) is filtered
+
+
+# The version of systemd that each of these directives is new in: systemd.exec(5), systemd.service(5), and NEWS.
+NEWER = {
+    "LoadCredentialEncrypted": 250,
+    "LoadCredential": 247,
+    "ProtectClock": 245,
+    "ProtectKernelLogs": 244,
+    "OOMPolicy": 243,
+    "ProtectHostname": 242,
+    "RestrictSUIDSGID": 242,
+}
+
+
+@pytest.mark.parametrize("systemd", [239, 241, 242, 243, 244, 245, 246, 247, 249, 250, 252, 253, 257])
+@pytest.mark.parametrize("encrypts", [False, True])
+def test_an_old_systemd_gets_only_what_it_knows_and_is_told_of_the_rest(
+    unit: Unit, systemd: int, encrypts: bool
+) -> None:
+    lines = unit(
+        __forewarn_found={"systemd": str(systemd)},
+        __forewarn_encrypts=encrypts and systemd >= 250,
+        forewarn_credentials={"token": "secret"},
+        forewarn_credential_files={"other": "/run/other"},
+    )
+    names = {line.partition("=")[0] for line in lines if not line.startswith("#")}
+    assert {name: since for name, since in NEWER.items() if name in names and since > systemd} == {}
+    sandbox = {"ProtectClock", "ProtectKernelLogs", "OOMPolicy", "ProtectHostname", "RestrictSUIDSGID"}
+    (told,) = [line for line in lines if "this unit leaves out" in line] or [""]
+    assert {name for name in sandbox if name in told} == sandbox - names == {n for n in sandbox if NEWER[n] > systemd}
+    assert ("Environment=CREDENTIALS_DIRECTORY=/etc/forewarn/credentials" in lines) is (systemd < 247)
+    assert ("Type=notify-reload" in lines) is (systemd >= 253)
+    assert not any("secret" in line for line in lines)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")

@@ -1,0 +1,82 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hosts on which something was damaged or edited by hand: after one rollout the runner works, and starts again."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from .control_node import ROLLOUT, SITE, VARIABLES, control_node, is_well, status
+from .lab import Lab
+from .playbooks import Playbooks
+
+NAMES = ("web_0", "web_1", "web_2")
+FILES = {
+    "runner": "$(readlink -f /opt/forewarn/forewarn.pyz)",
+    "link to the runner": "/opt/forewarn/forewarn.pyz",
+    "configuration": "/etc/forewarn/config.json",
+    "policy": "$(ls -t /etc/forewarn/policy-*.json | head -n 1)",
+    "unit": "/etc/systemd/system/forewarn.service",
+    "command": "/usr/local/bin/forewarn",
+    "hook": "$(readlink -f /opt/forewarn/hooks)/drain",
+    "link to the hooks": "/opt/forewarn/hooks",
+}
+DAMAGES = {
+    "gone": 'rm -rf "$file"',
+    "empty": 'rm -rf "$file"; : > "$file"',
+    "garbage": 'rm -rf "$file"; head -c 4096 /dev/urandom > "$file"',
+    "cut short": 'if [ -f "$file" ]; then truncate --size=60 "$file"; fi',
+    "writable by everybody": 'chmod 666 "$file" 2>/dev/null || true',
+    "somebody else's": 'chown --no-dereference nobody "$file"',
+    "a link to nowhere": 'rm -rf "$file"; ln -s /nowhere "$file"',
+}
+INTERVAL = 'sed -i \'s/"interval": [0-9.]*/"interval": {}/\' /etc/forewarn/config.json'
+EDITED = {
+    "an interval that the runner refuses": INTERVAL.format(500),
+    "a unit that was edited and loaded": (
+        "sed -i 's/^MemoryMax=.*/MemoryMax=64M/' /etc/systemd/system/forewarn.service; systemctl daemon-reload"
+    ),
+    "a configuration that was loaded, and put back": (
+        f"cp -a /etc/forewarn/config.json /root/; {INTERVAL.format(30)}; systemctl reload forewarn; sleep 2; "
+        "mv /root/config.json /etc/forewarn/"
+    ),
+    "a service that was stopped and disabled": "systemctl disable --now forewarn",
+    "a unit that was put in place and never started": (
+        "systemctl stop forewarn; sed -i 's/^TasksMax=.*/TasksMax=64/' /etc/systemd/system/forewarn.service; "
+        "systemctl start forewarn; systemctl daemon-reload"
+    ),
+    "a runner that was killed for good": "systemctl kill --signal=KILL forewarn; systemctl stop forewarn",
+}
+CASES = [
+    *((f"{file}: {damage}", f"file={FILES[file]}; {DAMAGES[damage]}") for file, damage in product(FILES, DAMAGES)),
+    *EDITED.items(),
+]
+
+
+@pytest.fixture(scope="module")
+def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, installed_collection: Path) -> Playbooks:
+    books = control_node(lab, tmp_path_factory.mktemp("control"), installed_collection)
+    books.play(ROLLOUT, VARIABLES).changed()
+    return books
+
+
+@pytest.mark.parametrize("first", range(0, len(CASES), len(NAMES)))
+def test_one_rollout_heals_it(lab: Lab, playbooks: Playbooks, first: int) -> None:
+    cases = dict(zip(NAMES, CASES[first:], strict=False))
+    for name, (what, command) in cases.items():
+        host = lab.host(name)
+        host.ssh(command)
+        if what not in EDITED:
+            host.ssh("systemctl restart --no-block forewarn", check=False)  # so that it is what runs, or does not
+    played = playbooks.play(SITE, VARIABLES, "--limit", ",".join(cases))
+    assert played.code == 0, f"{cases}\n{played.text[-6000:]}"
+    for name, case in cases.items():
+        host = lab.host(name)
+        assert status(host)["problems"] == [], (case, status(host))
+        assert host.properties("forewarn", "UnitFileState") == {"UnitFileState": "enabled"}, case
+        assert is_well(host), (case, status(host))
+        assert host.ssh("stat -c '%U %a' -L /opt/forewarn/hooks/drain").stdout == "root 755\n", case
