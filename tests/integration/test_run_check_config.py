@@ -176,6 +176,14 @@ def test_configurations_at_random(host: Host, server: EmulatorServer) -> None:
     assert set(verdicts) == {True, False}
 
 
+def test_policies_that_are_compiled_on_the_spot(host: Host) -> None:
+    assert host.judged_alike('{"policy": ["good.yml"], "params": {"tolerable": 2}}')
+    assert not host.judged_alike('{"policy": ["good.yml", "nowhere.yml"]}')
+    assert not host.judged_alike('{"policy": ["good.yml"], "params": {"tolerable": "2"}}')
+    (host.directory / "good.yml").write_text(GOOD.replace("params.tolerable &&", "params.tolerabel &&"))
+    assert not host.judged_alike('{"policy": ["good.yml"]}')
+
+
 def test_a_dry_run_and_a_state_directory_of_another_mode(host: Host) -> None:
     assert host.judged_alike('{"artifact": "good.json", "dry_run": true}')
     assert host.judged_alike('{"artifact": "good.json", "state": "state-web_1/dry-run", "dry_run": true}')

@@ -182,6 +182,13 @@ def test_options_of_the_command_line_count(installed: Installed) -> None:
     assert (report["problems"], report["on_disk"]["config"], report["on_disk"]["digest"]) == ([], None, None)
 
 
+def test_a_dry_run_that_is_to_go_live(installed: Installed) -> None:
+    """Its next start uses the live runner's directory, so the mark of this one says nothing against it."""
+    (installed.directory / "mode").write_text("dry-run\n")
+    assert installed.status(dry_run=True)["problems"] == []
+    assert installed.status(dry_run=True, options={**installed.fields["options"], "dry_run": True})["problems"] == []
+
+
 def test_nothing_is_said_of_what_is_not_known(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     assert installed.status(options=None, program=None, config=None)["on_disk"] is None
     installed.config.write_text("{")

@@ -56,6 +56,15 @@ def test_a_look_begins_each_minute_and_its_result_is_taken_once(clocks: ManualCl
         assert not later.work
 
 
+def test_without_anything_to_see_there_is_no_look(clocks: ManualClocks) -> None:
+    later = Later()
+    watch = NeedsWatch(clocks.monotonic, later)
+    watch.follow(lambda: ["a"])
+    watch.follow(None)
+    clocks.now += LOOK_SECONDS
+    assert (watch.news(), later.work) == (None, [])
+
+
 def test_a_look_that_hangs_is_the_only_one(clocks: ManualClocks) -> None:
     later = Later()
     watch = NeedsWatch(clocks.monotonic, later)

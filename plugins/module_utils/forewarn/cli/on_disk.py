@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..runner.hooks.needs import examine as examine_needs
+from ..runner.state import dry_runs
 from . import run, run_config
 from .run_setup import read
 from .state import text_of
@@ -51,7 +52,8 @@ def examine(directory: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
     }
     try:
         # Not this process's environment: the service has another.
-        setup = read({**_defaults(), **options, "state": directory}, {})
+        live = str(Path(directory).parent) if dry_runs.is_marked(directory) else directory
+        setup = read({**_defaults(), **options}, {"STATE_DIRECTORY": live})
         if not setup.args.dry_run:
             examine_needs(setup.policies.hooks_by_rule()).refuse_untrusted()
         found["policy"] = setup.policies.digest

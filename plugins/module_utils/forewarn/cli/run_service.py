@@ -57,7 +57,7 @@ def serve(
     """
     args = setup.args
     mode = Mode(bool(args.dry_run), args.once)
-    needs = trusted_needs(setup, mode)
+    needs = _trusted_needs(setup, mode)
     log = open_log(args.log_format, os.environ, sys.stdout)
     log.detach(_ONCE_LOG_BYTES if mode.once else None)
     stop = StopSignals()
@@ -123,7 +123,7 @@ def _serve(
             _introduce(runner, setup, client.endpoint.url, directory, clocks)
             if doubt is not None:
                 log.warning("not-azure", reason=doubt, hint=azure.HINT)
-            runner.health.watch_needs(_look(setup, mode), needs.missing())
+            runner.health.watch_needs(_look(setup, mode, needs), needs.missing())
             if mode.once:
                 runner.run_once()
             else:
@@ -158,7 +158,7 @@ def _listening(runner: Runner, readiness: Readiness | None, args: argparse.Names
         yield
 
 
-def trusted_needs(setup: Setup, mode: Mode) -> Needs:
+def _trusted_needs(setup: Setup, mode: Mode) -> Needs:
     """Return what hooks need, if they run. Raises InputError for a program that other users can change."""
     needs = _needs(setup, mode)
     needs.refuse_untrusted()
@@ -171,8 +171,8 @@ def _needs(setup: Setup, mode: Mode) -> Needs:
     return examine(setup.policies.hooks_by_rule(), os.environ.get("CREDENTIALS_DIRECTORY") or None)
 
 
-def _look(setup: Setup, mode: Mode) -> Look:
-    return lambda: _needs(setup, mode).missing()
+def _look(setup: Setup, mode: Mode, needs: Needs) -> Look | None:
+    return (lambda: _needs(setup, mode).missing()) if needs.hooks else None
 
 
 def _facts(setup: Setup) -> dict[str, Any]:
@@ -225,8 +225,13 @@ def _reloaded(setup: Setup, api_version: str, mode: Mode) -> Reloaded:
             f"{api_version}",
             "Restart the runner.",
         )
-    needs = trusted_needs(setup, mode)
+    needs = _trusted_needs(setup, mode)
     shadow = None if setup.shadow is None else Shadow(setup.shadow)
     return Reloaded(
-        setup.policies, shadow, setup.interval, needs.missing(), _look(setup, mode), MappingProxyType(_facts(setup))
+        setup.policies,
+        shadow,
+        setup.interval,
+        needs.missing(),
+        _look(setup, mode, needs),
+        MappingProxyType(_facts(setup)),
     )

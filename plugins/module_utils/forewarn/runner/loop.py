@@ -53,14 +53,15 @@ class Stop(Protocol):
 class Reloaded(NamedTuple):
     """The configuration as it is now.
 
-    ``missing`` are sentences on what hooks need and lack; ``look`` returns them anew. ``facts`` are for the heartbeat.
+    ``missing`` are sentences on what hooks need and lack; ``look`` returns them anew, None if they need nothing.
+    ``facts`` are for the heartbeat.
     """
 
     policies: Policy
     shadow: Shadow | None
     interval_seconds: float
     missing: Sequence[str] = ()
-    look: Look = tuple
+    look: Look | None = None
     facts: Mapping[str, Any] = MappingProxyType({})
 
 

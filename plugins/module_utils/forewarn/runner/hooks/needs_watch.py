@@ -35,8 +35,8 @@ class NeedsWatch:
         self._results: list[tuple[Look, Sequence[str]]] = []  # a look appends, which is atomic
         self._busy = False
 
-    def follow(self, look: Look) -> None:
-        """Call this function from now on, first in a minute: somebody has just looked."""
+    def follow(self, look: Look | None) -> None:
+        """Call this function from now on, first in a minute: somebody has just looked. None: call nothing."""
         self._look = look
         self._due = self._clock() + LOOK_SECONDS
 

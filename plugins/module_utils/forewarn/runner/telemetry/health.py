@@ -129,8 +129,8 @@ class HealthReporter:
         info: dict[tuple[object, ...], Value] = {(policies.digest, policies.api_version): 1.0}
         self._metrics.replace("forewarn_artifact_info", info)
 
-    def watch_needs(self, look: Look, missing: Sequence[str]) -> None:
-        """Report what hooks need and is ``missing`` now, and what ``look`` returns of that from now on."""
+    def watch_needs(self, look: Look | None, missing: Sequence[str]) -> None:
+        """Report what hooks need and is ``missing`` now, and what ``look``, unless None, returns from now on."""
         if self._watch is not None:
             self._watch.follow(look)
         self._report_missing(missing)
