@@ -7,12 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import runpy
-import shutil
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +16,8 @@ import pytest
 from forewarn.compiler.policyfile import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.waiting import wait_until
+from tools import rulebooks
 
-REQUIREMENTS = ("ansible-rulebook==1.3.2", "ansible-core>=2.19,<2.20")
 SOURCE = "extensions/eda/plugins/event_source/scheduled_events.py"
 POLICY = """\
 name: freezes
@@ -46,66 +40,20 @@ def artifact(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def rulebook_bin(repository: Path) -> Path:
-    """Return the directory of ansible-rulebook. Its virtual environment is made once, in half a minute."""
-    venv = repository / ".cache" / "ansible-rulebook" / "venv"
-    lacking = "" if shutil.which("java") else "Java 17 or newer, on which ansible-rulebook's engine runs"
-    if not lacking and not (venv / "bin" / "ansible-rulebook").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
-        command = [str(venv / "bin" / "pip"), "install", "-qq", *REQUIREMENTS]
-        if subprocess.run(command, capture_output=True, check=False).returncode:
-            shutil.rmtree(venv)
-            lacking = " and ".join(REQUIREMENTS) + " from PyPI"
-    if lacking:
-        if os.environ.get("CI"):
-            pytest.fail(f"CI needs {lacking}")
-        pytest.skip(f"needs {lacking}")
-    return venv / "bin"
-
-
 def test_a_rulebook_hears_of_events_decisions_and_faults(
-    emulator: EmulatorClient, artifact: Path, rulebook_bin: Path, collections_path: Path, tmp_path: Path
+    emulator: EmulatorClient, artifact: Path, repository: Path, collections_path: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "hosts").write_text("localhost ansible_connection=local\n")
     (tmp_path / "vars.yml").write_text(f"endpoint: {emulator.vm_endpoint('web_0')}\npolicies: [{artifact}]\n")
-    environ = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
-        "PATH": f"{rulebook_bin}:{os.environ['PATH']}",
-        "ANSIBLE_COLLECTIONS_PATH": str(collections_path),
-        "ANSIBLE_HOME": str(tmp_path / "home"),
-        "PYTHONUNBUFFERED": "1",
-    }
-    rulebook = ["--rulebook", "forewarn.azure.scheduled_events", "--inventory", "hosts", "--vars", "vars.yml"]
-    process = subprocess.Popen(
-        [str(rulebook_bin / "ansible-rulebook"), *rulebook],
-        cwd=tmp_path,
-        env=environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    lines: list[str] = []
-    assert process.stdout is not None
-    reader = threading.Thread(target=lambda: lines.extend(process.stdout or ()), daemon=True)
-    reader.start()
-
-    def hear(text: str) -> None:
-        wait_until(lambda: process.poll() is not None or any(text in line for line in lines), 60)
-        assert any(text in line for line in lines), "".join(lines)
-
-    try:
+    arguments = ["--rulebook", "forewarn.azure.scheduled_events", "--inventory", "hosts", "--vars", "vars.yml"]
+    with rulebooks.running(rulebooks.installed(repository), arguments, tmp_path, collections_path) as rulebook:
         freeze = emulator.schedule("Freeze", ["web_0"], notice_seconds=900)
-        hear(f"APPROVE Freeze {freeze}: ")
+        rulebook.hear(f"APPROVE Freeze {freeze}: ")
         reboot = emulator.schedule("Reboot", ["web_0"], notice_seconds=900)
-        hear(f"HELD Reboot {reboot}: ")
+        rulebook.hear(f"HELD Reboot {reboot}: ")
         emulator.inject_fault(403, times=1)
-        hear("FAULT http://127.0.0.1:")
+        rulebook.hear("FAULT http://127.0.0.1:")
         emulator.cancel(reboot)
-    finally:
-        process.terminate()
-        process.wait(30)
-        reader.join(10)
     assert not any(request["method"] == "POST" for request in emulator.requests()), "it reads only"
 
 
