@@ -40,6 +40,8 @@ STANDARD_LIBRARY_ONLY = (
     *("cli.run_setup", "cli.run_config", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
     *("cli.page", "cli.recover", "cli.failing", "cli.on_disk"),
+    *("cli.doctor", "cli.doctor_check", "cli.doctor_handlers", "cli.doctor_machine", "cli.doctor_policy"),
+    "cli.doctor_service",
 )
 SENT_BY_ANSIBLE = ("adhoc.task",)  # to a VM, with its own modules: not part of the runner
 # The standard library of the Python that runs the tests, less what not every Python from 3.9 to 3.13 has.

@@ -27,6 +27,8 @@ CONTENTS = (
     *("cli.run_setup", "cli.run_config", "cli.run_service", "cli.run_check"),
     *("cli.status", "cli.history", "cli.history_compare", "cli.drill", "cli.state", "cli.waiting", "cli.timeline"),
     *("cli.page", "cli.recover", "cli.failing", "cli.on_disk"),
+    *("cli.doctor", "cli.doctor_check", "cli.doctor_handlers", "cli.doctor_machine", "cli.doctor_policy"),
+    "cli.doctor_service",
 )
 OLDEST_PYTHON = (3, 9)
 # Every Python must get as far as the message, even Python 2: no newer syntax here, and only ASCII.

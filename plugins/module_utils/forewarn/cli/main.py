@@ -32,6 +32,7 @@ COMMANDS = {
     "run": ("run", "poll the service, decide by policy, approve"),
     "events": ("events", "show what is scheduled now"),
     "status": ("status", "show what is pending, what it waits for, and how the service is"),
+    "doctor": ("doctor", "check what the service needs on this VM, and say what to do"),
     "history": ("history", "show what happened to events, and why"),
     "approve": ("approve", "approve events by id"),
     "drill": ("drill", "rehearse an event through the running service"),
