@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # make demo    a tour on this machine, no Azure needed      make lint    every static check
 # make demo-fleet   its second act: Ansible and three real hosts, as root
+# make cast    draws docs/demo.svg, from a run of the demo
 # make test    every test                                   make bench   how long things take
 # make unit    only the unit tests, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
 # make coverage     which branches the unit tests take; the minimum is in pyproject.toml
@@ -28,13 +29,16 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet test unit integration coverage lab soak lint bench runner release venv constraints format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet cast test unit integration coverage lab soak lint bench runner release venv constraints format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
 
 demo-fleet: .venv/.installed
 	@$(PY) demo/fleet_demo.py
+
+cast: .venv/.installed
+	$(PY) demo/cast.py docs/demo.svg
 
 test: .venv/.installed-all
 	$(heading) 'pytest'
