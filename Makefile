@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # make demo    a tour on this machine, no Azure needed      make lint    every static check
 # make demo-fleet   its second act: Ansible and three real hosts, as root
-# make cast    draws docs/demo.svg, from a run of the demo
+# make cast    draws docs/demo.svg, from a run of the demo      make docs      the documentation site, in build/docs
 # make test    every test                                   make bench   how long things take
 # make unit    only the unit tests, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
 # make coverage     which branches the unit tests take; the minimum is in pyproject.toml
@@ -29,7 +29,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast test unit integration coverage lab soak lint bench runner release venv constraints format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet cast docs test unit integration coverage lab soak lint bench runner release venv constraints format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -39,6 +39,9 @@ demo-fleet: .venv/.installed
 
 cast: .venv/.installed
 	$(PY) demo/cast.py docs/demo.svg
+
+docs: .venv/.installed-all
+	tests/tools/site/build.sh build/docs
 
 test: .venv/.installed-all
 	$(heading) 'pytest'
@@ -107,6 +110,7 @@ lint-changelog: .venv/.installed-all
 lint-docs: .venv/.installed-all
 	$(heading) 'antsibull-docs'
 	antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs all --skip-rstcheck .
+	tests/tools/site/build.sh .cache/site/html
 
 lint-ansible-lint: .venv/.installed-all
 	$(heading) 'ansible-lint'
