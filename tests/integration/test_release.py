@@ -21,7 +21,7 @@ VERSION = "7.8.9"
 # What users of the collection get: everything else at the root of the repository is for its contributors.
 COLLECTION = {
     *("FILES.json", "MANIFEST.json", "LICENSE", "LICENSES", "REUSE.toml", ".ansible-lint", ".yamllint"),
-    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "changelogs", "docs"),
+    *("README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "MAINTAINERS.md", "changelogs", "docs"),
     *("extensions", "meta", "playbooks", "plugins", "policies", "pyproject.toml", "roles", "tests"),
 }
 
