@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import tomllib
 from tools import guides
+from tools.commands import run_program
+from tools.galaxy_server import galaxy
 from tools.listened import free_port
+from tools.pythons import python
 
 PAGES = {
     "docs/emulator.md": 14,
@@ -51,20 +54,43 @@ def test_a_page_is_true(name: str, repository: Path, tmp_path: Path, environ: di
     assert guides.run(repository / name, desk, free_port(), environ) >= PAGES[name]
 
 
-def test_the_readme_is_true_of_what_it_builds_and_installs(
-    repository: Path, tmp_path: Path, environ: dict[str, str]
+def need_index(interpreter: Path, requirement: str, directory: Path) -> None:
+    """Skip where pip cannot get a package, or fail in CI."""
+    options = ("--quiet", "--no-deps", "--dest", directory)
+    process = run_program(interpreter, "-m", "pip", "download", *options, requirement)
+    if process.returncode:
+        reason = f"pip cannot get {requirement}: {process.stderr.strip().splitlines()[-1]}"
+        if os.environ.get("CI") or os.environ.get("FOREWARN_LAB"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+# The oldest and the newest ansible-core that we support, each with a Python that fits.
+@pytest.mark.parametrize(("core", "version"), [("2.16", "3.11"), ("2.21", "3.12")])
+def test_the_readme_is_true_on_a_fresh_machine(
+    core: str, version: str, repository: Path, tmp_path: Path, environ: dict[str, str]
 ) -> None:
-    """In a checkout of what would be committed; Ansible runs the collection that was installed from the build."""
-    desk, home = tmp_path / "desk", tmp_path / "home"
-    subprocess.run([repository / "tests" / "tools" / "copy-tree.sh", desk], check=True)
-    home.mkdir()
-    del environ["ANSIBLE_COLLECTIONS_PATH"]
-    assert guides.run(repository / "README.md", desk, free_port(), environ) >= 10
-    installed = home / ".ansible" / "collections" / "ansible_collections" / "forewarn" / "azure"
-    # The wheel can be built from it: pip finds its version and its package.
-    hatch = tomllib.loads((installed / "pyproject.toml").read_text())["tool"]["hatch"]
-    assert (installed / hatch["version"]["path"]).is_file()
-    assert all((installed / package).is_dir() for package in hatch["build"]["targets"]["wheel"]["packages"])
+    """There is a Python and nothing else: all that is used comes from Galaxy and by pip, as the README says."""
+    tree, desk, programs = (tmp_path / name for name in ("tree", "desk", "programs"))
+    subprocess.run([repository / "tests" / "tools" / "copy-tree.sh", tree], check=True)
+    run_program("ansible-galaxy", "collection", "build", "--output-path", tmp_path, tree, env=environ)
+    desk.mkdir()
+    programs.mkdir()
+    (programs / "python3").symlink_to(python(version))
+    requirement = f"ansible-core=={core}.*"
+    (tmp_path / "constraints.txt").write_text(f"{requirement}\n")
+    need_index(programs / "python3", requirement, tmp_path)
+    del environ["ANSIBLE_COLLECTIONS_PATH"], environ["NO_PROXY"]
+    settings = re.compile(r"PIP_|https?_proxy$", re.IGNORECASE)
+    environ |= {name: value for name, value in os.environ.items() if settings.match(name)}
+    environ |= {
+        "PATH": f"{programs}:{os.defpath}",
+        "PIP_CONSTRAINT": str(tmp_path / "constraints.txt"),
+        "no_proxy": "127.0.0.1,localhost",
+    }
+    (tarball,) = tmp_path.glob("forewarn-azure-*.tar.gz")
+    with galaxy(tarball) as environ["ANSIBLE_GALAXY_SERVER"]:
+        assert guides.run(repository / "README.md", desk, free_port(), environ) >= 12
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,13 @@ def test_every_page_is_reached_from_the_readme(repository: Path) -> None:
     assert sorted(set(pages(repository)) - reached) == []
 
 
+def test_the_readme_is_read_in_a_few_minutes(repository: Path) -> None:
+    text = (repository / "README.md").read_text()
+    assert len(text.split()) <= 900
+    titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert titles.index("Requirements") < titles.index("Installation")
+
+
 @pytest.mark.parametrize("name", ["README.md", "docs/README.md"])
 def test_the_pages_people_begin_with_name_the_guides(name: str, repository: Path) -> None:
     named = {path.name for path, _anchor in links(repository / name)}

@@ -18,11 +18,6 @@ def test_the_package_has_the_version_of_the_collection(repository: Path) -> None
     assert forewarn.__version__ == galaxy["version"]
 
 
-def test_the_readme_installs_this_version(repository: Path) -> None:
-    named = re.findall(r"forewarn(?:-azure-|\.azure:)(\d+\.\d+\.\d+)", (repository / "README.md").read_text())
-    assert named == [forewarn.__version__] * 2
-
-
 def test_the_wheel_takes_the_version_of_the_collection(repository: Path) -> None:
     hatch = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["hatch"]["version"]
     match = re.search(hatch["pattern"], (repository / hatch["path"]).read_text())
