@@ -11,6 +11,11 @@ mkdir -p "$1"
 site=$(cd "$1" && pwd)
 export PATH="$repository/.venv/bin:$PATH"
 
+# One run at a time: another would take the copy away.
+mkdir -p "$work"
+exec 9>"$work/lock"
+flock 9
+
 "$repository/tests/tools/copy-tree.sh" "$work/tree"
 "$repository/.venv/bin/python" "$repository/tests/tools/link_collection.py" "$repository/.cache/collections"
 mkdir -m 755 "$work/tree/collection"

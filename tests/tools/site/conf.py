@@ -35,7 +35,8 @@ html_copy_source = False
 html_show_sphinx = False
 
 _REPOSITORY = "https://github.com/forewarn/forewarn.azure/blob/main"
-_LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#)([^)#\s]+)([^)\s]*)\)")
+# An image, or the target of a link.
+_LINK = re.compile(r"!\[[^]]*\]\([^)]*\)|\]\((?!https?:|mailto:|#)([^)#\s]+)([^)\s]*)\)")
 # What the pages of plugins refer to in Ansible's own documentation: its inventory is not to be had without a network.
 _ANSIBLE = "https://docs.ansible.com/projects/ansible/latest"
 _ANSIBLE_PAGES = {
@@ -80,6 +81,8 @@ def _navigation(tree: Path) -> str:
 
 def _link(page: str, match: re.Match[str]) -> str:
     target, rest = match.groups()
+    if target is None:
+        return match[0]
     path = normpath(PurePosixPath(page).parent / target)
     if path.endswith(".md") and any(fnmatch(path, pattern) for pattern in include_patterns):
         return match[0]

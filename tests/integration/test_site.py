@@ -1,0 +1,137 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The documentation site: every page is on it, it asks no other site for anything, and links that lead nowhere fail."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from tools.commands import run_program
+
+REPOSITORY_URL = "https://github.com/forewarn/forewarn.azure/blob/main"
+HOME = """\
+# Home
+
+[a](docs/a.md#part) [b](policies/b.yml) [c](docs) [d](https://example.test/d) `[e](none.md)`
+
+[![a picture](docs/f.svg)](docs/a.md)
+"""
+A = """\
+# A
+
+## Part
+
+[home](../README.md) ![a picture](f.svg)
+
+```mermaid
+x --> y
+```
+
+```text
+[not a link](none.md)
+```
+"""
+PAGES = {
+    "README.md": HOME,
+    "docs/README.md": "# Index\n\n## Guides\n\n- [A](a.md): it\n\n## Others\n\n- [Rules](../CONTRIBUTING.md)\n",
+    "docs/a.md": A,
+    "docs/f.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>\n',
+    "CONTRIBUTING.md": "# Rules\n",
+    "policies/b.yml": "b: 1\n",
+    "collection/index.rst": "Azure\n=====\n\n.. contents::\n   :local:\n\nSee :ref:`here <common_return_values>`.\n",
+}
+
+
+class Links(HTMLParser):
+    """Collects what a page links to, and what a browser would fetch for it."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.fetched: list[str] = []
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if value is not None and name in ("href", "src", "srcset", "data", "poster"):
+                (self.links if tag == "a" else self.fetched).append(unquote(value))
+
+
+def build(repository: Path, directory: Path, **changed: str) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Build the site of ``PAGES``, some of them changed."""
+    for name, text in {**PAGES, **changed}.items():
+        (directory / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / "tree" / name).write_text(text)
+    options = ("--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", repository / "tests" / "tools" / "site")
+    command = (sys.executable, "-m", "sphinx", *options, directory / "tree", directory / "site")
+    return run_program(*command), directory / "site"
+
+
+def test_links_lead_to_pages_or_to_the_repository(repository: Path, tmp_path: Path) -> None:
+    process, site = build(repository, tmp_path)
+    assert process.returncode == 0, process.stderr
+    links = Links(site / "README.html").links
+    assert {
+        "docs/a.html#part",
+        f"{REPOSITORY_URL}/policies/b.yml",
+        f"{REPOSITORY_URL}/docs",
+        "https://example.test/d",
+    } <= {*links}
+    assert "../README.html" in Links(site / "docs" / "a.html").links
+    assert not any("none.md" in link for link in links)
+    references = Links(site / "collection" / "index.html").links
+    assert any(link.endswith("/reference_appendices/common_return_values.html") for link in references)
+
+
+def test_the_index_is_the_navigation(repository: Path, tmp_path: Path) -> None:
+    site = build(repository, tmp_path)[1]
+    text = (site / "README.html").read_text()
+    assert re.findall(r'class="caption-text">([^<]+)<', text)[:3] == ["Reference", "Guides", "Others"]
+    links = Links(site / "README.html").links
+    places = [links.index(page) for page in ("collection/index.html", "docs/a.html", "CONTRIBUTING.html")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("page", "text", "message"),
+    [
+        ("docs/a.md", "# A\n\n[x](none.md)\n", "'none.md'"),
+        ("CONTRIBUTING.md", "# Rules\n\n[x](docs/a.md#none)\n", "'none'"),
+        ("CONTRIBUTING.md", "# Rules\n\n[x](#none)\n", "'none'"),
+        ("docs/README.md", "# Index\n\n## Guides\n\n- [A](none.md): it\n", "none"),
+        ("docs/a.md", "# A\n\n## Part\n\n![x](none.svg)\n", "none.svg"),
+        ("collection/index.rst", "Azure\n=====\n\n:ref:`here <none>`\n", "none"),
+    ],
+)
+def test_what_leads_nowhere_fails(page: str, text: str, message: str, repository: Path, tmp_path: Path) -> None:
+    process, _site = build(repository, tmp_path, **{page: text})
+    assert process.returncode != 0
+    assert message in process.stderr
+
+
+def test_the_site_has_every_page_and_asks_no_other(repository: Path, tmp_path: Path) -> None:
+    process = run_program(repository / "tests" / "tools" / "site" / "build.sh", tmp_path / "site")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert (tmp_path / "site" / "index.html").is_file()
+    written = [*repository.glob("*.md"), *(repository / "docs").rglob("*.md"), *(repository / "roles").rglob("*.md")]
+    pages = {path.relative_to(repository).with_suffix(".html") for path in written}
+    pages |= {
+        Path("collection") / f"{path.stem}_module.html" for path in (repository / "plugins" / "modules").glob("*.py")
+    }
+    assert len(pages) > 40
+    for page in sorted(pages):
+        path = tmp_path / "site" / page
+        assert path.is_file(), page
+        for place in Links(path).fetched:
+            assert not re.match(r"https?:|//", place), f"{page} asks for {place}"
+            if not place.startswith(("data:", "#")) and "?" not in place.partition("#")[0]:
+                assert (path.parent / place.partition("#")[0]).exists(), f"{page}: {place}"
+        assert 'class="error"' not in path.read_text()
+        assert "Adding a table of contents" not in path.read_text()  # the theme's reproach
