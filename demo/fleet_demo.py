@@ -217,9 +217,9 @@ class Demo:
 
 def _table(text: str) -> list[str]:
     """Return the lines of the table in what the status playbook wrote."""
-    found = re.search(r'"msg": (\[.*?\n    \])', text, re.DOTALL)
-    lines: list[str] = json.loads(found[1]) if found else []
-    return lines
+    pattern = r"^TASK \[Show the fleet\].*?\n(.*?)\n(?:ok: |fatal: |\[ERROR\]: )"
+    found = re.search(pattern, text, re.DOTALL | re.MULTILINE)
+    return found[1].split("\n") if found else []
 
 
 def main() -> int:

@@ -18,14 +18,12 @@ description:
   - The page is self-contained, without scripts or external requests. The playbook C(forewarn.azure.report) uses it.
 author:
   - Forewarn maintainers (@forewarn)
-positional: histories, made_at, since
+positional: made_at, since
 options:
   _input:
-    description: Registered results of C(forewarn status --json), by host.
-    type: dict
-    required: true
-  histories:
-    description: Registered results of C(forewarn history --json), by host.
+    description:
+      - Registered results of M(forewarn.azure.runner_report) by host, with the option
+        O(forewarn.azure.runner_report#module:since).
     type: dict
     required: true
   made_at:
@@ -41,7 +39,7 @@ options:
 EXAMPLES = r"""
 - name: Write the page
   ansible.builtin.copy:
-    content: "{{ statuses | forewarn.azure.fleet_page(histories, now(utc=true) | string, '7d') }}"
+    content: "{{ reports | forewarn.azure.fleet_page(now(utc=true, fmt='%Y-%m-%dT%H:%M:%SZ'), '7d') }}"
     dest: fleet.html
     mode: "0644"
 """

@@ -41,21 +41,22 @@ def fleet(text: str) -> str:
     pending = {**event, "first_seen": "2026-05-04T12:00:00Z", "started_at": None, "seconds_to_not_before": 100.0}
     past = {**event, "life_id": text, "outcome": text, "first_seen": text, "gone_at": text}
     drawn = {**past, "first_seen": "2026-05-04T12:00:00Z"}
-    runner = dict.fromkeys(("condition", "text", "policy", "vm", "version"), text)
+    runner: dict[str, Any] = dict.fromkeys(("condition", "text", "policy", "vm", "version"), text)
+    runner |= {"policies": [text], "source": dict.fromkeys(("repository", "ref", "commit"), text), "missing": [text]}
     report = {
         "runner": {**runner, "dry_run": True},
         "service": {"state": text, "text": text},
         "events": [pending, {**event, "life_id": 2}],
         "problems": [text],
     }
+    history = json.dumps({"events": [{**past, "event_id": f"{text} 2"}, {**drawn, "event_id": f"{text} 3"}]})
     calm = {**report, "events": [], "problems": []}
     answers: dict[str, dict[str, Any]] = {
-        text: {"stdout": json.dumps(report)},
-        f"{text} 2": {"unreachable": True, "msg": text},
-        f"{text} 3": {"stderr": text},
+        text: {"stdout": json.dumps(report), "history": history},
+        f"{text} 2": {"failed": True, "msg": f"2 {text}"},
         f"{text} 4": {"stdout": json.dumps(calm)},
     }
-    return page(answers, {text: {"stdout": json.dumps({"events": [past, drawn]})}}, AT, text)
+    return page(answers, AT, text)
 
 
 def artifact(directory: Path, text: str) -> Artifact:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from ..pages import render
-from .status import Event, HostState, host_states, mapping, summary
+from .events import FleetEvent, HostEvent, decisions, differences, fleet_events, moment_text, progress, source
+from .status import Event, HostState, affects, host_states, listed, mapping, names
+from .table import host_and_vm, policies, same_trouble, summary
 from .timeline import STEPS, clock, moment_of, number_of, seconds_left, timeline
 
 Facts = list[tuple[str, Any]]  # names and values
@@ -23,31 +25,34 @@ _STATES = {
     **dict.fromkeys(("approved", "prepared", "finished", "recovered"), "approve"),
 }
 _LEVELS = {"trouble": "error", "pending": "warning", "quiet": "approve"}
+_MOST_ROWS = 12  # of a section, before the rest is folded
 
 
-def page(
-    answers: Mapping[str, Mapping[str, Any]], histories: Mapping[str, Mapping[str, Any]], made_at: str, since: str
-) -> str:
-    """Return the page of registered results of ``forewarn status --json`` and ``forewarn history --json`` by host."""
-    states = host_states(answers)
-    pasts = {state.host: _past(histories.get(state.host) or {}, state) for state in states}
-    pending = _pending(states)
+def page(reports: Mapping[str, Mapping[str, Any]], made_at: str, since: str) -> str:
+    """Return the page of registered results of the module ``runner_report`` by host, with their histories."""
+    states = host_states(reports)
+    pending = fleet_events(states)
+    pasts = _pasts(states, reports, {event.event_id.lower() for event in pending})
     return render(
         Path(__file__).with_name("page.html.j2"),
         title="Scheduled events of the fleet",
-        summary=summary(states),
+        summary=summary(states, pending),
         made_at=clock(made_at),
         since=since,
-        tiles=_tiles(states, [on_hosts[0][1] for on_hosts in pending]),
-        problems=[(state.host, problem) for state in states for problem in state.problems],
-        pending=[_event(on_hosts, made_at) for on_hosts in pending],
-        timeline=timeline({state.host: [*pasts[state.host], *state.events] for state in states}, made_at),
-        hosts=[_host(state, pasts[state.host]) for state in states],
+        tiles=_tiles(states, pending),
+        most_rows=_MOST_ROWS,
+        trouble=[(names(hosts), problems) for hosts, problems in same_trouble(states)],
+        pending=[_event(event, made_at) for event in pending],
+        timeline=timeline(_affecting(states, {state.host: state.events for state in states}), made_at),
+        past_timeline=timeline(_affecting(states, pasts), made_at),
+        policies=[(policy, version, len(hosts), names(hosts)) for policy, version, hosts in policies(states)],
+        past=[_past_event(event) for event in reversed(_by_time(fleet_events(states, pasts)))],
+        hosts=[_host(state) for state in states],
     )
 
 
-def _tiles(states: Sequence[HostState], pending: Sequence[Event]) -> list[tuple[object, str]]:
-    times = [left for event in pending if (left := seconds_left(event)) is not None and left > 0]
+def _tiles(states: Sequence[HostState], pending: Sequence[FleetEvent]) -> list[tuple[object, str]]:
+    times = [left for event in pending if (left := seconds_left(event.event)) is not None and left > 0]
     return [
         (len(states), "host" if len(states) == 1 else "hosts"),
         (sum(state.level == "trouble" for state in states), "with trouble"),
@@ -56,52 +61,38 @@ def _tiles(states: Sequence[HostState], pending: Sequence[Event]) -> list[tuple[
     ]
 
 
-def _pending(states: Sequence[HostState]) -> list[list[tuple[HostState, Event]]]:
-    """Return the pending events, the next to start first, each with the hosts that list it."""
-    found: dict[str, list[tuple[HostState, Event]]] = {}
-    for state in states:
-        for number, event in enumerate(state.events):
-            found.setdefault(str(event.get("event_id") or f"{state.host} {number}"), []).append((state, event))
-
-    def urgency(on_hosts: list[tuple[HostState, Event]]) -> tuple[bool, float]:
-        left = seconds_left(on_hosts[0][1])
-        return (left is None, left or 0.0)
-
-    return sorted(found.values(), key=urgency)
-
-
-def _event(on_hosts: Sequence[tuple[HostState, Event]], made_at: str) -> dict[str, Any]:
-    event = on_hosts[0][1]
-    fields = mapping(event.get("event"))
+def _event(event: FleetEvent, made_at: str) -> dict[str, Any]:
+    its = event.event
+    fields = mapping(its.get("event"))
     return {
-        "kind": fields.get("EventType") or "event",
-        "starts": event.get("starts") or "",
-        "drill": event.get("drill"),
-        "share": _share(event, made_at),
+        "kind": event.kind,
+        "starts": its.get("starts") or "",
+        "drill": event.drill,
+        "source": source(its),
+        "share": _share(its, made_at),
+        "decisions": [_by_hosts(said) for said in decisions(event)],
+        "differences": [_by_hosts(said) for said in differences(event)],
         "facts": _given(
-            ("Not before", fields.get("NotBefore") or "-"),
-            ("Source", fields.get("EventSource") or "-"),
-            ("Affects", ", ".join(str(name) for name in _list(fields.get("Resources"))) or "-"),
+            ("Not before", moment_text(fields.get("NotBefore"))),
             ("Description", fields.get("Description")),
-            ("Id", event.get("event_id") or "-"),
+            ("Id", event.event_id),
         ),
-        "hosts": [_on_host(state, its) for state, its in on_hosts],
+        "hosts": [_on_host(report) for report in event.affected],
+        "missing": event.missing,
+        "neighbours": len(event.neighbours),
     }
 
 
-def _on_host(state: HostState, event: Event) -> dict[str, Any]:
-    decision = mapping(event.get("decision"))
-    by = ", ".join(str(decision[name]) for name in ("policy", "rule") if decision.get(name))
-    hooks = [hook for hook in _list(event.get("hooks")) if isinstance(hook, Mapping)]
+def _on_host(report: HostEvent) -> dict[str, Any]:
+    state, event = report
+    hooks = [hook for hook in listed(event.get("hooks")) if isinstance(hook, Mapping)]
     return {
-        "host": state.host,
+        "host": host_and_vm(state),
         "state": event.get("state") or "-",
         "mark": _STATES.get(str(event.get("state")), "same"),
+        "dry": state.dry_run,
+        "progress": progress(event),
         "facts": _given(
-            ("Decision", f"{decision.get('output') or '-'}{' by ' + by if by else ''}"),
-            ("Reason", decision.get("reason")),
-            ("Waits for", event.get("waits_for") or "-"),
-            ("Failed", event.get("failure")),
             *(("Hook", f"{hook.get('phase')} {hook.get('hook')}: {hook.get('status')}") for hook in hooks),
         ),
         "steps": _steps(event),
@@ -117,48 +108,88 @@ def _share(event: Event, made_at: str) -> str | None:
     return f"{100 * over / (over + left):.1f}"
 
 
-def _host(state: HostState, past: Sequence[Event]) -> dict[str, Any]:
+def _host(state: HostState) -> dict[str, Any]:
     return {
-        "name": state.host,
+        "name": host_and_vm(state),
         "level": state.level,
         "mark": _LEVELS[state.level],
-        "dry": state.runner.endswith(", dry run"),
+        "dry": state.dry_run,
         "facts": _given(
-            ("VM", state.vm),
             ("Runner", state.health.get("runner") or state.runner),
             ("Service", state.health.get("service") or state.service),
-            ("Policy", state.policy),
-            ("Version", state.health.get("version")),
+            ("Policy", None if state.policy is None else str(state.policy)),
+            ("Version", state.version),
         ),
-        "past": [_past_event(event) for event in past],
     }
 
 
-def _past_event(event: Event) -> dict[str, Any]:
-    decision = mapping(event.get("decision"))
-    paused = number_of(mapping(event.get("impact")).get("paused_seconds"))
+def _past_event(event: FleetEvent) -> dict[str, Any]:
     return {
-        "kind": mapping(event.get("event")).get("EventType") or "event",
-        "outcome": event.get("outcome") or event.get("state"),
-        "drill": event.get("drill"),
+        "kind": event.kind,
+        "outcome": event.event.get("outcome") or event.event.get("state") or "",
+        "drill": event.drill,
         "facts": _given(
-            ("Decision", decision.get("output")),
-            ("Reason", decision.get("reason")),
-            ("Stood still", None if paused is None else f"{paused:g} s"),
-            ("Id", event.get("event_id")),
+            *(("Decision", _by_hosts(said)) for said in decisions(event)),
+            *(("Affected", _outcome(report)) for report in event.affected),
+            ("Affected", ", ".join(name for name, _why in event.missing)),
+            ("Id", event.event_id),
         ),
-        "steps": _steps(event),
+        "steps": _steps(event.event),
     }
 
 
-def _past(answer: Mapping[str, Any], state: HostState) -> list[Event]:
-    """Return the events of a history that are no longer pending."""
-    pending = {str(event.get("life_id")) for event in state.events}
+def _outcome(report: HostEvent) -> str:
+    paused = number_of(mapping(report.event.get("impact")).get("paused_seconds"))
+    outcome = report.event.get("outcome") or report.event.get("state") or "-"
+    return f"{host_and_vm(report.state)}: {outcome}" + ("" if paused is None else f", stood still for {paused:g} s")
+
+
+def _pasts(
+    states: Sequence[HostState], reports: Mapping[str, Mapping[str, Any]], pending: set[str]
+) -> dict[str, list[Event]]:
+    """Return by host the events of the histories that no host lists any more.
+
+    Every VM records the events of its neighbours. They count only if no other host has reported them.
+    """
+    found: dict[str, list[Event]] = {}
+    others: dict[str, tuple[str, Event]] = {}
+    known = set(pending)
+    for state in states:
+        for event in _history(mapping(reports.get(state.host))):
+            event_id = str(event.get("event_id")).lower()
+            if event_id in pending:
+                continue
+            if affects(event, state):
+                found.setdefault(state.host, []).append(event)
+                known.add(event_id)
+            else:
+                others.setdefault(event_id, (state.host, event))
+    for event_id, (host, event) in others.items():
+        if event_id not in known:
+            found.setdefault(host, []).append(event)
+    return found
+
+
+def _history(answer: Mapping[str, Any]) -> list[Event]:
     try:
-        events = [event for event in json.loads(answer.get("stdout") or "")["events"] if isinstance(event, Mapping)]
-    except (ValueError, KeyError, TypeError):
+        found = json.loads(answer.get("history") or "")
+    except (ValueError, TypeError, RecursionError):
         return []
-    return [event for event in events if str(event.get("life_id")) not in pending]
+    return [event for event in listed(mapping(found).get("events")) if isinstance(event, Mapping)]
+
+
+def _affecting(states: Sequence[HostState], events: Mapping[str, Sequence[Event]]) -> dict[str, list[Event]]:
+    """Return of events by host those that affect the host's VM."""
+    return {state.host: [event for event in events.get(state.host, ()) if affects(event, state)] for state in states}
+
+
+def _by_time(events: Sequence[FleetEvent]) -> list[FleetEvent]:
+    return sorted(events, key=lambda event: str(event.event.get("first_seen")))
+
+
+def _by_hosts(said: tuple[str, str]) -> str:
+    text, hosts = said
+    return f"{text} [{hosts}]" if hosts else text
 
 
 def _given(*facts: tuple[str, Any]) -> Facts:
@@ -176,7 +207,3 @@ def _span(seconds: float) -> str:
         if rest >= length:
             return f"{rest // length} {unit} {rest % length // smaller} {smaller_unit}"
     return f"{rest} s"
-
-
-def _list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, (list, tuple)) else ()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of a fleet, as its runners report it, and as a table for a terminal. fleet.page makes a page of it.
+"""The state of each host of a fleet, read from what Ansible registered. fleet.table and fleet.page show it.
 
 The texts come from many VMs and, through their events, from the service: none of them is trusted.
 """
@@ -9,102 +9,134 @@ The texts come from many VMs and, through their events, from the service: none o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..pages import counted, printable
+from .silence import one_line
 
 Event = Mapping[str, Any]  # as forewarn status and forewarn history report it
 
-_HEADER = ("HOST", "RUNNER", "SERVICE", "POLICY", "PENDING")
-_WIDEST = 60  # of a column
-_DIGITS = 12  # of a digest: enough to tell policies apart
-_TROUBLE_FIRST = {"trouble": 0, "pending": 1, "quiet": 2}
+_DIGITS = 12  # of a digest or a commit: enough to tell them apart
+_NUMBERS = re.compile(r"([0-9]+)")
+
+
+class PolicyInUse(NamedTuple):
+    """The policies of a runner: their names, where they come from, and the first digits of their digest."""
+
+    names: str
+    ref: str
+    commit: str
+    digest: str
+
+    def __str__(self) -> str:
+        """Return all of it that is known, for people."""
+        version = " ".join(text for text in (self.ref, f"({self.commit})" if self.commit else "") if text)
+        return " ".join(text for text in (self.names, version, self.digest) if text) or "-"
 
 
 class HostState(NamedTuple):
-    """The state of a host. ``level`` is trouble, pending or quiet; ``problems`` are sentences.
+    """The state of a host; ``problems`` are sentences. ``vm`` is "" if unknown.
 
-    ``health`` holds further facts for people, by name.
+    ``runner`` and ``service`` are a word or two, ``health`` has sentences on both, by name. Without a report
+    ``policy`` is None.
     """
 
     host: str
-    level: str
-    runner: str
-    service: str
-    policy: str
     vm: str
     events: Sequence[Event]
     problems: Sequence[str]
+    runner: str = "unknown"
+    service: str = "-"
+    policy: PolicyInUse | None = None
+    version: str = ""
     health: Mapping[str, str] = {}
+    dry_run: bool = False
+
+    @property
+    def level(self) -> str:
+        """Return ``trouble``, ``pending`` if an event affects the VM, or ``quiet``."""
+        if self.problems:
+            return "trouble"
+        return "pending" if any(affects(event, self) for event in self.events) else "quiet"
 
 
 def host_states(answers: Mapping[str, Mapping[str, Any]]) -> list[HostState]:
-    """Read registered results of ``forewarn status --json`` by host; those with trouble come first."""
-    states = [_host_state(host, answer or {}) for host, answer in answers.items()]
-    return sorted(states, key=lambda state: (_TROUBLE_FIRST[state.level], state.host))
-
-
-def table(answers: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the lines of a table: a row for each host, and below it a line for each further event and problem."""
-    rows: list[tuple[str, ...]] = [_HEADER]
-    states = host_states(answers)
-    for state in states:
-        details = [event_text(event) for event in state.events] + [f"! {problem}" for problem in state.problems]
-        rows.append((state.host, state.runner, state.service, state.policy, details[0] if details else "-"))
-        rows += [("", "", "", "", detail) for detail in details[1:]]
-    shown = [tuple(printable(text, newline=r"\n") for text in row) for row in rows]
-    widths = [min(_WIDEST, max(len(row[column]) for row in shown)) for column in range(len(_HEADER) - 1)]
-    lines = []
-    for row in shown:
-        cells = [text[:_WIDEST].ljust(width) for text, width in zip(row, widths, strict=False)]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
-    return [*lines, summary(states)]
-
-
-def summary(states: Sequence[HostState]) -> str:
-    """Return a sentence on all hosts."""
-    trouble = sum(state.level == "trouble" for state in states)
-    events = {str(event.get("event_id")) for state in states for event in state.events}
-    return f"{counted(len(states), 'host')}, {trouble} with trouble; {counted(len(events), 'event')} pending"
-
-
-def event_text(event: Event) -> str:
-    """Return the type of an event, its state on the host, and when it starts."""
-    kind = mapping(event.get("event")).get("EventType") or "event"
-    text = f"{kind} {event.get('state')}, {event.get('starts')}"
-    return f"{text} (drill)" if event.get("drill") else text
+    """Read registered results of the module ``runner_report`` by host; return the states in natural order."""
+    states = [_host_state(str(host), mapping(answer)) for host, answer in answers.items()]
+    return sorted(states, key=lambda state: natural(state.host))
 
 
 def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
     try:
         report = json.loads(answer.get("stdout") or "")
         runner, service = report["runner"], report["service"]
-        facts = {"runner": runner.get("text"), "service": service.get("text"), "version": runner.get("version")}
-        events = [event for event in report["events"] if isinstance(event, Mapping)]
-        problems = [str(problem) for problem in report["problems"]]
-        return HostState(
-            host,
-            "trouble" if problems else "pending" if events else "quiet",
-            str(runner["condition"]) + (", dry run" if runner.get("dry_run") else ""),
-            str(service["state"]),
-            str(runner.get("policy") or "-").rpartition(":")[2][:_DIGITS],
-            str(runner.get("vm") or "-"),
-            events,
-            problems,
-            {name: str(value) for name, value in facts.items() if value},
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return HostState(host, "trouble", "unknown", "-", "-", "-", [], [_why_silent(answer)])
+        condition, serving = str(runner["condition"]), str(service["state"])
+        problems = [str(problem) for problem in (*listed(report["problems"]), *listed(runner.get("missing")))]
+        if not problems and condition != "running":
+            problems.append(f"the runner is {runner.get('text') or condition}")
+        events = [event for event in listed(report["events"]) if isinstance(event, Mapping)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        said = one_line(answer.get("msg") or "") or ("no status: its report cannot be read" if answer else "")
+        return HostState(host, "", [], [said or "not asked: Ansible has no result of this host"])
+    facts = {"runner": runner.get("text"), "service": service.get("text")}
+    return HostState(
+        host,
+        str(runner.get("vm") or ""),
+        events,
+        list(dict.fromkeys(problems)),
+        condition,
+        serving,
+        _policy(runner),
+        str(runner.get("version") or ""),
+        {name: str(value) for name, value in facts.items() if value},
+        bool(runner.get("dry_run")),
+    )
 
 
-def _why_silent(answer: Mapping[str, Any]) -> str:
-    if answer.get("unreachable"):
-        return f"not reached: {answer.get('msg') or 'no reason given'}"
-    said = answer.get("stderr") or answer.get("msg") or "without output"
-    return f"no status: {said}"
+def _policy(runner: Mapping[str, Any]) -> PolicyInUse:
+    source = mapping(runner.get("source"))
+    commit = str(source.get("commit") or "")[:_DIGITS]
+    modified = ", modified" if source.get("modified") else ""
+    return PolicyInUse(
+        ", ".join(str(name) for name in listed(runner.get("policies"))),
+        str(source.get("ref") or ""),
+        commit + modified if commit else "",
+        str(runner.get("policy") or "").rpartition(":")[2][:_DIGITS],
+    )
+
+
+def affects(event: Event, state: HostState) -> bool:
+    """Return whether an event is announced for a host's VM. Without its name the host's own counts."""
+    name = (state.vm or state.host).lower()
+    return any(str(resource).lower() == name for resource in resources(event))
+
+
+def resources(event: Event) -> Sequence[Any]:
+    """Return the names of the VMs that an event affects."""
+    return listed(mapping(event.get("event")).get("Resources"))
+
+
+def natural(name: str) -> tuple[object, ...]:
+    """Return a key that sorts ``web_2`` before ``web_10``."""
+    parts = _NUMBERS.split(name.lower())
+    numbers = [(len(digits.lstrip("0")), digits.lstrip("0")) for digits in parts[1::2]]
+    return (*(one for pair in zip(parts[::2], [*numbers, (0, "")], strict=True) for one in pair), name)
+
+
+def names(found: Iterable[str], most: int = 0) -> str:
+    """Return names in natural order, of more than ``most`` (0: all) only the first and the number of the others."""
+    ordered = sorted(found, key=natural)
+    if 0 < most < len(ordered):
+        return f"{', '.join(ordered[:most])} and {len(ordered) - most} more"
+    return ", ".join(ordered)
 
 
 def mapping(value: object) -> Mapping[str, Any]:
     """Return an object as it is, and an empty one for anything else."""
     return value if isinstance(value, Mapping) else {}
+
+
+def listed(value: object) -> Sequence[Any]:
+    """Return a list as it is, and an empty one for anything else."""
+    return value if isinstance(value, (list, tuple)) else ()

@@ -42,18 +42,18 @@ class Bar(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """The events of a host; ``height`` in pixels."""
+    """The events of a host; ``height`` in pixels, ``now`` a percentage."""
 
     host: str
     height: int
+    now: str
     bars: Sequence[Bar]
 
 
 class Timeline(NamedTuple):
-    """A drawing: ``now`` is a percentage, ``axis`` the times at both ends and in the middle, ``key`` the legend."""
+    """A drawing: ``axis`` is the times at both ends and in the middle, ``key`` the legend."""
 
     lanes: Sequence[Lane]
-    now: str
     axis: Sequence[str]
     key: Sequence[tuple[str, str]] = _KEY
 
@@ -78,8 +78,7 @@ def timeline(events: Mapping[str, Sequence[Event]], made_at: str) -> Timeline | 
 
     pattern = "%d %b %H:%M" if end - begin > _DAY else "%H:%M:%S"
     return Timeline(
-        [_lane(host, lane, at) for host, lane in lanes.items() if lane],
-        at(now),
+        [_lane(host, lane, at, at(now)) for host, lane in lanes.items() if lane],
         [moment.strftime(pattern) for moment in (begin, begin + (end - begin) / 2, end)],
     )
 
@@ -96,7 +95,7 @@ def _span_of(event: Event, now: datetime) -> _Span | None:
     return _Span(begin, max(begin, end), until if event.get("open") is not False else None, event)
 
 
-def _lane(host: str, lane: Sequence[_Span], at: Callable[[datetime], str]) -> Lane:
+def _lane(host: str, lane: Sequence[_Span], at: Callable[[datetime], str], now: str) -> Lane:
     rows: list[datetime] = []  # when each row becomes free
     bars = []
     for span in sorted(lane, key=lambda one: one.begin):
@@ -107,7 +106,7 @@ def _lane(host: str, lane: Sequence[_Span], at: Callable[[datetime], str]) -> La
         rows[row] = span.until or span.end
         lines = [(mark, at(begin), at(end)) for begin, end, mark in _lines(span)]
         bars.append(Bar(_text(span.event), row * _ROW + 8, lines))
-    return Lane(host, len(rows) * _ROW + 2, bars)
+    return Lane(host, len(rows) * _ROW + 2, now, bars)
 
 
 def _lines(span: _Span) -> Iterator[tuple[datetime, datetime, str]]:

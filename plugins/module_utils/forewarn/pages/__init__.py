@@ -55,9 +55,10 @@ def counted(number: int, noun: str) -> str:
 
 def printable(value: object, newline: str = " ") -> str:
     """Return anything as a text of printable characters: others are written as escapes, line breaks as ``newline``."""
-    return "".join(
-        char if char.isprintable() else newline if char == "\n" else ascii(char)[1:-1] for char in str(value)
-    )
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else newline if char == "\n" else ascii(char)[1:-1] for char in text)
 
 
 def _text(path: Path) -> str:

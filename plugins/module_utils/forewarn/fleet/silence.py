@@ -1,0 +1,57 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a host of a fleet reports nothing: one sentence, the cause first."""
+
+from __future__ import annotations
+
+import re
+
+PROGRAM = "/usr/local/bin/forewarn"
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_SSH = re.compile(r"ssh: connect to host \S+ port (\d+): (.+)")
+_NAME = re.compile(r"ssh: (Could not resolve hostname) \S+: (.+)")
+_MISSING = re.compile(re.escape(PROGRAM) + r".*(?:No such file or directory|not found)", re.IGNORECASE)
+_LONGEST = 300
+
+
+def no_connection(message: str) -> str:
+    """Return the sentence for a host that Ansible could not reach; ``message`` is Ansible's.
+
+    It does not name the host, so that many hosts with the same cause have the same sentence.
+    """
+    text = _clean(message)
+    match = _SSH.search(text)
+    if match:
+        return f"not reached: {match[2].strip()} (ssh, port {match[1]})"
+    match = _NAME.search(text)
+    if match:
+        return f"not reached: {match[1]}: {match[2].strip()}"
+    return f"not reached: {_cause(text) or 'no reason given'}"
+
+
+def no_report(code: int, stdout: str, stderr: str) -> str:
+    """Return the sentence for a host whose ``forewarn status --json`` ended with ``code`` and wrote no report."""
+    said = _clean(f"{stderr}\n{stdout}")  # on a pseudo-terminal both are in stdout
+    if code == 127 or _MISSING.search(said):
+        return f"no runner: {PROGRAM} is not installed on this host"
+    return f"no status: {_cause(said) or f'forewarn wrote nothing, and ended with exit code {code}'}"
+
+
+def one_line(message: object) -> str:
+    """Return the cause in a message of Ansible, on one line and not longer than some lines of a terminal."""
+    return _cause(_clean(message))
+
+
+def _clean(text: object) -> str:
+    return _ESCAPE.sub("", str(text)).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _cause(text: str) -> str:
+    """Return the first line of a text, but of a Python traceback the last; "" if there is none."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if not lines:
+        return ""
+    line = lines[-1] if any(one.startswith("Traceback (") for one in lines) else lines[0]
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2]} …"
