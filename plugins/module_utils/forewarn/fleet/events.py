@@ -135,8 +135,12 @@ def _lasts(seconds: float | None) -> str:
 
 
 def decisions(event: FleetEvent) -> list[tuple[str, str]]:
-    """Return each decision and its reason in one text, with the hosts that decided so: "" if all did."""
-    return _alike(event.reports, lambda report: _decision(report.event)[0], lambda report: _decision(report.event)[1])
+    """Return each decision of affected hosts with its reason, and the hosts that decided so: "" if all did.
+
+    What others decide is not about their VMs: many policies hold whatever affects others.
+    """
+    decided = [report for report in event.affected if mapping(report.event.get("decision"))]
+    return _alike(decided, lambda report: _decision(report.event)[0], lambda report: _decision(report.event)[1])
 
 
 def differences(event: FleetEvent) -> list[tuple[str, str]]:

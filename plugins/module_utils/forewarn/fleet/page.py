@@ -14,7 +14,7 @@ from ..pages import render
 from .events import FleetEvent, HostEvent, decisions, differences, fleet_events, moment_text, progress, source
 from .status import Event, HostState, affects, host_states, listed, mapping, names
 from .table import host_and_vm, policies, same_trouble, summary
-from .timeline import STEPS, clock, moment_of, number_of, seconds_left, timeline
+from .timeline import STEPS, clock, moment_of, number_of, seconds_left, span_text, timeline
 
 Facts = list[tuple[str, Any]]  # names and values
 
@@ -57,7 +57,7 @@ def _tiles(states: Sequence[HostState], pending: Sequence[FleetEvent]) -> list[t
         (len(states), "host" if len(states) == 1 else "hosts"),
         (sum(state.level == "trouble" for state in states), "with trouble"),
         (len(pending), "event pending" if len(pending) == 1 else "events pending"),
-        (_span(min(times)) if times else "–", "until the next one starts"),
+        (span_text(min(times)) if times else "–", "until the next one starts"),
     ]
 
 
@@ -199,11 +199,3 @@ def _given(*facts: tuple[str, Any]) -> Facts:
 def _steps(event: Event) -> list[tuple[str, str]]:
     found = sorted((str(event[name]), word) for name, word in STEPS if event.get(name))
     return [(clock(at), word) for at, word in found]
-
-
-def _span(seconds: float) -> str:
-    rest = int(seconds)
-    for unit, length, smaller_unit, smaller in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
-        if rest >= length:
-            return f"{rest // length} {unit} {rest % length // smaller} {smaller_unit}"
-    return f"{rest} s"

@@ -44,14 +44,23 @@ def one_line(message: object) -> str:
     return _cause(_clean(message))
 
 
+def lines(message: object) -> list[str]:
+    """Return the lines of a message of Ansible that are not empty, without escapes and none too long."""
+    return [_short(line) for line in _clean(message).split("\n") if line.strip()]
+
+
 def _clean(text: object) -> str:
     return _ESCAPE.sub("", str(text)).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _cause(text: str) -> str:
     """Return the first line of a text, but of a Python traceback the last; "" if there is none."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    if not lines:
+    found = lines(text)
+    if not found:
         return ""
-    line = lines[-1] if any(one.startswith("Traceback (") for one in lines) else lines[0]
+    return (found[-1] if any("Traceback (" in line for line in found) else found[0]).strip()
+
+
+def _short(line: str) -> str:
+    line = line.rstrip()
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 2]} …"
