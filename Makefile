@@ -6,6 +6,7 @@
 # make unit    only the unit tests, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
 # make coverage     which branches the unit tests take; the minimum is in pyproject.toml
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
+# make screenshots   pictures of the page of a fleet of 300 hosts, in .cache/screenshots; it needs Chromium
 # make soak    kills the runner for SECONDS (default 600), in scenarios that no earlier run has tried
 # make release VERSION=1.2.3   see CONTRIBUTING.md
 # Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION.
@@ -29,7 +30,8 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test unit integration coverage lab soak lint bench runner release venv constraints format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet cast docs test unit integration coverage lab soak lint bench screenshots runner release venv \
+	constraints format clean $(LINT:%=lint-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -72,6 +74,9 @@ soak: .venv/.installed-all
 
 bench: .venv/.installed-all
 	$(PY) tests/benchmarks/run.py
+
+screenshots: .venv/.installed-all
+	cd tests && ../$(PY) -m tools.screenshots ../.cache/screenshots
 
 runner: .venv/.installed
 	@mkdir -p dist

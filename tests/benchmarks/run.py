@@ -19,7 +19,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import adhoc, footprint, journal, latency, polling, proving, replay, role, rules, startup, waiting
+from benchmarks import (
+    adhoc,
+    fleet,
+    footprint,
+    journal,
+    latency,
+    polling,
+    proving,
+    replay,
+    role,
+    rules,
+    startup,
+    waiting,
+)
 
 BENCHMARKS = {
     "rules": rules.run,
@@ -33,6 +46,7 @@ BENCHMARKS = {
     "replay": replay.run,
     "proving": proving.run,
     "role": role.run,
+    "fleet": fleet.run,
 }
 
 

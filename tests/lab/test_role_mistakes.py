@@ -41,7 +41,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"forewarn_metrics_listen": "0.0.0.0:9101"}, "0.0.0.0"),
     ({"forewarn_endpoint": "http://example.com"}, "is neither link-local nor loopback"),
     ({"forewarn_unit_settings": ["Bogus=1"]}, "Bogus"),
-    ({"forewarn_unit_settings": ["MemoryMax=lots"]}, "MemoryMax"),
+    ({"forewarn_unit_settings": ["MemoryMax=lots"]}, "Invalid memory limit 'lots'"),
     ({"forewarn_hook_ca_file": "/etc/missing.pem"}, "CA file /etc/missing.pem"),
     ({"forewarn_python": "/usr/bin/python9"}, "/usr/bin/python9 is not a working Python. Correct forewarn_python."),
     ({"forewarn_vm_name": " "}, "name"),
@@ -67,10 +67,10 @@ def test_what_the_runner_or_systemd_refuses_is_not_put_in_place(lab: Lab, playbo
 
 def test_numbers_that_are_texts_are_numbers(lab: Lab, playbooks: Playbooks) -> None:
     texts = ("-e", "forewarn_interval=5", "-e", "forewarn_health_seconds=60", "-e", "forewarn_dry_run=false")
-    assert playbooks.play(ROLLOUT, VARIABLES, *texts, "--limit", "web_1").changed()["web_1"] == 1
+    assert playbooks.play(ROLLOUT, VARIABLES, *texts, "--limit", "web_1").changed()["web_1"] > 0
     assert status(lab.host("web_1"))["runner"]["interval_seconds"] == 5
     assert is_well(lab.host("web_1"))
-    assert playbooks.play(ROLLOUT, VARIABLES, "--limit", "web_1").changed()["web_1"] == 1
+    assert playbooks.play(ROLLOUT, VARIABLES, "--limit", "web_1").changed()["web_1"] > 0
 
 
 def test_a_program_or_a_credential_that_is_missing_fails_the_rollout_or_stands_in_status(
