@@ -165,9 +165,8 @@ def test_a_python_that_ansible_cannot_use_gets_a_sentence_also_when_the_runner_i
     for variables in (dict(VARIABLES), {"forewarn_state": "absent"}):
         message = refusal(playbooks.play(SITE, {**variables, **old}, "--limit", "web_0"), "web_0")
         assert "cannot run its modules with the Python of this VM, which is 3.6. Install a newer one" in message
-    message = refusal(
-        playbooks.play(SITE, {**VARIABLES, "forewarn_python": "/usr/local/bin/old-python"}, "--limit", "web_0")
-    )
+    played = playbooks.play(SITE, {**VARIABLES, "forewarn_python": "/usr/local/bin/old-python"}, "--limit", "web_0")
+    message = refusal(played, "web_0")
     assert message.startswith(
         "The runner needs Python 3.8 or newer, and /usr/local/bin/old-python is Python 3.6. Install"
     )
