@@ -152,6 +152,14 @@ def test_each_mistake_is_found_as_a_runner_finds_it(host: Host) -> None:
         assert not host.judged_alike(content)
 
 
+def test_the_message_names_the_option(hooks: Hooks) -> None:
+    for name, value in (("metrics_listen", "0.0.0.0:1"), ("probe_listen", "9780"), ("hook_proxy", "proxy:3128")):
+        hooks.config.write_text(json.dumps({"artifact": "policy.json", "state": "state", name: value}))
+        error = hooks.check(code=2)["error"]
+        assert error.startswith(name)
+        assert value in error
+
+
 def test_configurations_at_random(host: Host, server: EmulatorServer) -> None:
     """What is fine alone is fine together, and one mistake among them is found."""
     random = Random(20261123)
@@ -261,6 +269,7 @@ def test_what_hooks_need_is_listed(hooks: Hooks) -> None:
         {"kind": "run", "name": "sh", "policy": "drains", "rule": "rest", "problem": None},
     ]
     assert said["credentials"] == [{"name": "pager", **place}]
+    assert said["missing"] == []
 
 
 def test_a_credential_is_given_or_promised(hooks: Hooks, tmp_path: Path) -> None:
@@ -308,8 +317,10 @@ def test_what_is_missing_for_hooks_is_1_and_a_runner_starts(
     hooks: Hooks, spoil: Callable[[Hooks], None], what: str, start: Start, tmp_path: Path
 ) -> None:
     spoil(hooks)
-    (said,) = problems(hooks.check("--credential", "pager", code=1))
+    found = hooks.check("--credential", "pager", code=1)
+    (said,) = problems(found)
     assert what in said
+    assert found["missing"] == [f"rule drain of policy drains: {said}"]
     runner = start("--config", str(hooks.config))
     runner.wait_for("hook-missing", reason=f"rule drain of policy drains: {said}")
     assert runner.stop()[0] == 0

@@ -9,7 +9,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InputError
@@ -90,11 +90,18 @@ def _check_places(args: argparse.Namespace, environ: Mapping[str, str]) -> None:
     if args.metrics_listen is not None:
         from ..runner.telemetry.metrics_server import metrics_place  # here: most have none, and a start must be fast
 
-        metrics_place(args.metrics_listen)
+        _check_place("metrics_listen", metrics_place, args.metrics_listen)
     if args.probe_listen is not None:
         from ..runner.telemetry.probe import probe_place
 
-        probe_place(args.probe_listen)
+        _check_place("probe_listen", probe_place, args.probe_listen)
+
+
+def _check_place(option: str, parse: Callable[[str], object], address: str) -> None:
+    try:
+        parse(address)
+    except InputError as error:
+        raise InputError(f"{option}: {error.message}", error.hint) from error
 
 
 def _state(args: argparse.Namespace, environ: Mapping[str, str]) -> str | None:
