@@ -67,7 +67,7 @@ def is_well(host: Host) -> bool:
     """Return whether the runner works and has nothing to complain about, also after a restart."""
     host.ssh("systemctl restart forewarn")
     host.wait_for(lambda: status(host)["service"]["state"] == "ok")
-    return status(host)["problems"] == []
+    return not status(host)["problems"]
 
 
 def refusal(played: Played, host: str) -> str:

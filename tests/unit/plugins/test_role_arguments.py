@@ -15,6 +15,9 @@ from forewarn.cli.run_config import _OPTIONS
 from forewarn.events import LATEST_API_VERSION
 
 
+TAGS = {"forewarn_install", "forewarn_service", "forewarn_health"}
+
+
 @pytest.fixture(scope="module")
 def role(repository: Path) -> Path:
     return repository / "roles" / "forewarn"
@@ -44,8 +47,7 @@ def test_every_variable_that_is_used_is_one_and_every_one_is_used(
     role: Path, options: dict[str, dict[str, Any]]
 ) -> None:
     files = [path for name in ("tasks", "templates", "vars", "handlers") for path in (role / name).iterdir()]
-    tags = {"forewarn_install", "forewarn_service", "forewarn_health"}
-    used = {name for path in files for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", path.read_text())} - tags
+    used = {name for path in files for name in re.findall(r"(?<!_)\bforewarn_[a-z_]+", path.read_text())} - TAGS
     assert used == options.keys()
 
 
@@ -67,7 +69,7 @@ def test_the_readme_names_no_variable_that_is_none(role: Path, repository: Path,
     name = re.compile(r"\bforewarn_[a-z_]+")
     playbooks = {found for path in (repository / "playbooks").iterdir() for found in name.findall(path.read_text())}
     for path in (role / "README.md", repository / "docs" / "rollout.md"):
-        assert set(name.findall(path.read_text())) <= options.keys() | playbooks
+        assert set(name.findall(path.read_text())) <= options.keys() | playbooks | TAGS
 
 
 def test_the_configuration_has_only_what_the_runner_reads(role: Path) -> None:
