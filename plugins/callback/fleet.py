@@ -5,21 +5,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
-from ansible.plugins.callback import CallbackBase
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.adhoc import adhoc_state
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.silence import no_connection, one_line
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.status import HostState, names, natural
-from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.table import (
-    TROUBLE,
-    WARNING,
-    TableLine,
-    table,
-)
-from ansible_collections.forewarn.azure.plugins.plugin_utils._fleet import show
-
 DOCUMENTATION = r"""
 name: fleet
 type: stdout
@@ -37,6 +22,21 @@ author:
 requirements:
   - set as stdout in configuration
 """
+
+import re
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.adhoc import adhoc_state
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.silence import no_connection, one_line
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.status import HostState, names, natural
+from ansible_collections.forewarn.azure.plugins.module_utils.forewarn.fleet.table import (
+    TROUBLE,
+    WARNING,
+    TableLine,
+    table,
+)
+from ansible_collections.forewarn.azure.plugins.plugin_utils._fleet import show
 
 _MODULE = "scheduled_events"
 _ASKED_BY_US = "runner_report"  # of which the playbooks show all failures in their table
