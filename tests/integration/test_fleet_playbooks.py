@@ -124,6 +124,8 @@ def test_nobody_is_reached(playbooks: Playbooks) -> None:
         (("--limit", "web_1,db_0"), "2 hosts, 0 with trouble"),
         (("-e", "forewarn_hosts=web"), "2 hosts, 0 with trouble"),
         (("-e", "forewarn_hosts=web,db", "--limit", "all:!web_0"), "2 hosts, 0 with trouble"),
+        (("-e", '{"forewarn_hosts": ["web", "db", "!web_0"]}'), "2 hosts, 0 with trouble"),
+        (("-e", "forewarn_hosts=web[0]"), "1 host, 0 with trouble"),
         (("--check",), "3 hosts, 0 with trouble"),
         (("--diff", "-v"), "3 hosts, 0 with trouble"),
         (("-e", '{"ansible_become_method": "su"}'), "3 hosts, 0 with trouble"),
