@@ -46,6 +46,8 @@ def test_a_host_that_is_not_reached(message: str, sentence: str) -> None:
         (127, "/bin/sh: 1: /usr/local/bin/forewarn: not found\r\n", "", MISSING),
         (127, "", "bash: line 1: /usr/local/bin/forewarn: No such file or directory", MISSING),
         (1, "sudo: /usr/local/bin/forewarn: command not found\r\n", "", MISSING),
+        (127, "/bin/sh: 1: sudo: not found\r\n", "", "no status: /bin/sh: 1: sudo: not found"),
+        (127, "", "", MISSING),
         (1, SUDO, "", "no status: sudo: a password is required"),
         (1, "", TRACEBACK, "no status: OSError: [Errno 5] Input/output error"),
         (0, "", "", "no status: forewarn wrote nothing, and ended with exit code 0"),
@@ -54,6 +56,12 @@ def test_a_host_that_is_not_reached(message: str, sentence: str) -> None:
 )
 def test_a_host_without_a_report(code: int, stdout: str, stderr: str, sentence: str) -> None:
     assert no_report(code, stdout, stderr) == sentence
+
+
+def test_what_the_become_method_wrote_is_the_cause() -> None:
+    """As the connection local of ansible-core 2.19 reports it."""
+    message = "Premature end of stream waiting for become success.\n>>> Standard Error\nsudo: unknown user x\n"
+    assert one_line(message) == "sudo: unknown user x"
 
 
 def test_a_sentence_stays_short() -> None:

@@ -13,6 +13,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _SSH = re.compile(r"ssh: connect to host \S+ port (\d+): (.+)")
 _NAME = re.compile(r"ssh: (Could not resolve hostname) \S+: (.+)")
 _MISSING = re.compile(re.escape(PROGRAM) + r".*(?:No such file or directory|not found)", re.IGNORECASE)
+_QUOTED = ">>> Standard Error\n"
 _LONGEST = 300
 
 
@@ -34,7 +35,7 @@ def no_connection(message: str) -> str:
 def no_report(code: int, stdout: str, stderr: str) -> str:
     """Return the sentence for a host whose ``forewarn status --json`` ended with ``code`` and wrote no report."""
     said = _clean(f"{stderr}\n{stdout}")  # on a pseudo-terminal both are in stdout
-    if code == 127 or _MISSING.search(said):
+    if _MISSING.search(said) or (code == 127 and not said.strip()):
         return f"no runner: {PROGRAM} is not installed on this host"
     return f"no status: {_cause(said) or f'forewarn wrote nothing, and ended with exit code {code}'}"
 
@@ -54,8 +55,11 @@ def _clean(text: object) -> str:
 
 
 def _cause(text: str) -> str:
-    """Return the first line of a text, but of a Python traceback the last; "" if there is none."""
-    found = lines(text)
+    """Return the line with the cause: the first, but of a Python traceback the last; "" if there is none.
+
+    Of a message that quotes what a become method wrote, it is the first line of that.
+    """
+    found = lines(text.rpartition(_QUOTED)[2]) or lines(text)
     if not found:
         return ""
     return (found[-1] if any("Traceback (" in line for line in found) else found[0]).strip()
