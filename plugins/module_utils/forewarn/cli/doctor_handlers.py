@@ -229,7 +229,7 @@ def _by_unit(machine: Machine, own_unit: str, reported: Collection[int]) -> Iter
             runs = state.get("ActiveState") in ("active", "activating", "reloading")
             if state.get("MainPID") in {str(pid) for pid in reported}:
                 continue
-            if runs or state.get("UnitFileState") in ("enabled", "enabled-runtime") or timers or not state:
+            if runs or state.get("UnitFileState") == "enabled" or timers or not state:
                 how = "runs" if runs else f"is started by {timers[0]}" if timers else "is started at boot"
                 known, text = why
                 yield (

@@ -13,6 +13,8 @@ from .doctor_check import NOT_CHECKED, OK, TROUBLE, WARNING, Check, Machine
 # More restarts than this, the last one no longer ago than that, are a crash loop.
 _MOST_RESTARTS = 2
 _RECENT_SECONDS = 300.0
+# Enabled, or perhaps wanted by another unit. enabled-runtime is forgotten at the next boot, linked only makes it known.
+_STARTED_AT_BOOT = ("enabled", "static", "indirect", "generated", "alias")
 _ROLL_OUT = "Roll it out with the role forewarn.azure.forewarn."
 
 
@@ -50,7 +52,7 @@ def unit(machine: Machine, name: str, uptime_seconds: float) -> Check:
     if restarts > _MOST_RESTARTS and since < _RECENT_SECONDS:
         return Check("unit", TROUBLE, f"{name} crashes: restarted {restarts} times, {since:.0f} s ago", log)
     enabled = found.get("UnitFileState", "")
-    if enabled not in ("enabled", "enabled-runtime", "static", "generated", "alias", "linked"):
+    if enabled not in _STARTED_AT_BOOT:
         text = f"{name} runs, but is {enabled or 'not enabled'}: after a reboot this VM has no runner"
         return Check("unit", TROUBLE, text, f"systemctl enable {name}")
     if found.get("NeedDaemonReload") == "yes":
