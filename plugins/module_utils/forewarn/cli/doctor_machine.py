@@ -90,7 +90,7 @@ def platform(machine: Machine, option: str | None, endpoint: str) -> Check:
         return Check("platform", TROUBLE, why, azure.HINT)
     if azure.asset_tag(path) == azure.AZURE_ASSET_TAG:
         return Check("platform", OK, "a VM in Azure, by its chassis asset tag")
-    return Check("platform", NOT_CHECKED, f"the configuration names the service itself: {endpoint}")
+    return Check("platform", NOT_CHECKED, f"the configuration or the environment names the service: {endpoint}")
 
 
 def clock(machine: Machine) -> Check:
