@@ -19,11 +19,14 @@ from pathlib import Path
 from terminal_svg import COLUMNS, ROWS, Line, draw
 
 # How the sections that are shown begin. A line of dots stands for those between them.
-SECTIONS = ("A live migration", "A reboot that is prepared for", "The runner is killed", "EVENT ")
+SECTIONS = (
+    *("The policy", "RULE ", "A live migration", "A reboot that is prepared for", "The runner is killed"),
+    "EVENT ",
+)
 DESCRIPTION = (
-    "The demo in a terminal: a short freeze is approved within a second. A reboot waits for a drain, and so does"
-    " another, although the runner is killed in the middle of it. At the end, a table says that all ten events went as"
-    " they should."
+    "The demo in a terminal: a policy, then what it does. A short freeze is approved within a second. A reboot"
+    " waits for a drain, and so does another, although the runner is killed in the middle of it. At the end, a"
+    " table says that all ten events went as they should."
 )
 _LONGEST_PAUSE = 2.0  # seconds: nobody watches a picture for as long as the demo
 _DOTS = "…"
@@ -37,7 +40,8 @@ def main(path: Path) -> int:
     except ChildProcessError as error:
         print(error, file=sys.stderr)
         return 1
-    shown = [Line(0.0, "\x1b[1m$ make demo\x1b[0m"), Line(0.0, ""), *excerpt(lines)]
+    shown = excerpt(lines)
+    shown[:0] = [Line(shown[0].at, text) for text in ("\x1b[1m$ make demo\x1b[0m", "")]
     path.write_text(draw(hurry(shown), "make demo", DESCRIPTION), encoding="utf-8")
     return 0
 
@@ -81,8 +85,8 @@ def excerpt(lines: Sequence[Line]) -> list[Line]:
 
 
 def hurry(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines with no pause between them longer than ``_LONGEST_PAUSE``."""
-    now, before, result = 0.0, 0.0, list[Line]()
+    """Return the lines from second 0 on, with no pause between them longer than ``_LONGEST_PAUSE``."""
+    now, before, result = 0.0, lines[0].at, list[Line]()
     for line in lines:
         now += min(line.at - before, _LONGEST_PAUSE)
         before = line.at

@@ -31,6 +31,8 @@ suppress_warnings = ["toc.not_included"]
 myst_heading_anchors = 4
 pygments_style = "ansible"
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["style.css"]
 html_copy_source = False
 html_show_sphinx = False
 
