@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,32 @@ def test_a_connection_to_the_address_is_a_may(machine: FakeMachine) -> None:
     assert only(machine).state == OK
 
 
+def test_arguments_are_not_shown(machine: FakeMachine) -> None:
+    machine.process(950, "/usr/bin/python3", "-u", "/opt/poll.py", "--password=s3cret")
+    machine.process(951, "curl", "-H", "Authorization: s3cret", URL)
+    machine.write("/opt/poll.py", POLLS)
+    texts = [check.text for check in sorted(found(machine))]
+    assert [text.partition(" may ")[0] for text in texts] == [
+        "process 950 (/usr/bin/python3 /opt/poll.py)",
+        "process 951 (curl)",
+    ]
+
+
+def test_without_the_rights_of_root_it_is_not_complete(machine: FakeMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Path.iterdir
+
+    def refused(path: Path) -> Iterator[Path]:
+        if path.name == "fd" and path.parent.name == "1":
+            raise PermissionError(13, "Permission denied")
+        return iter(original(path))
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    check = only(machine)
+    assert (check.state, check.hint) == (NOT_CHECKED, "Run this as root.")
+    machine.process(950, "/usr/bin/azure-scheduledevents-manager")
+    assert only(machine).state == TROUBLE, "what is seen counts"
+
+
 def test_a_process_that_has_ended_meanwhile(machine: FakeMachine) -> None:
     machine.path("/proc/960").mkdir()
     machine.path("/proc/961").mkdir()
@@ -146,7 +173,6 @@ def test_the_agent_of_a_cluster(machine: FakeMachine, agent: str, state: str) ->
     assert state == OK or f"has a resource {agent}:" in check.text
 
 
-Setting = Callable[[FakeMachine], None]
 SERVICE = "[Service]\nExecStart=-/opt/poll.sh --every \\\n  60\n"
 MANAGER = "[Service]\nExecStart=/usr/bin/azure-scheduledevents-manager\n"
 
@@ -206,6 +232,13 @@ def test_cron(machine: FakeMachine, path: str, content: str, state: str) -> None
 def test_a_program_in_binary_form_is_not_searched(machine: FakeMachine) -> None:
     machine.write("/opt/poll.sh", "\x7fELF\0\0" + POLLS)
     machine.write("/etc/crontab", "* * * * * root /opt/poll.sh\n")
+    assert only(machine).state == OK
+
+
+def test_only_regular_files_are_opened(machine: FakeMachine) -> None:
+    os.mkfifo(machine.path("/opt-pipe"))
+    machine.write("/etc/crontab", "* * * * * root /opt-pipe /etc /dev/watchdog\n")
+    machine.process(950, "bash", "/opt-pipe")
     assert only(machine).state == OK
 
 

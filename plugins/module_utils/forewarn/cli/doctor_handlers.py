@@ -47,8 +47,8 @@ _CRON_FILES = ("/etc/crontab",)
 _CRON_DIRECTORIES = ("/etc/cron.d", "/var/spool/cron", "/var/spool/cron/crontabs")
 _CRON_SCRIPTS = ("/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly")
 _MOST_BYTES = 1024 * 1024
-_LONGEST_SHOWN = 100  # characters of a command line
-_PRIVILEGED = "/var/spool/cron"  # only root reads it
+_LONGEST_SHOWN = 100  # characters of a program and its script
+_PRIVILEGED = "/proc/1/fd"  # only root reads it
 _STOP = (
     "Two programs that answer the same events undo each other's decisions. Stop and disable this one, or the runner."
 )
@@ -75,12 +75,11 @@ def handlers(machine: Machine, own_pids: Collection[int], own_unit: str) -> list
         return checks
     if not processes:
         return [Check(NAME, NOT_CHECKED, "no process can be seen: /proc is not readable", AS_ROOT)]
-    try:
-        list(machine.path(_PRIVILEGED).iterdir())
-    except PermissionError:
-        return [Check(NAME, NOT_CHECKED, "not in full: other users' processes and crontabs are hidden", AS_ROOT)]
-    except OSError:  # there is no cron
-        pass
+    with suppress(FileNotFoundError, NotADirectoryError):
+        try:
+            list(machine.path(_PRIVILEGED).iterdir())
+        except PermissionError:
+            return [Check(NAME, NOT_CHECKED, "not in full: other users' processes and crontabs are hidden", AS_ROOT)]
     return [Check(NAME, OK, "no other program was found that asks for scheduled events")]
 
 
@@ -130,7 +129,8 @@ def _by_process(machine: Machine, others: Sequence[_Process]) -> Iterator[tuple[
         line = " ".join(process.argv)
         program, script = _program(process.argv)
         known = _KNOWN.get(Path(program).name) or _KNOWN.get(Path(script).name)
-        who = f"process {process.pid} ({_short(line)})"
+        # Not its other arguments: there may be a secret among them.
+        who = f"process {process.pid} ({_short(' '.join((program, script)).rstrip())})"
         if known:
             yield process.pid, Check(NAME, TROUBLE, f"{who} is {known}", _STOP)
         elif _PATH in line.lower():
@@ -194,11 +194,14 @@ def _connected(process: _Process, sockets: Collection[str]) -> bool:
 def _asks(path: Path) -> bool:
     """Return whether a script asks for scheduled events. A program in binary form is not searched."""
     try:
+        if not path.is_file():  # to open a device can have effects, and a pipe can block
+            return False
         with path.open("rb") as file:
-            content = file.read(_MOST_BYTES)
+            begin = file.read(1024)
+            content = b"" if b"\0" in begin else begin + file.read(_MOST_BYTES)
     except OSError:
         return False
-    return b"\0" not in content[:1024] and _RESOURCE.encode() in content.lower()
+    return _RESOURCE.encode() in content.lower()
 
 
 # What is set up
