@@ -54,13 +54,13 @@ def fleet(start: Start, certificate: Path, tmp_path: Path, repository: Path, mon
     credentials.mkdir(mode=0o700)
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
 
-    def run(port: int, vm: str = "web_0", token: str = TOKEN, phase: str = "notify") -> Process:
+    def run(port: int, vm: str = "web_0", token: str = TOKEN, phase: str = "notify", timeout: str = "30s") -> Process:
         (credentials / "eda-token").write_text(f"{token}\n")
         (credentials / "eda-token").chmod(0o400)
         policy = of_page(repository, "web-tier.yml")
         assert URL in policy
         policy = policy.replace(URL, f"https://127.0.0.1:{port}/forewarn").replace("notify:", f"{phase}:")
-        artifact = compiled(tmp_path, policy.replace("timeout: 30s", "timeout: 3s"), f"web-tier-{vm}")
+        artifact = compiled(tmp_path, policy.replace("timeout: 30s", f"timeout: {timeout}"), f"web-tier-{vm}")
         return start("--artifact", str(artifact), "--hook-ca-file", str(certificate), vm=vm)
 
     return run
@@ -108,7 +108,7 @@ def test_no_approval_waits_for_a_rulebook_in_trouble(
     reason: str,
 ) -> None:
     with EdaWebhook(*(script or ()), tls=server_context(certificate)) as server:
-        runner = fleet(server.port if script else free_port(), token=token)
+        runner = fleet(server.port if script else free_port(), token=token, timeout="3s")
         event_id = freeze(emulator)
         runner.wait_for("approved")
         notified = runner.wait_for("notified", occasion="decided")
@@ -172,12 +172,12 @@ def test_one_rulebook_hears_once_what_two_runners_post(
         heard = f"Reboot {event_id} of web_0, web_1"
         rulebook.hear(f"HELD {heard}: rule rest applies")
         for runner in runners:
-            assert runner.wait_for("notified", occasion="decided")["result"] == "succeeded"
+            assert runner.wait_for("notified", 60, occasion="decided")["result"] == "succeeded"
         emulator.start(event_id)
         rulebook.hear(f"STARTED {heard}")
         rulebook.hear(f"ENDED {heard}")
         for runner in runners:
-            assert runner.wait_for("notified", occasion="ended")["result"] == "succeeded"
+            assert runner.wait_for("notified", 60, occasion="ended")["result"] == "succeeded"
         other = emulator.schedule("Freeze", ["web_1"], notice_seconds=900, duration_seconds=5)
         rulebook.hear(f"APPROVE Freeze {other} of web_1: ")
         third = emulator.schedule("Redeploy", ["web_1"], notice_seconds=900)
@@ -217,9 +217,9 @@ def test_a_playbook_runs_once_and_on_the_vms_of_the_event(
         runners = [fleet(port, vm) for vm in ("web_0", "web_1")]
         emulator.schedule("Reboot", ["web_0", "web_1"], notice_seconds=900)
         for runner in runners:
-            assert runner.wait_for("notified", occasion="decided")["result"] == "succeeded"
+            assert runner.wait_for("notified", 60, occasion="decided")["result"] == "succeeded"
         rulebook.hear("TICKET web_1 rule rest applies 20")
         emulator.schedule("Redeploy", ["web_1"], notice_seconds=900)
-        wait_until(lambda: rulebook.count("TICKET web_1") == 2)
+        wait_until(lambda: rulebook.count("TICKET web_1") == 2, 60)
         assert rulebook.count("TICKET web_0") == 1
         assert rulebook.count("TICKET web_2") == 0, "it is none of the event's VMs"
