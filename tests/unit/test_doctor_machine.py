@@ -38,6 +38,7 @@ UPTIME = 10_000.0  # of the machine; its runner was started at 1000
             "oom-kill",
             "journal",
         ),
+        ({"ActiveState": "activating", "SubState": "start", "NRestarts": "9"}, TROUBLE, "restarted 9 times", "journal"),
         ({"ActiveState": "activating", "SubState": "start"}, WARNING, "is starting", "again"),
         (
             {"NRestarts": "3", "ActiveEnterTimestampMonotonic": "9990000000"},

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from functools import partial
 
@@ -44,13 +45,13 @@ def client(server: EmulatorServer, time: Time) -> Iterator[Client]:
 
 
 def test_the_service_answers(client: Client, time: Time, emulator: EmulatorClient) -> None:
-    (check,), document = service(client, time)
+    check, document = service(client, time)
     assert (check.state, check.hint) == (OK, "")
     assert check.text.endswith("answers, api-version 2020-07-01: nothing is scheduled")
     assert document is not None
     assert [request["method"] for request in emulator.requests()] == ["GET"], "once"
     emulator.schedule("Reboot", ["web_0"])
-    (check,), document = service(client, time)
+    check, document = service(client, time)
     assert check.text.endswith(": 1 event is listed")
 
 
@@ -61,14 +62,14 @@ def test_the_service_answers(client: Client, time: Time, emulator: EmulatorClien
         (400, "answered 400", "malformed"),
         (404, "answered 404", "Usual for some minutes"),
         (429, "answered 429", "All agents of a VM share"),
-        (500, "answered 500", "ask again later"),
+        (500, "answered 500", "Ask again later"),
     ],
 )
 def test_a_service_in_trouble(
     client: Client, time: Time, emulator: EmulatorClient, status: int, said: str, hint: str
 ) -> None:
     emulator.inject_fault(status, times=1000)
-    (check,), document = service(client, time)
+    check, document = service(client, time)
     assert (check.name, check.state, document) == ("service", TROUBLE, None)
     assert said in check.text
     assert hint in check.hint
@@ -78,15 +79,25 @@ def test_a_service_in_trouble(
 
 def test_a_fault_that_passes(client: Client, time: Time, emulator: EmulatorClient) -> None:
     emulator.inject_fault(410, times=2)
-    (check,), _document = service(client, time)
+    check, _document = service(client, time)
     assert check.state == OK
 
 
 def test_nobody_listens(time: Time) -> None:
     with Client("http://127.0.0.1:9", clock=time, sleep=time.sleep) as client:
-        (check,), document = service(client, time)
+        check, document = service(client, time)
     assert (check.state, document) == (TROUBLE, None)
-    assert check.hint
+    assert "refused" in check.text
+    assert "running? Let this VM reach the address" in check.hint
+
+
+def test_an_address_that_does_not_answer(time: Time) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with Client(url, clock=time, sleep=time.sleep, read_timeout=0.1, first_read_timeout=0.1) as client:
+            check, _document = service(client, time)
+    assert (check.state, "took longer than" in check.text) == (TROUBLE, True)
+    assert "AzurePlatformIMDS" in check.hint
 
 
 class Slow(Client):
@@ -103,18 +114,18 @@ def test_a_first_answer_may_have_switched_the_service_on(
     server: EmulatorServer, time: Time, emulator: EmulatorClient
 ) -> None:
     with Slow(server.vm_endpoint("web_0"), clock=time, sleep=time.sleep) as client:
-        (check,), _document = service(client, time)
+        check, _document = service(client, time)
         assert (check.state, "took 40 s" in check.text) == (WARNING, True)
         assert "five minutes" in check.hint
         emulator.schedule("Reboot", ["web_0"])
-        (check,), _document = service(client, time)
+        check, _document = service(client, time)
         assert check.state == OK, "events are listed already"
 
 
 def test_a_document_that_cannot_be_read_in_full(client: Client, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     unread = Document(1, (), ("Events has 1001 entries",), "2020-07-01")
     monkeypatch.setattr(client, "read", lambda _patience: unread)
-    (check,), _document = service(client, time)
+    check, _document = service(client, time)
     assert check.state == WARNING
     assert "1001" in check.text
 

@@ -131,9 +131,9 @@ def _azure(machine: Machine, setup: Setup | None, known_name: str | None) -> lis
     version = LATEST_API_VERSION if setup is None else setup.policies.api_version
     with Client(endpoint, version, sleep=doctor_service.pause) as client:
         with waiting(client, Console(sys.stderr)):
-            checks, document = doctor_service.service(client, time.monotonic)
+            service, document = doctor_service.service(client, time.monotonic)
         name = doctor_service.name(client, document, given, known_name, socket.gethostname())
-    return [platform, *checks, name]
+    return [platform, service, name]
 
 
 def _own_pids(machine: Machine, runner: float | None, directory: str | None, unit: str) -> set[int]:

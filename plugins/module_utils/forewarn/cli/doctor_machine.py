@@ -39,15 +39,15 @@ def unit(machine: Machine, name: str, uptime_seconds: float) -> Check:
     log = f"Read the reason: journalctl -u {name} -n 50."
     active, sub, result = (found.get(key, "") for key in ("ActiveState", "SubState", "Result"))
     restarts = _number(found.get("NRestarts", ""))
-    if sub == "auto-restart":
+    if sub == "auto-restart" or (active == "activating" and restarts > _MOST_RESTARTS):
         return Check("unit", TROUBLE, f"{name} crashes: {result}, restarted {restarts} times", log)
     if active == "activating":
-        return Check("unit", WARNING, f"{name} is starting; its first answer can take 2 minutes", "Ask again then.")
+        return Check("unit", WARNING, f"{name} is starting", "Ask again in a minute.")
+    if active == "failed":
+        return Check("unit", TROUBLE, f"{name} is failed ({result})", f"{log} Then: systemctl restart {name}")
     if active not in ("active", "reloading"):
-        hint = f"{log} Then: systemctl restart {name}" if active == "failed" else f"systemctl enable --now {name}"
-        return Check(
-            "unit", TROUBLE, f"{name} is {active} ({result})" if active == "failed" else _is(name, active), hint
-        )
+        text = f"{name} is {active or 'in no known state'}: nothing polls the service"
+        return Check("unit", TROUBLE, text, f"systemctl enable --now {name}")
     since = uptime_seconds - _number(found.get("ActiveEnterTimestampMonotonic", "")) / 1e6
     if restarts > _MOST_RESTARTS and since < _RECENT_SECONDS:
         return Check("unit", TROUBLE, f"{name} crashes: restarted {restarts} times, {since:.0f} s ago", log)
@@ -61,10 +61,6 @@ def unit(machine: Machine, name: str, uptime_seconds: float) -> Check:
     if restarts:
         return Check("unit", WARNING, f"{name} is enabled and runs; systemd had to restart it {restarts} times", log)
     return Check("unit", OK, f"{name} is enabled and runs")
-
-
-def _is(name: str, state: str) -> str:
-    return f"{name} is {state or 'in no known state'}: nothing polls the service"
 
 
 def _number(text: str) -> int:

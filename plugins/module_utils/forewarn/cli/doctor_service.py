@@ -11,7 +11,7 @@ from typing import Callable
 from ..errors import ServiceError
 from ..events import Document
 from ..imds.client import Client
-from ..imds.errors import API_VERSION, HTTP, REFUSED, Fault
+from ..imds.errors import HTTP, REFUSED, Fault
 from .doctor_check import NOT_CHECKED, OK, TROUBLE, WARNING, Check
 from .progress import FIRST_NOTE_SECONDS
 
@@ -29,35 +29,33 @@ def pause(seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
     sleep(max(_PAUSE_SECONDS, seconds))
 
 
-def service(client: Client, clock: Callable[[], float]) -> tuple[list[Check], Document | None]:
-    """Ask for the document once; after a passing fault again, for a while. Return the results and the document."""
+def service(client: Client, clock: Callable[[], float]) -> tuple[Check, Document | None]:
+    """Ask for the document once; after a passing fault again, for a while. Return the result and the document."""
     begun = clock()
     try:
         document = client.read(PATIENCE_SECONDS)
     except ServiceError as fault:
-        return [Check("service", TROUBLE, fault.message, _what_to_do(fault))], None
+        return Check("service", TROUBLE, fault.message, _what_to_do(fault)), None
     number = len(document.events)
     listed = "nothing is scheduled" if number == 0 else f"{number} {'event is' if number == 1 else 'events are'} listed"
     text = f"{client.endpoint.url} answers, api-version {client.api_version}: {listed}"
     if document.problems:
         text = f"{client.endpoint.url} answers, but cannot be read in full: {document.problems[0]}"
-        return [Check("service", WARNING, text, "Report this: the service may have changed.")], document
+        return Check("service", WARNING, text, "Report this: the service may have changed."), document
     took = clock() - begun
     if took >= FIRST_NOTE_SECONDS and number == 0:
         text += f". The answer took {took:.0f} s: it may just have been switched on"
-        return [Check("service", WARNING, text, "Ask again in five minutes: events appear only then.")], document
-    return [Check("service", OK, text)], document
+        return Check("service", WARNING, text, "Ask again in five minutes: events appear only then."), document
+    return Check("service", OK, text), document
 
 
 def _what_to_do(fault: ServiceError) -> str:
+    kind = fault.kind if isinstance(fault, Fault) else ""
+    if kind == REFUSED:
+        return f"{fault.hint} {_REACH}".lstrip()
     if fault.hint:
         return fault.hint
-    kind = fault.kind if isinstance(fault, Fault) else ""
-    if kind == HTTP:
-        return "404 and 410 are usual for minutes while the host is updated; otherwise ask again later."
-    if kind == API_VERSION:
-        return "Compile the policies for an api-version that the service knows."
-    return f"Nothing listens there. {_REACH}" if kind == REFUSED else _REACH
+    return "Ask again later." if kind == HTTP else _REACH
 
 
 def name(client: Client, document: Document | None, given: str | None, known: str | None, host: str) -> Check:
