@@ -38,6 +38,15 @@ x --> y
 [not a link](none.md)
 ```
 """
+REFERENCE = """\
+Azure
+=====
+
+.. contents::
+   :local:
+
+See :ref:`here <common_return_values>` and :ref:`callback_plugins`.
+"""
 PAGES = {
     "README.md": HOME,
     "docs/README.md": "# Index\n\n## Guides\n\n- [A](a.md): it\n\n## Others\n\n- [Rules](../CONTRIBUTING.md)\n",
@@ -45,7 +54,7 @@ PAGES = {
     "docs/f.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>\n',
     "CONTRIBUTING.md": "# Rules\n",
     "policies/b.yml": "b: 1\n",
-    "collection/index.rst": "Azure\n=====\n\n.. contents::\n   :local:\n\nSee :ref:`here <common_return_values>`.\n",
+    "collection/index.rst": REFERENCE,
 }
 
 
@@ -87,7 +96,8 @@ def test_links_lead_to_pages_or_to_the_repository(repository: Path, tmp_path: Pa
     assert "../README.html" in Links(site / "docs" / "a.html").links
     assert not any("none.md" in link for link in links)
     references = Links(site / "collection" / "index.html").links
-    assert any(link.endswith("/reference_appendices/common_return_values.html") for link in references)
+    for page in ("reference_appendices/common_return_values.html", "plugins/callback.html"):
+        assert any(link.endswith(f"/{page}") for link in references), page
 
 
 def test_the_index_is_the_navigation(repository: Path, tmp_path: Path) -> None:

@@ -42,9 +42,10 @@ _LINK = re.compile(r"!\[[^]]*\]\([^)]*\)|\]\((?!https?:|mailto:|#)([^)#\s]+)([^)
 # What the pages of plugins refer to in Ansible's own documentation: its inventory is not to be had without a network.
 _ANSIBLE = "https://docs.ansible.com/projects/ansible/latest"
 _ANSIBLE_PAGES = {
-    "action_plugins": "plugins/action.html",
-    "ansible_configuration_settings": "reference_appendices/config.html",
-    "common_return_values": "reference_appendices/common_return_values.html",
+    "action_plugins": ("Action plugins", "plugins/action.html"),
+    "ansible_configuration_settings": ("Ansible Configuration Settings", "reference_appendices/config.html"),
+    "callback_plugins": ("Callback plugins", "plugins/callback.html"),
+    "common_return_values": ("Return Values", "reference_appendices/common_return_values.html"),
 }
 _ANSIBLE_REFERENCE = re.compile(rf":ref:`(?:([^`<]+) <)?({'|'.join(_ANSIBLE_PAGES)})>?`")
 _CONTENTS = re.compile(r"^\.\. contents::\n(?: +:.*\n)*", re.MULTILINE)  # the theme has its own beside each page
@@ -93,4 +94,5 @@ def _link(page: str, match: re.Match[str]) -> str:
 
 def _ansible_link(match: re.Match[str]) -> str:
     words, label = match.groups()
-    return f"`{words or 'there'} <{_ANSIBLE}/{_ANSIBLE_PAGES[label]}>`__"
+    title, page = _ANSIBLE_PAGES[label]
+    return f"`{words or title} <{_ANSIBLE}/{page}>`__"
