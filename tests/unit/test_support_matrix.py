@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The versions that docs/support.md promises are those that CI tests with."""
+"""The versions that the README promises are those that CI tests with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.pythons import SUPPORTED
 
 
 class Promise(NamedTuple):
-    """The section "Tested with"."""
+    """The README's section "Tested with"."""
 
     cores: list[str]
     commands: list[str]
@@ -33,7 +33,7 @@ def promise(repository: Path) -> Promise:
     found = re.search(
         r"^- ansible-core (\S+) and (\S+) on the control node, .*;"
         r" the command with (\S+) to (\S+), what VMs run with (\S+) to (\S+)\.$",
-        (repository / "docs" / "support.md").read_text(),
+        (repository / "README.md").read_text(),
         re.MULTILINE,
     )
     assert found is not None
