@@ -14,7 +14,6 @@ import yaml
 from forewarn.cli.run_config import _OPTIONS
 from forewarn.events import LATEST_API_VERSION
 
-
 TAGS = {"forewarn_install", "forewarn_service", "forewarn_health"}
 
 
