@@ -75,15 +75,16 @@ def test_a_fleet_without_trouble(playbooks: Playbooks) -> None:
     assert "3f2a9c1d0e4b" in stdout
 
 
-@pytest.mark.parametrize("strategy", ["linear", "free"])
-def test_every_kind_of_trouble_is_one_sentence_and_ends_with_an_error(playbooks: Playbooks, strategy: str) -> None:
+@pytest.mark.parametrize("setting", ["STRATEGY=linear", "STRATEGY=free", "ANY_ERRORS_FATAL=1", "FORKS=1"])
+def test_every_kind_of_trouble_is_one_sentence_and_ends_with_an_error(playbooks: Playbooks, setting: str) -> None:
     playbooks.host("aaa", {"unreachable": NO_ROUTE.format("10.0.0.1")})  # the first of all
     playbooks.host("web_7", {"unreachable": NO_ROUTE.format("10.0.0.7")})
     playbooks.host("web_8", {"status": NOT_FOUND})
     playbooks.host("web_9", {"status": GARBAGE})
     playbooks.host("bad", {}, ansible_host="{{ there_is_no_such_variable }}")
     playbooks.answers({"web_1": report(problems=["the journal: the disk is full"]), "web_2": report()})
-    code, stdout, stderr = playbooks.play(STATUS, ANSIBLE_STRATEGY=strategy)
+    name, _equals, value = setting.partition("=")
+    code, stdout, stderr = playbooks.play(STATUS, **{f"ANSIBLE_{name}": value})
     assert code == 2
     table = stdout[stdout.index("TROUBLE on 6 hosts") : stdout.index("POLICIES")]
     assert re.search(r"^  aaa +not reached: No route to host \(ssh, port 22\)$", table, re.MULTILINE)
@@ -103,6 +104,24 @@ def test_every_kind_of_trouble_is_one_sentence_and_ends_with_an_error(playbooks:
     assert "u001b" not in stdout + stderr
     for line in stdout.split("\n"):
         assert len(line) < 400
+
+
+def test_with_the_callback_there_is_only_the_table(playbooks: Playbooks) -> None:
+    playbooks.host("web_7", {"unreachable": NO_ROUTE.format("10.0.0.7")})
+    playbooks.answers({"web_1": report(vm="web_1")})
+    code, stdout, stderr = playbooks.play(STATUS, ANSIBLE_STDOUT_CALLBACK="forewarn.azure.fleet")
+    assert (code, stderr) == (2, "")
+    assert stdout.split("\n") == [
+        "TROUBLE on 1 host",
+        "  web_7  not reached: No route to host (ssh, port 22)",
+        "",
+        "POLICIES",
+        "  web-tier, defaults v1.4 (3f2a9c1d0e4b) 4558453758da  forewarn 0.2.0  1 host",
+        "",
+        "2 hosts, 1 with trouble; 0 events pending",
+        "localhost | FAILED: 1 of 2 hosts with trouble: web_7",
+        "",
+    ]
 
 
 def test_nobody_is_reached(playbooks: Playbooks) -> None:
