@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.fleet.page import page
 from selenium.webdriver.common.by import By
 from tools.browser import DESKTOP, PHONE, Browser
+from tools.fleets import fleet
 
 AT = "2026-11-21T16:10:00.000Z"
 EVIL = "</style><script>document.title = 'ran'</script><img src='http://example.com/' onerror='document.title = 1'>"
@@ -77,9 +79,9 @@ def report(collections_path: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         patch.syspath_prepend(str(collections_path))
         module = importlib.import_module("ansible_collections.forewarn.azure.plugins.filter.fleet_page")
         filters = module.FilterModule().filters()
-    page = tmp_path_factory.mktemp("fleet") / "fleet.html"
-    page.write_text(filters["fleet_page"](answers, AT, "7d"))
-    return page
+    written = tmp_path_factory.mktemp("fleet") / "fleet.html"
+    written.write_text(filters["fleet_page"](answers, AT, "7d"))
+    return written
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -139,3 +141,19 @@ def test_the_timeline_is_to_scale(report: Path, chromium: Browser) -> None:
         assert under_way[1] == pytest.approx(780 / whole, abs=0.01)
         assert approved[0] < under_way[0] < under_way[1] < now[0]
         assert now[0] == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize(("size", "most"), [((1400, 900), 4000), (PHONE, 6000)], ids=["desk", "phone"])
+def test_a_page_of_300_hosts_is_some_screens_long(
+    size: tuple[int, int], most: int, chromium: Browser, tmp_path: Path
+) -> None:
+    written = tmp_path / "fleet.html"
+    written.write_text(page(fleet(300, past=40), AT, "7d"))
+    chromium.show(written, size)
+    assert int(chromium.run("return document.documentElement.scrollHeight")) < most
+    for unfolded in (False, True):
+        if unfolded:
+            chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert chromium.overflow() <= 0
+        assert chromium.too_wide() == []
+        assert chromium.faint() == []
