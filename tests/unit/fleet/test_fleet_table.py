@@ -165,16 +165,21 @@ def test_what_an_older_or_a_newer_runner_reports() -> None:
     old = json.loads(report()["stdout"])
     for name in ("policies", "source", "version"):
         del old["runner"][name]
-    missing = ["ANSIBLE_ROLE is missing"]
+    missing = ["drain: there is no such file"]
     dirty = {"repository": "r", "ref": "main", "commit": "0123456789abcdef", "paths": [], "modified": True}
     answers = {
         "old": {"stdout": json.dumps(old)},
-        "new": report(problems=missing, missing=[*missing, "another"], source=dirty, dry_run=True),
+        "new": report(
+            problems=[f"a hook lacks what it needs: {missing[0]}"],
+            missing=[*missing, "another"],
+            source=dirty,
+            dry_run=True,
+        ),
     }
     shown = text(answers)
     assert re.search(r"^  4558453758da +1 host: old$", shown, re.MULTILINE)
     assert "web-tier, defaults main (0123456789ab, modified) 4558453758da  forewarn 0.2.0, dry run  1 host" in shown
-    assert section(shown, "TROUBLE").count("ANSIBLE_ROLE is missing") == 1
+    assert section(shown, "TROUBLE").count(missing[0]) == 1
     assert "another" in section(shown, "TROUBLE")
 
 

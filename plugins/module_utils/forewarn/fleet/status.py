@@ -72,7 +72,10 @@ def _host_state(host: str, answer: Mapping[str, Any]) -> HostState:
         report = json.loads(answer.get("stdout") or "")
         runner, service = report["runner"], report["service"]
         condition, serving = str(runner["condition"]), str(service["state"])
-        problems = [str(problem) for problem in (*listed(report["problems"]), *listed(runner.get("missing")))]
+        problems = [str(problem) for problem in listed(report["problems"])]
+        # These are within the problems already, unless another version of the runner reports them.
+        missing = [str(text) for text in listed(runner.get("missing"))]
+        problems += [text for text in missing if not any(text in problem for problem in problems)]
         if not problems and condition != "running":
             problems.append(f"the runner is {runner.get('text') or condition}")
         events = [event for event in listed(report["events"]) if isinstance(event, Mapping)]
