@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Dict
 
 from .errors import ServiceError
 
@@ -307,7 +307,7 @@ def _listed_twice(events: dict[str, Event], first: Event, problems: list[str]) -
         events[first.key] = replace(first, problems=(*first.problems, problem))
 
 
-class _Ambiguous(dict[str, Any]):
+class _Ambiguous(Dict[str, Any]):
     """A JSON object with repeated keys: which of their values is meant is unknown."""
 
     twice: tuple[str, ...] = ()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Optional
+from collections.abc import Iterable, Iterator
+from typing import Any, Callable, Mapping, NamedTuple, Optional
 
 from ..policy.decision import HOLD, Decision, Verdict
 from ..policy.engine import PolicySet

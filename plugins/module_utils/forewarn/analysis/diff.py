@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from ..policy.artifact import Artifact
 from ..policy.decision import APPROVERS, GROUPS, HOLD, RECOVER_WHEN, Decision
@@ -64,7 +64,7 @@ class Part(NamedTuple):
 
 
 # Parts by whether they are usual and by their words, each with the slices of the space that have it.
-_Parts = dict[tuple[bool, str], tuple[Part, list[Cell]]]
+_Parts = Dict[Tuple[bool, str], Tuple[Part, List[Cell]]]
 
 
 @dataclass

@@ -186,7 +186,7 @@ def _connected(process: _Process, sockets: Collection[str]) -> bool:
     with suppress(OSError):
         for entry in (process.directory / "fd").iterdir():
             with suppress(OSError):
-                if os.readlink(entry) in sockets:  # noqa: PTH115 - Path has it since Python 3.9
+                if os.readlink(entry) in sockets:
                     return True
     return False
 

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from typing import FrozenSet
+
 from .syntax import SyntaxNode
 
-Present = frozenset[str]  # the access paths that are known to exist, such as ``event.NotBefore``
+Present = FrozenSet[str]  # the access paths that are known to exist, such as ``event.NotBefore``
 _NONE: Present = frozenset()
 
 

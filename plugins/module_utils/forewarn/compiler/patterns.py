@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, List, Tuple
 
 MAX_INSTRUCTIONS = 2_000
 _MAX_REPEAT = 1_000  # RE2's own
 _TOP = 0x110000
-Ranges = list[tuple[int, int]]  # inclusive
+Ranges = List[Tuple[int, int]]  # inclusive
 
 _DIGIT: Ranges = [(48, 57)]
 _WORD: Ranges = [(48, 57), (65, 90), (95, 95), (97, 122)]

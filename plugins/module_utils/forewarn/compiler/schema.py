@@ -67,7 +67,7 @@ def load(schema: str) -> dict[str, Any]:
     return data
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _validator(schema: str) -> Draft202012Validator:
     from jsonschema import Draft202012Validator  # here: it takes a tenth of a second to import
 

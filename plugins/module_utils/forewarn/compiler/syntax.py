@@ -92,7 +92,7 @@ def grammar_tree(source: str) -> Any:
         raise CelSyntaxError("syntax", message, start, start + len(text), hint) from error
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _parser() -> Any:
     """Return a parser of cel-python's grammar, made with lark as cel-python does.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, List, Literal, Tuple
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Type:
         return f"{self.kind}({', '.join(map(str, self.of))})"
 
 
-Typed = tuple[list[Any], Type]  # a form as the artifact has it, and its type
+Typed = Tuple[List[Any], Type]  # a form as the artifact has it, and its type
 
 BOOL, INT, UINT, DOUBLE = Type("bool"), Type("int"), Type("uint"), Type("double")
 STRING, BYTES, NULL = Type("string"), Type("bytes"), Type("null")

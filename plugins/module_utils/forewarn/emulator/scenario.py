@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Tuple
 
 from ..errors import InputError
 from .actions import SCHEMA_PATH, missing, perform, schema, settings, vm_spec
@@ -20,7 +20,7 @@ from .faults import Faults
 from .model import DEFAULT_VM, Model
 from .spec import Settings, VmSpec, parse_duration
 
-_Path = tuple[Any, ...]  # of keys and indexes, from the top of the file
+_Path = Tuple[Any, ...]  # of keys and indexes, from the top of the file
 _MOST_VALUES = 50_000
 
 
@@ -210,8 +210,9 @@ class _Tree:
                 if key in found:
                     raise self._error(key_node, f"the key {key!r} is there twice")
                 # A key's place is more useful than its value's.
-                self._marks[(*path, key)] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
-                found[key] = self._convert(value_node, (*path, key), inside)
+                place = (*path, key)
+                self._marks[place] = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+                found[key] = self._convert(value_node, place, inside)
             return found
         return self._scalar(node)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Dict
 
 from ..errors import InputError
 from .cache import file_digest
 from .sources import inside
 
-HookFile = dict[str, str]  # path below the directory of hooks, source on the control node, mode in octal, sha256
+HookFile = Dict[str, str]  # path below the directory of hooks, source on the control node, mode in octal, sha256
 
 
 def hook_files(home: Path, paths: Sequence[str], *, checkout: bool) -> list[HookFile]:

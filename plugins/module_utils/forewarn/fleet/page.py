@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, List, Tuple
 
 from ..pages import render
 from .events import FleetEvent, HostEvent, decisions, differences, fleet_events, moment_text, progress, source
@@ -16,7 +16,7 @@ from .status import Event, HostState, affects, host_states, listed, mapping, nam
 from .table import host_and_vm, policies, same_trouble, summary
 from .timeline import STEPS, clock, moment_of, number_of, seconds_left, span_text, timeline
 
-Facts = list[tuple[str, Any]]  # names and values
+Facts = List[Tuple[str, Any]]  # names and values
 
 # The colours of badges: for the state of an event, and for a host.
 _STATES = {

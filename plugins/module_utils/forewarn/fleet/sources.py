@@ -10,12 +10,12 @@ import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict
 
 from ..errors import InputError
 from .commands import run, said
 
-Source = dict[str, Any]  # as policy.artifact.with_source takes it
+Source = Dict[str, Any]  # as policy.artifact.with_source takes it
 _SECRET = re.compile(r"(?<=://)[^/@]+@")  # user and password of a URL
 
 

@@ -14,14 +14,14 @@ or None, and one item for each variable and local follows. So closures share not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any, Callable, List
 
 from . import forms as f
 from .forms import Form
 from .functions import FUNCTIONS, EvaluationError, InternalError, LimitError
 from .regex import compile_program
 
-Env = list[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
+Env = List[Any]  # type alias, evaluated at run time: list[...] exists since Python 3.9
 Closure = Callable[[Env], Any]
 
 MAX_STEPS = 20_000  # of loops, per policy and event; the compiler refuses what would likely need more

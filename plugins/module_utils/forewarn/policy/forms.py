@@ -13,9 +13,9 @@ The classes are plain ones: named tuples would cost each start of the runner a m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, Tuple
 
-Place = tuple[str, int, int]  # the type of a form, and where it begins and ends in the source
+Place = Tuple[str, int, int]  # the type of a form, and where it begins and ends in the source
 
 
 class Form:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Tuple
 
 from ...compiler.policytest import Tested
 from ...compiler.yamltree import Mapping as YamlMapping
@@ -38,7 +38,7 @@ _WORDS = {"true": "applies", "false": "does not apply", "error": "cannot be eval
 _USUAL_NOTICE = timedelta(minutes=15)
 
 # How an event is decided: for each policy its output, its rule, and whether that could not be evaluated.
-Way = tuple[tuple[str, str, Optional[str], bool], ...]
+Way = Tuple[Tuple[str, str, Optional[str], bool], ...]
 
 
 class Gap(NamedTuple):

@@ -9,11 +9,11 @@ A line of a file that cannot be read is reported and left out; nothing here is a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from io import BufferedIOBase
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ...events import VM_FACTS, Document, DocumentError, Vm, parse_document, parse_time
 

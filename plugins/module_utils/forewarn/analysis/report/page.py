@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict, Tuple
 
 from ...pages import render
 from ...policy.artifact import Artifact
@@ -35,7 +35,7 @@ _VERDICTS = {
     INCOMPARABLE: "More permissive for some events, less for others.",
     ALIKE: "Neither more nor less permissive.",
 }
-Anchors = dict[tuple[str, str], str]  # policy and rule -> where the page has it
+Anchors = Dict[Tuple[str, str], str]  # policy and rule -> where the page has it
 
 
 def verification_page(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, APPROVE, HOLD
@@ -41,8 +41,8 @@ _MOST_REASONS = 300  # of one rule; beyond that a page shows the expression that
 _MOST_PARTS = 5000  # of the examples' parts that one group of dimensions decides
 _USUAL = {EVENT_STATUS: "Scheduled", PLACE: "leader", VM_NAME: "any other", TAGS_KNOWN: "known"}
 
-Table = dict[str, Any]
-Key = tuple[str, int]  # how a region came about, and the number of its match; -1 without
+Table = Dict[str, Any]
+Key = Tuple[str, int]  # how a region came about, and the number of its match; -1 without
 
 
 def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = None) -> Table:

@@ -24,7 +24,7 @@ from .symbols import DURATION
 _LONG = (900, 3600, 24 * 3600, 30 * 24 * 3600)  # seconds, tried where nothing shows which are long
 # What may differ between events of one kind, and under which name expressions read it.
 _ALIKE = {name: f"event.{name}" for name in ("EventSource", "Description", "ResourceType", "EventId")}
-_ALIKE |= {"notice": "notice", "NotBefore": "event.NotBefore", "age": "age", "now": "now"}
+_ALIKE.update({"notice": "notice", "NotBefore": "event.NotBefore", "age": "age", "now": "now"})
 _MOST_SLICED = 3  # expressions with one value in a slice, which are tried with others
 _MOST_BESIDE = 400  # events tried beside those of one finding
 

@@ -9,8 +9,8 @@ version does not run with a value that it refuses, so it approves nothing then.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, Mapping, NamedTuple
 
 from ...errors import InputError
 from ...policy.params import check_bounds, check_names, convert

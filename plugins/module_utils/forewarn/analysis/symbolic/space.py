@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Tuple, TypeVar
 
 from ...errors import InputError
 from ...events import Event
@@ -30,7 +30,7 @@ MAX_CLASSES = 2_000_000  # of one slice: 250 kB a set
 MAX_SLICES = 128
 
 # Which slice of a space: dimensions, each with the place of its only value.
-Cell = tuple[tuple[str, int], ...]
+Cell = Tuple[Tuple[str, int], ...]
 
 # Never sliced by: an event is compared with others that differ in these, and they must be in one slice.
 _WHOLE = frozenset(("event.DurationInSeconds", "event.EventSource", "event.Description", "event.ResourceType"))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, List
 
 from ...events import Event
 from ..clocks import Clocks
@@ -21,7 +21,7 @@ from .run import LEFT, Run
 RESUMING = "the records of an earlier runner are still being resumed"
 
 
-class OpenRecords(list[EventRecord]):
+class OpenRecords(List[EventRecord]):
     """The records of events that are listed or recovering. For the main thread alone."""
 
     def __init__(self, recorder: Recorder, clocks: Clocks) -> None:

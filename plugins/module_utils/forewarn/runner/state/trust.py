@@ -152,7 +152,7 @@ def _steps(path: str) -> Iterator[tuple[str, os.stat_result]]:
         links += 1
         if links > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        target = str(Path(step).readlink())
+        target = os.readlink(step)
         if target.startswith("/"):
             here = ""
         left.extend(target.split("/")[::-1])

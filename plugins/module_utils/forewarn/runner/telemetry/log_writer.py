@@ -10,7 +10,8 @@ import select
 import signal
 from _thread import allocate_lock, start_new_thread  # importing threading would cost each VM 0.2 MiB
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Sequence
 
 LIMIT_BYTES = 1024 * 1024  # of lines that wait
 _OVERHEAD_BYTES = 200  # of each, in memory

@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 import os
 from _thread import allocate_lock  # the same lock as threading's, without the import
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Union
+from typing import Any, Callable, NamedTuple, Union
 
 from ...policy.decision import PHASES
 from ..clocks import Clocks
