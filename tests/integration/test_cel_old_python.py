@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The evaluator on a VM: the same values from bare Python 3.9, standard library only, as from the one that compiles."""
+"""The evaluator on a VM: the same values by bare old Pythons, without any library, as by the one that compiles."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+from forewarn.policy import timevalues
 from tools.cel_expressions import DECLARATIONS, Generator, values
 from tools.cel_oracles import MISSING, Ours
 from tools.commands import run_program
@@ -40,8 +42,9 @@ print(json.dumps([sys.version.split()[0], len(data["cases"]), len(wrong), wrong[
 """
 
 
-def test_evaluator_gives_the_same_values_on_python_3_9(tmp_path: Path, package: Path) -> None:
-    interpreter = python("3.9")
+@pytest.mark.parametrize("old", ["3.8", "3.9"])
+def test_the_evaluator_gives_the_same_values(tmp_path: Path, package: Path, old: str) -> None:
+    interpreter = python(old)
     random = Random(20260131)
     cases: list[Any] = []
     while len(cases) < 2000:
@@ -57,5 +60,29 @@ def test_evaluator_gives_the_same_values_on_python_3_9(tmp_path: Path, package: 
     done = run_program(interpreter, "-I", "-c", SCRIPT, package.parent, path)
     assert done.returncode == 0, done.stderr
     version, count, wrong, first = json.loads(done.stdout)
-    assert version.startswith("3.9.")
+    assert version.startswith(f"{old}.")
     assert (count, wrong, first) == (2000, 0, [])
+
+
+ZONES = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from forewarn.policy import timevalues
+assert "zoneinfo" not in sys.modules
+cases = json.load(sys.stdin)
+print(json.dumps([str(timevalues.at_zone(value, timevalues.zone(name))) for name, value in cases]))
+"""
+
+
+def test_python_3_8_has_the_same_time_zones(package: Path) -> None:
+    """It has no zoneinfo: ``policy.tzfile`` stands in."""
+    random = Random(20260131)
+    names = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu"]
+    cases = [
+        (random.choice([*names, "+05:45"]), random.randint(0, 4_102_444_800) * timevalues.SECOND) for _ in range(2000)
+    ]
+    done = run_program(python("3.8"), "-I", "-S", "-c", ZONES, package.parent, stdin=json.dumps(cases))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [str(timevalues.at_zone(value, timevalues.zone(name))) for name, value in cases]
+    unknown = run_program(python("3.8"), "-I", "-S", "-c", ZONES, package.parent, stdin='[["Europe/Nowhere", 0]]')
+    assert "ValueError: this machine knows no time zone 'Europe/Nowhere'" in unknown.stderr

@@ -9,6 +9,7 @@ Ranges: timestamps from year 1 to 9999; durations of an int64 of nanoseconds, as
 from __future__ import annotations
 
 import re
+import sys
 from datetime import datetime, timedelta, timezone, tzinfo
 
 SECOND = 1_000_000_000
@@ -122,15 +123,24 @@ def zone(name: str) -> tzinfo:
         return timezone(-offset if match.group(1) == "-" else offset)
     if name == "UTC":
         return timezone.utc
-    import zoneinfo  # here, since few policies name a zone
-
     try:
         # right/ counts leap seconds, which neither CEL nor Python does
         if name.startswith(("right/", "posix/")) or name in _NO_ZONES:
             raise ValueError(name)
-        return zoneinfo.ZoneInfo(name)
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError) as error:
+        return _load(name)
+    except (ValueError, OSError, KeyError) as error:
         raise ValueError(f"this machine knows no time zone {name[:40]!r}") from error
+
+
+def _load(name: str) -> tzinfo:
+    # Imported here, since few policies name a zone.
+    if sys.version_info < (3, 9):
+        from .tzfile import load
+
+        return load(name)
+    from zoneinfo import ZoneInfo
+
+    return ZoneInfo(name)
 
 
 def at_zone(value: int, where: tzinfo = timezone.utc) -> datetime:
