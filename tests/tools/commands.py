@@ -13,12 +13,25 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import forewarn as forewarn_package
 import pytest
 from forewarn.cli.main import main
 
+from .pythons import python
+
 FOREWARN = [sys.executable, "-m", "forewarn.cli.main"]
+# The Python of what runs on a VM, for example 3.8 (make test-vm); by default the one that runs the tests.
+VM_PYTHON = os.environ.get("FOREWARN_VM_PYTHON")
+_BARE = "import sys; sys.path.insert(0, {!r}); from forewarn.cli.main import main; sys.exit(main())"
 # As PYTHONPATH: another Python program imports the package and the tools of the tests from where this process does.
 SEARCH_PATH = os.pathsep.join(filter(None, sys.path))
+
+
+def vm_command() -> list[str]:
+    """Return the command ``forewarn`` of a VM; skip the test where this machine does not have the VM's Python."""
+    if VM_PYTHON is None:
+        return FOREWARN
+    return [python(VM_PYTHON), "-I", "-S", "-B", "-c", _BARE.format(str(Path(forewarn_package.__path__[0]).parent))]
 
 
 def run_program(
@@ -47,6 +60,11 @@ def forewarn(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of Forewarn to its end; ``environ`` is added to the environment."""
     return run_program(*FOREWARN, *arguments, cwd=cwd, stdin=stdin, env={**os.environ, **environ})
+
+
+def forewarn_on_vm(*arguments: object, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of Forewarn as an operator of a VM does; ``environ`` is added to the environment."""
+    return run_program(*vm_command(), *arguments, env={**os.environ, **environ})
 
 
 def in_process(

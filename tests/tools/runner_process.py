@@ -18,7 +18,7 @@ from typing import Any
 from forewarn.compiler.policyfile import compile_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.commands import FOREWARN, forewarn
+from tools.commands import FOREWARN, forewarn_on_vm, vm_command
 from tools.waiting import wait_until
 
 # A policy with ``{hook}`` for the one hook script of a ``Host``.
@@ -59,8 +59,10 @@ class Process:
     """A runner that logs JSON."""
 
     def __init__(self, *arguments: str, endpoint: str, state: Path) -> None:
+        # A VM gets an artifact: --policy compiles, as a control node does.
+        command = FOREWARN if "--policy" in arguments else vm_command()
         self.process = subprocess.Popen(
-            [*FOREWARN, "run", "--log-format", "json", *arguments],
+            [*command, "run", "--log-format", "json", *arguments],
             env={**os.environ, "FOREWARN_ENDPOINT": endpoint, "STATE_DIRECTORY": str(state)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -155,7 +157,7 @@ class Host:
 
     def forewarn(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command as an operator of this VM does."""
-        return forewarn(*arguments, STATE_DIRECTORY=str(self.state))
+        return forewarn_on_vm(*arguments, STATE_DIRECTORY=str(self.state))
 
     def history(self) -> dict[str, dict[str, Any]]:
         """Return what ``forewarn history`` reports of each event, by its id."""
