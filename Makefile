@@ -5,11 +5,13 @@
 # make test    every test                                   make bench   how long things take
 # make unit    only the unit tests, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
 # make coverage     which branches the unit tests take; the minimum is in pyproject.toml
+# make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
+# make test-ansible                  the tests of the plugins by each other ansible-core, or those of CORES="2.16 2.21"
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
 # make screenshots   pictures of the page of a fleet of 300 hosts, in .cache/screenshots; it needs Chromium
 # make soak    kills the runner for SECONDS (default 600), in scenarios that no earlier run has tried
 # make release VERSION=1.2.3   see CONTRIBUTING.md
-# Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION.
+# Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION, CORES, VM_PYTHON.
 
 PY := .venv/bin/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check
@@ -25,13 +27,21 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	if $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null; \
 	then echo $$python; break; fi; done)
+VM_TESTS := run run_service changed_events crashes_processes drill_service dry_run faults_hooks faults_journal \
+	probe_service recover_service
+ANSIBLE_TESTS := filters findings module policies windows
 heading = @printf '\n== %s\n'
-LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy sanity sanity-next
+# Each ansible-core that we test with, but for the one in .venv.
+OTHER_CORES := $(filter-out $(shell sed -n 's/^ansible = .*>=\([0-9.]*\),.*/\1/p' pyproject.toml),$\
+	$(shell sed -n 's/^\([0-9.]*\) .*/\1/p' tests/tools/ansible-cores.txt))
+CORES ?= $(OTHER_CORES)
+VM_PYTHON ?= 3.8
+LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy sanity $(OTHER_CORES:%=sanity-%)
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test unit integration coverage lab soak lint bench screenshots runner release venv \
-	constraints format clean $(LINT:%=lint-%)
+.PHONY: demo demo-fleet cast docs test test-vm test-ansible unit integration coverage lab soak lint bench screenshots runner release venv \
+	constraints format clean $(LINT:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
 	$(PY) demo/demo.py
@@ -48,6 +58,17 @@ docs: .venv/.installed-all
 test: .venv/.installed-all
 	$(heading) 'pytest'
 	$(PY) -m pytest $(PYTEST_ARGS)
+
+# What a VM runs, as a process of its own: started, killed, with hooks, drills and a damaged journal.
+test-vm: .venv/.installed-all
+	$(heading) 'the runner, with Python $(VM_PYTHON)'
+	FOREWARN_VM_PYTHON=$(VM_PYTHON) $(PY) -m pytest $(PYTEST_ARGS) $(VM_TESTS:%=tests/integration/test_%.py)
+
+test-ansible: $(CORES:%=test-ansible-%)
+
+$(CORES:%=test-ansible-%): test-ansible-%: .venv/.installed-all
+	$(heading) 'the plugins, with ansible-core $*'
+	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(ANSIBLE_TESTS:%=tests/integration/test_ansible_%.py)
 
 # Some of these wait, for a disk or for time to pass: so use one worker more than there are processors.
 unit coverage: DIST := worksteal
@@ -130,10 +151,11 @@ lint-sanity: .venv/.installed-all
 	$(heading) 'ansible-test sanity'
 	tests/tools/ansible-test.sh $(SANITY)
 
-# Skipped, with a message, if there is no Python for it.
-lint-sanity-next: .venv/.installed-all
-	$(heading) 'ansible-test sanity, ansible-core 2.21'
-	tests/tools/ansible-test.sh --core 2.21 $(SANITY)
+# Without pylint, which takes most of the time and reads the same code as above. Skipped, with a message, where that
+# version cannot be had.
+$(OTHER_CORES:%=lint-sanity-%): lint-sanity-%: .venv/.installed-all
+	$(heading) 'ansible-test sanity, ansible-core $*'
+	tests/tools/ansible-test.sh --core $* $(SANITY) --skip-test pylint
 
 format: .venv/.installed-all
 	ruff check --fix

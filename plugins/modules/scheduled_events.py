@@ -15,7 +15,7 @@ description:
     evictions or deletions are ahead, for which VMs and when.
   - With O(policies) the control node decides on each event. The VM only reads, and with O(apply) approves.
   - With O(approve) events are approved by their id, whatever the policies say.
-  - The VM needs only Python 3.9 or newer.
+  - The VM needs only Python 3.8 or newer.
 author:
   - Forewarn maintainers (@forewarn)
 extends_documentation_fragment:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.adhoc import AdHoc, ansible
+from tools.adhoc import AdHoc
+from tools.ansible_cores import ansible
 from tools.commands import run_program
 
 PLAYBOOK = """\

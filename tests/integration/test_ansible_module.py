@@ -18,7 +18,8 @@ import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from forewarn.events import parse_time
-from tools.adhoc import MODULE, AdHoc, ansible
+from tools.adhoc import MODULE, AdHoc
+from tools.ansible_cores import ansible
 from tools.commands import run_program
 from tools.scripted_imds import Answer, ScriptedServer, document, instance, status
 
@@ -132,7 +133,9 @@ def test_an_event_in_doubt_is_shown_with_its_problem_and_approved_only_by_hand(a
     (event,) = outcome.only()["events"]
     assert event["problems"] == ["Resources is 'web_0', not a list of names"]
     assert event["affects_me"] is False
-    assert "event a1: Resources is 'web_0', not a list of names; approving it anyway" in outcome.stderr
+    assert "event a1: Resources is 'web_0', not a list of names; approving it anyway" in " ".join(
+        outcome.stderr.split()
+    )
 
 
 def test_without_a_name_nobody_is_affected_for_sure(adhoc: AdHoc, emulator: EmulatorClient) -> None:

@@ -178,7 +178,7 @@ def receiver() -> Iterator[tuple[str, queue.Queue[dict[str, Any]]]]:
         thread.join(10)
 
 
-@pytest.mark.parametrize("version", ["3.9", "3.13"])
+@pytest.mark.parametrize("version", ["3.8", "3.13"])
 def test_its_hooks_come_from_the_same_file_even_a_replaced_one(
     pyz: Path,
     environ: dict[str, str],

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from ansible.module_utils.parsing.convert_bool import BOOLEANS_FALSE, BOOLEANS_TRUE
-from tools.adhoc import AdHoc, ansible
+from tools.adhoc import AdHoc
+from tools.ansible_cores import ansible
 from tools.commands import run_program
 
 POLICY = """\

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a VM runs is imported with nothing but the standard library, by every Python from 3.9 to 3.13 found here."""
+"""What a VM runs is imported with nothing but the standard library, by every Python from 3.8 to 3.13 found here."""
 
 from __future__ import annotations
 

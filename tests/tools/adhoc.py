@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tools.ansible_cores import ansible
 from tools.commands import run_program
 
 MODULE = "forewarn.azure.scheduled_events"
@@ -24,11 +25,6 @@ _QUIET = {
     "ANSIBLE_LOCALHOST_WARNING": "False",
     "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
 }
-
-
-def ansible(command: str) -> Path:
-    """Return a command of Ansible, by its name."""
-    return Path(sys.executable).parent / command
 
 
 @dataclass(frozen=True)

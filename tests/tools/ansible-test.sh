@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Usage: ansible-test.sh [--core VERSION] ARGUMENT…
-# Runs `ansible-test ARGUMENT…` on this checkout, without a container engine: that of .venv, or of another ansible-core, 2.21
-# say, which gets an environment of its own in .cache. Where no Python for that one is to be found, it says so and is content.
+# Runs `ansible-test ARGUMENT…` on this checkout, without a container engine: that of .venv, or of another ansible-core, see
+# ansible-core.sh. Where that one cannot be had, it says so and is content.
 #
 # The checkout need not lie below ansible_collections/forewarn/azure: a copy in .cache does.
 set -euo pipefail
@@ -12,24 +12,12 @@ repository=$(cd "$tools/../.." && pwd)
 pyenv=${PYENV_ROOT:-$HOME/.pyenv}
 
 if [ "$1" = --core ]; then
-  version=$2
+  status=0
+  bin=$("$tools/ansible-core.sh" "$2") || status=$?
+  if [ "$status" = 3 ]; then exit 0; fi # it has said why
+  if [ "$status" != 0 ]; then exit 1; fi
+  work=$repository/.cache/ansible-test-$2
   shift 2
-  bin=$repository/.cache/ansible-core-$version/bin
-  work=$repository/.cache/ansible-test-$version
-  if ! [ -e "$bin/.installed" ]; then
-    python=
-    for candidate in python3.13 python3.12 "$pyenv"/versions/3.1[23].*/bin/python; do
-      # pyenv's stand-ins are on the PATH also for versions that it will not start.
-      if "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then python=$candidate; break; fi
-    done
-    if [ -z "$python" ]; then
-      echo "ansible-core $version needs Python 3.12 or 3.13, with venv, and there is none: not tested with it" >&2
-      exit 0
-    fi
-    "$python" -m venv --clear "${bin%/bin}"
-    "$bin/pip" install -qq --disable-pip-version-check "ansible-core==$version.*"
-    touch "$bin/.installed"
-  fi
 else
   bin=$repository/.venv/bin
   work=$repository/.cache/ansible-test
@@ -73,5 +61,9 @@ PYTHON
 done
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
+skipped=()
+# It wants packages of module_utils without a docstring; 2.17 gave that up. Galaxy takes no entry that ignores it.
+if [ "$1" = sanity ] && [[ $work == *-2.16 ]]; then skipped=(--skip-test empty-init); fi
+
 cd "$tree"
-exec "$bin/ansible-test" "$1" --venv --color no "${@:2}"
+exec "$bin/ansible-test" "$1" --venv --color no "${@:2}" "${skipped[@]}"

@@ -14,14 +14,19 @@ from pathlib import Path
 
 import pytest
 
-SUPPORTED = ("3.9", "3.10", "3.11", "3.12", "3.13")
+SUPPORTED = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 RUNNING = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def python(version: str) -> str:
-    """Return the interpreter of a version, for example ``3.9``; skip the test where the machine has none."""
+    """Return the interpreter of a version, for example ``3.9``; skip the test where the machine has none.
+
+    It fails there, for a version that a VM may have, if FOREWARN_VERSIONS is "required".
+    """
     path = _find(version)
     if path is None:
+        if os.environ.get("FOREWARN_VERSIONS") == "required" and version in SUPPORTED:
+            pytest.fail(f"this machine has no Python {version}")
         pytest.skip(f"this machine has no Python {version}")
     return path
 

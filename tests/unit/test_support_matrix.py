@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The versions that the README promises are those that CI tests with."""
+"""The versions that docs/support.md promises are those that CI tests with."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import pytest
 import tomllib
 import yaml
+from forewarn.bundle import OLDEST_PYTHON
 from packaging.requirements import Requirement
+from tools.ansible_cores import SUPPORTED as CORES
 from tools.pythons import SUPPORTED
 
 
 class Promise(NamedTuple):
-    """The README's section "Tested with"."""
+    """The section "Tested with"."""
 
     cores: list[str]
     commands: list[str]
@@ -31,14 +33,14 @@ def _from_to(first: str, last: str) -> list[str]:
 @pytest.fixture(scope="module")
 def promise(repository: Path) -> Promise:
     found = re.search(
-        r"^- ansible-core (\S+) and (\S+) on the control node, .*;"
-        r" the command with (\S+) to (\S+), what VMs run with (\S+) to (\S+)\.$",
-        (repository / "README.md").read_text(),
+        r"^- ansible-core ([\d., and]+) on the control node;"
+        r" the command with Python (\S+) to (\S+), what VMs run with (\S+) to (\S+)\.$",
+        (repository / "docs" / "support.md").read_text(),
         re.MULTILINE,
     )
     assert found is not None
-    old, new, *pythons = found.groups()
-    return Promise([old, new], _from_to(*pythons[:2]), _from_to(*pythons[2:]))
+    cores, *pythons = found.groups()
+    return Promise(re.findall(r"[\d.]+", cores), _from_to(*pythons[:2]), _from_to(*pythons[2:]))
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +83,38 @@ def test_the_development_container_has_one_of_them(repository: Path, promise: Pr
     assert found[1] in promise.commands
 
 
-def test_both_ansible_cores_are_tested_with(repository: Path, promise: Promise) -> None:
-    old, new = promise.cores
+def test_each_ansible_core_is_tested_with(repository: Path, promise: Promise) -> None:
+    assert list(CORES) == promise.cores
     pyproject = tomllib.loads((repository / "pyproject.toml").read_text())
     (requirement,) = map(Requirement, pyproject["project"]["optional-dependencies"]["ansible"])
-    minor = int(old.partition(".")[2])
-    assert requirement.specifier == Requirement(f"ansible-core>={old},<2.{minor + 1}").specifier
-    assert f"--core {new} " in (repository / "Makefile").read_text()
-    assert f'VERSION = "{new}"\n' in (repository / "tests" / "integration" / "test_ansible_next.py").read_text()
+    assert [core for core in promise.cores if requirement.specifier.contains(f"{core}.1")] == ["2.19"]
+    runtime = yaml.safe_load((repository / "meta" / "runtime.yml").read_text())
+    assert runtime["requires_ansible"] == f">={promise.cores[0]}.0"
+    script = (repository / ".ci" / "run").read_text()
+    assert "export FOREWARN_VERSIONS=required\n" in script
+    assert "make test-ansible <" in script
+
+
+def test_the_page_on_support_has_the_same_versions(repository: Path, promise: Promise) -> None:
+    """The Pythons of a control node are those that the tests look for, and "tested with" names one that they use."""
+    text = (repository / "docs" / "support.md").read_text()
+    rows = re.findall(r"^\| (2\.\d+) \| (3\.\d+) to (3\.\d+) \| ([^|]+) \|", text, re.MULTILINE)
+    assert [core for core, *_pythons, how in rows if not how.startswith("not tested")] == promise.cores
+    for core, first, last, how in rows:
+        if core in CORES:
+            assert sorted(CORES[core], key=lambda python: int(python[2:])) == _from_to(first, last)
+            assert how in (CORES[core][0], f"{first} to {last}")
+    assert f"Python {promise.vms[0]} or newer" in text
+    assert ", ".join(promise.vms[:-1]) + f" and {promise.vms[-1]}" in text
+
+
+def test_every_place_names_the_same_oldest_python_of_vms(repository: Path, promise: Promise) -> None:
+    oldest = promise.vms[0]
+    assert ".".join(map(str, OLDEST_PYTHON)) == oldest
+    modules = yaml.safe_load((repository / "tests" / "config.yml").read_text())["modules"]
+    assert modules["python_requires"] == f">= {oldest}"
+    pyproject = tomllib.loads((repository / "pyproject.toml").read_text())
+    assert pyproject["tool"]["ruff"]["target-version"] == f"py{oldest.replace('.', '')}"
+    for page in ("docs/support.md", "docs/adhoc.md", "docs/operations.md"):
+        assert f"Python {oldest} or newer" in (repository / page).read_text()
+    assert f"Linux with Python {oldest} and systemd " in (repository / "README.md").read_text()

@@ -30,7 +30,7 @@ CONTENTS = (
     *("cli.doctor", "cli.doctor_check", "cli.doctor_handlers", "cli.doctor_machine", "cli.doctor_policy"),
     "cli.doctor_service",
 )
-OLDEST_PYTHON = (3, 9)
+OLDEST_PYTHON = (3, 8)
 # Every Python must get as far as the message, even Python 2: no newer syntax here, and only ASCII.
 MAIN = f"""\
 # Copyright (c) 2026, Forewarn maintainers

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A newer ansible-core than the one that everything else is tested with, and a control node without our libraries.
+"""A playbook with every plugin by each ansible-core, on a control node without our libraries.
 
-``make lint-sanity-next`` makes its environment, in which there is nothing but ansible-core.
+``make test-ansible`` runs all tests of the plugins with each of them.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from forewarn.compiler.policyfile import load_policies
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
 from tools.adhoc import AdHoc
+from tools.ansible_cores import SUPPORTED, ansible
 from tools.commands import run_program
 
-VERSION = "2.21"
+# As if nothing but ansible-core were installed.
+WITHOUT_LIBRARIES = "import sys; sys.modules.update(dict.fromkeys(['celpy', 'jsonschema', 'lark', 'requests']))"
 POLICY = """\
 name: freezes
 rule: {match: [{id: freeze, condition: event.EventType == "Freeze", output: approve}, {id: rest, output: hold}]}
@@ -48,10 +50,12 @@ PLAYBOOK = """\
 """
 
 
-def test_a_playbook_with_all_plugins(repository: Path, tmp_path: Path, collections_path: Path) -> None:
-    command = repository / ".cache" / f"ansible-core-{VERSION}" / "bin" / "ansible-playbook"
-    if not command.exists():
-        pytest.skip(f"ansible-core {VERSION} is not there: make lint-sanity-next")
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_a_playbook_with_all_plugins(tmp_path: Path, collections_path: Path, version: str) -> None:
+    command = ansible("ansible-playbook", version)
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / "sitecustomize.py").write_text(WITHOUT_LIBRARIES)
     (tmp_path / "freezes.yml").write_text(POLICY)
     (tmp_path / "policy.json").write_text(json.dumps(load_policies([tmp_path / "freezes.yml"]).data))
     (tmp_path / "play.yml").write_text(PLAYBOOK)
@@ -65,6 +69,7 @@ def test_a_playbook_with_all_plugins(repository: Path, tmp_path: Path, collectio
             "endpoint": emulator.vm_endpoint("web_0"),
         }
         (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"vm": variables}}}))
-        process = run_program(command, "-i", "hosts.json", "play.yml", cwd=tmp_path, env=adhoc.environ)
+        environ = {**adhoc.environ, "PYTHONPATH": str(blocked)}
+        process = run_program(command, "-i", "hosts.json", "play.yml", cwd=tmp_path, env=environ)
     assert process.returncode == 0, process.stdout + process.stderr
     assert f"Freeze {event_id}: approved by freezes (rule freeze applies: " in process.stdout
