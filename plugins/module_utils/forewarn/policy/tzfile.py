@@ -21,7 +21,6 @@ from typing import NamedTuple
 DIRECTORIES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo")
 _NAME = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
 _EPOCH = datetime(1970, 1, 1)
-_ONE_WAY = "the zone is only for times in UTC"
 _HEADER = struct.Struct(">4sc15x6L")  # then: UT and standard indicators, leap seconds, times, types, characters
 _TIME = r"([+-]?\d+(?::\d+){0,2})"
 _DATE = rf"(J\d+|\d+|M\d+\.\d+\.\d+)(?:/{_TIME})?"
@@ -73,19 +72,17 @@ class ZoneFile(tzinfo):
         offset = timedelta(seconds=self._offset(naive))
         return (naive + offset).replace(tzinfo=timezone(offset))
 
-    # What fromutc returns has a fixed offset, so nothing asks the zone itself for these.
+    # What fromutc returns has a fixed offset of its own. The offset at a local time is not known here, for which a tzinfo
+    # returns None.
 
-    def utcoffset(self, dt: datetime | None) -> timedelta:
-        """Raise NotImplementedError, as the two below: the offset at a local time is not known here."""
-        raise NotImplementedError(f"{dt}: {_ONE_WAY}")
+    def utcoffset(self, dt: datetime | None) -> None:
+        """Return None: not known."""
 
-    def dst(self, dt: datetime | None) -> timedelta:
-        """Raise NotImplementedError."""
-        raise NotImplementedError(f"{dt}: {_ONE_WAY}")
+    def dst(self, dt: datetime | None) -> None:
+        """Return None: not known."""
 
-    def tzname(self, dt: datetime | None) -> str:
-        """Raise NotImplementedError."""
-        raise NotImplementedError(f"{dt}: {_ONE_WAY}")
+    def tzname(self, dt: datetime | None) -> None:
+        """Return None: not known."""
 
     def _offset(self, moment: datetime) -> int:
         seconds = (moment - _EPOCH) // timedelta(seconds=1)
