@@ -29,7 +29,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	then echo $$python; break; fi; done)
 VM_TESTS := run run_service changed_events crashes_processes drill_service dry_run faults_hooks faults_journal \
 	probe_service recover_service
-ANSIBLE_TESTS := filters findings module policies windows
+ANSIBLE_TESTS := ansible_filters ansible_findings ansible_module ansible_policies ansible_windows fleet_callback \
+	fleet_playbooks role_build role_variables
 heading = @printf '\n== %s\n'
 # Each ansible-core that we test with, but for the one in .venv.
 OTHER_CORES := $(filter-out $(shell sed -n 's/^ansible = .*>=\([0-9.]*\),.*/\1/p' pyproject.toml),$\
@@ -68,7 +69,7 @@ test-ansible: $(CORES:%=test-ansible-%)
 
 $(CORES:%=test-ansible-%): test-ansible-%: .venv/.installed-all
 	$(heading) 'the plugins, with ansible-core $*'
-	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(ANSIBLE_TESTS:%=tests/integration/test_ansible_%.py)
+	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(ANSIBLE_TESTS:%=tests/integration/test_%.py)
 
 # Some of these wait, for a disk or for time to pass: so use one worker more than there are processors.
 unit coverage: DIST := worksteal

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from forewarn.emulator.client import EmulatorClient
 from forewarn.emulator.server import EmulatorServer
-from tools.adhoc import MODULE, AdHoc, Outcome, ansible
+from tools.adhoc import MODULE, AdHoc, Outcome
+from tools.ansible_cores import ansible
 from tools.commands import run_program
 
 ENVIRON = {"ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "forewarn.azure.fleet"}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.adhoc import AdHoc, ansible
+from tools.adhoc import AdHoc
+from tools.ansible_cores import ansible
 from tools.commands import run_program
 from tools.fleets import event, fleet, report
 

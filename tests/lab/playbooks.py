@@ -10,11 +10,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tools.ansible_cores import CORE, ansible
 
 from .lab import Lab
 from .machine import LabError
@@ -38,8 +39,10 @@ class Played(NamedTuple):
 class Playbooks:
     """``ansible-playbook`` in a directory of its own, with an inventory of a lab."""
 
-    def __init__(self, lab: Lab, directory: Path, collections_path: Path) -> None:
+    def __init__(self, lab: Lab, directory: Path, collections_path: Path, core: str | None = CORE) -> None:
+        """``core`` is a version of ansible-core, as in 2.16."""
         self.directory = directory
+        self._core = core
         (directory / "inventory.json").write_text(lab.inventory())
         (directory / "ansible.cfg").write_text("[defaults]\n")
         self._environ = {
@@ -81,7 +84,7 @@ class Playbooks:
 
         ``heard`` is called with each line as it comes. LabError if it does not end in time.
         """
-        command = [str(Path(sys.executable).parent / program), "-i", "inventory.json", *arguments]
+        command = [str(ansible(program, self._core)), "-i", "inventory.json", *arguments]
         lines = []
         with subprocess.Popen(
             command,

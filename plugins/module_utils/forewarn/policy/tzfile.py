@@ -72,7 +72,7 @@ class ZoneFile(tzinfo):
         offset = timedelta(seconds=self._offset(naive))
         return (naive + offset).replace(tzinfo=timezone(offset))
 
-    # What fromutc returns has a fixed offset of its own. The offset at a local time is not known here, for which a tzinfo
+    # What fromutc returns has a fixed offset. The offset at a local time is not known here, for which a tzinfo
     # returns None.
 
     def utcoffset(self, dt: datetime | None) -> None:

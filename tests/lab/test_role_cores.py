@@ -1,0 +1,64 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role on real hosts by each ansible-core that we test with: each has its own ways with types, and with failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools.ansible_cores import SUPPORTED
+
+from .control_node import SITE, VARIABLES, control_node, is_well, refusal, status
+from .lab import Lab
+from .playbooks import Playbooks
+
+# Each with a host whose Python it supports.
+HOSTS = {"2.16": "web_0", "2.18": "web_1", "2.19": "web_1", "2.21": "web_2"}
+
+
+def test_each_version_has_a_host_here() -> None:
+    assert HOSTS.keys() == SUPPORTED.keys()
+
+
+@pytest.mark.parametrize("core", SUPPORTED)
+def test_each_version_rolls_out_takes_back_and_goes_back(
+    lab: Lab, tmp_path: Path, installed_collection: Path, core: str
+) -> None:
+    host = lab.host(HOSTS[core])
+    control_node(lab, tmp_path, installed_collection)
+    books = Playbooks(lab, tmp_path, installed_collection, core)
+    numbers: dict[str, Any] = {
+        "forewarn_interval": 2,
+        "forewarn_probe_lead": 30.5,
+        "forewarn_probe_listen": "127.0.0.1:9780",
+    }
+    variables = {
+        **VARIABLES,
+        **numbers,
+        "forewarn_params": {"tolerable_freeze": 7},
+        "forewarn_credentials": {"a": "hunter2"},
+    }
+    only = ("--limit", host.name)
+    assert books.play(SITE, variables, *only).changed()[host.name] > 0
+    assert status(host)["problems"] == []
+    assert books.play(SITE, variables, *only).changed() == {host.name: 0}
+
+    message = refusal(books.play(SITE, {**variables, "forewarn_interval": 500}, *only), host.name)
+    assert "the interval is not between 1s" in message
+    assert "The previous files were not replaced." in message
+    dead = {**variables, "forewarn_endpoint": "http://127.0.0.1:9", "forewarn_health_seconds": 3}
+    assert "The previous files are restored." in refusal(books.play(SITE, dead, *only), host.name)
+    assert is_well(host)
+
+    policy = tmp_path / "policies" / "drains.yml"
+    before = host.read("/etc/forewarn/config.json")
+    policy.write_text(policy.read_text().replace("params.tolerable_freeze > 5", "params.tolerable_freeze > 6"))
+    assert books.play(SITE, variables, *only).changed()[host.name] > 0
+    assert host.read("/etc/forewarn/config.json") != before
+    assert books.play(SITE, {**variables, "forewarn_policy_version": "previous"}, *only).changed()[host.name] > 0
+    assert host.read("/etc/forewarn/config.json") == before
+    assert books.play(SITE, {**variables, "forewarn_state": "absent"}, *only).changed()[host.name] > 0
+    assert host.ssh("ls -d /etc/forewarn /opt/forewarn", check=False).stdout == ""
