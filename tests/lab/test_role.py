@@ -81,6 +81,11 @@ def status(host: Host) -> dict[str, Any]:
     return found
 
 
+def doctor(host: Host) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(host.ssh("forewarn doctor --json", check=False).stdout)
+    return found
+
+
 def files(host: Host) -> str:
     """Return what the role has written, with times and digests, and the process."""
     find = "find /etc/forewarn /opt/forewarn /etc/systemd/system/forewarn.service -type f -exec sha256sum {} +"
@@ -99,7 +104,7 @@ def git(directory: Path, *arguments: str) -> str:
 
 def test_a_host_where_the_runner_cannot_work_is_refused_with_a_sentence(lab: Lab, playbooks: Playbooks) -> None:
     old, other, ordinary = lab.hosts
-    old.write("#!/bin/sh\necho python=3.8\n", "/usr/local/bin/old-python", 0o755)
+    old.write("#!/bin/sh\necho python=3.7\n", "/usr/local/bin/old-python", 0o755)
     other.ssh("mv /run/systemd/system /run/systemd/system.away")  # which says that systemd has booted the machine
     ordinary.ssh("useradd --create-home ordinary && cp -r ~root/.ssh ~ordinary && chown -R ordinary ~ordinary")
     playbooks.variables("web_0", {"forewarn_python": "/usr/local/bin/old-python"})
@@ -113,7 +118,7 @@ def test_a_host_where_the_runner_cannot_work_is_refused_with_a_sentence(lab: Lab
         playbooks.variables("web_2", {})
     assert {name: played.recap[name]["failed"] for name in NAMES} == dict.fromkeys(NAMES, 1), played.text
     for sentence in (
-        "The runner needs Python 3.9 or newer, and /usr/local/bin/old-python is Python 3.8.",
+        "The runner needs Python 3.8 or newer, and /usr/local/bin/old-python is Python 3.7.",
         "this machine was not booted with systemd.",
         "Run the role as root, for example with become.",
     ):
@@ -190,13 +195,14 @@ def test_other_policies_and_parameters_are_a_reload_and_the_old_artifact_is_kept
     variables = VARIABLES
     playbooks.variables("all", {"forewarn_params": {"tolerable_freeze": 8}})
     playbooks.variables("web_0", {"forewarn_params": {"tolerable_freeze": 7}})
-    assert playbooks.play(ROLLOUT, variables, "--limit", "web_0,web_2").changed() == {"web_0": 1, "web_2": 1}
+    changed = playbooks.play(ROLLOUT, variables, "--limit", "web_0,web_2").changed()
+    assert changed["web_0"] == changed["web_2"] > 0
     for name in ("web_0", "web_2"):
         host = lab.host(name)
         assert main_pid(host) == before[name]
         config = json.loads(host.read("/etc/forewarn/config.json"))
         assert config["params"] == {"tolerable_freeze": 7 if name == "web_0" else 8}
-        assert status(host)["runner"]["policy"].partition(":")[2].startswith(config["artifact"][7:-5])
+        assert f"policy-{status(host)['runner']['policy'][7:23]}.json" == Path(config["artifact"]).name
         assert len(host.ssh("ls /etc/forewarn/policy-*.json").stdout.split()) == 2
 
 
@@ -214,7 +220,7 @@ def test_policies_that_are_wrong_are_refused_and_no_host_is_touched(lab: Lab, pl
         played = playbooks.play(ROLLOUT, {**VARIABLES, "forewarn_policies": [directory.name]})
         assert played.code != 0
         assert message in played.text
-        assert "Check the VM" not in played.text
+        assert "Ask the VM" not in played.text
     played = playbooks.play(ROLLOUT, {**VARIABLES, "forewarn_params": {"tolerable_frieze": 7}})
     assert "no policy declares a parameter tolerable_frieze" in played.text
     assert {host.name: files(host) for host in lab.hosts} == before
@@ -239,11 +245,15 @@ def test_policies_from_git_go_forth_and_back_and_an_older_runner_is_replaced(lab
         return str(status(host)["runner"]["policy"])
 
     host.ssh("python3 -", stdin=MAKE_OLDER)
+    host.ssh("systemctl restart forewarn")
+    damaged = main_pid(host)
     first, process = roll_out("v1"), main_pid(host)
     assert "older" not in host.ssh("python3 -m zipfile --list /opt/forewarn/forewarn.pyz").stdout
-    assert "older" in host.ssh("python3 -m zipfile --list /opt/forewarn/forewarn.pyz.*~").stdout
+    assert main_pid(host) != damaged
     second = roll_out("main")
     assert second != first
+    assert status(host)["runner"]["source"]["ref"] == "main"
+    assert status(host)["runner"]["source"]["commit"] == git(home, "rev-parse", "main")
     assert roll_out("v1") == first
     assert main_pid(host) == process, "policies are a reload"
 
@@ -266,7 +276,8 @@ def test_the_fleet_is_shown_in_the_terminal_and_on_a_page(lab: Lab, playbooks: P
     event_id = lab.emulator.schedule("Redeploy", ["web_1"])
     lab.host("web_1").wait_for(lambda: status(lab.host("web_1"))["events"])
     played = playbooks.play("forewarn.azure.status", {"forewarn_hosts": "web_0,web_1"})
-    assert re.search(r"web_1 +running +ok +[0-9a-f]{12} +Redeploy held, in 9 min", played.text), played.text
+    assert played.code == 0, played.text
+    assert re.search(r"Redeploy in 9 min .*\n +hold by drains.*\n +web_1 +held", played.text), played.text
     assert "2 hosts, 0 with trouble; 1 event pending" in played.text
     report = playbooks.directory / "fleet.html"
     assert playbooks.play("forewarn.azure.report", {"forewarn_report": str(report)}).code == 0
@@ -275,6 +286,22 @@ def test_the_fleet_is_shown_in_the_terminal_and_on_a_page(lab: Lab, playbooks: P
     assert "Reboot finished" in content
     assert not re.search(r"(?:src|href)=|https?://|<script", content)
     lab.emulator.cancel(event_id)
+
+
+def test_the_doctor_finds_what_is_so(lab: Lab) -> None:
+    """The clock of a container is the machine's, which nothing in it synchronises."""
+    for host in lab.hosts:
+        checks = {check["name"]: check for check in doctor(host)["checks"]}
+        others = {name: check["state"] for name, check in checks.items() if name not in ("clock", "platform")}
+        assert others == dict.fromkeys(others, "ok"), checks
+        assert len(others) > 8
+    host = lab.hosts[0]
+    host.ssh("systemctl disable forewarn; chmod -x /usr/local/bin/hook")
+    checks = {check["name"]: check for check in doctor(host)["checks"]}
+    host.ssh("systemctl enable forewarn; chmod +x /usr/local/bin/hook")
+    assert checks["unit"]["state"] != "ok"
+    assert checks["hooks"]["state"] == "trouble"
+    assert "/usr/local/bin/hook" in checks["hooks"]["text"]
 
 
 def test_a_dry_run_is_healthy_shown_probed_and_made_live_again(lab: Lab, playbooks: Playbooks) -> None:
@@ -306,7 +333,7 @@ except urllib.error.HTTPError as error: print(error.code)
     host.wait_for(lambda: status(host)["events"] and status(host)["events"][0]["would"])
     assert "run prepare hook run /usr/local/bin/hook" in status(host)["events"][0]["would"]
     shown = playbooks.play("forewarn.azure.status", {"forewarn_hosts": "web_1"})
-    assert re.search(r"web_1 +running, dry run +ok", shown.text), shown.text
+    assert re.search(r"web_1 +\S+, dry run", shown.text), shown.text
     lab.emulator.start(event_id)
     host.wait_for(lambda: ask("readyz") == "503")
     lab.emulator.finish(event_id)
@@ -324,9 +351,9 @@ except urllib.error.HTTPError as error: print(error.code)
 def test_nothing_is_left_but_the_journal(lab: Lab, playbooks: Playbooks) -> None:
     absent = {"forewarn_state": "absent"}
     before = {host.name: files(host) for host in lab.hosts}
-    assert playbooks.play("site.yml", absent, "--check").changed() == dict.fromkeys(NAMES, 1)
+    assert min(playbooks.play("site.yml", absent, "--check").changed().values()) > 0
     assert {host.name: files(host) for host in lab.hosts} == before
-    assert playbooks.play("site.yml", absent).changed() == dict.fromkeys(NAMES, 1)
+    assert min(playbooks.play("site.yml", absent).changed().values()) > 0
     assert playbooks.play("site.yml", absent).changed() == dict.fromkeys(NAMES, 0)
     paths = "/etc/forewarn /opt/forewarn /usr/local/bin/forewarn /etc/systemd/system/forewarn.service"
     for host in lab.hosts:

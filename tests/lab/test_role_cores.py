@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role on real hosts by each ansible-core that we test with: each has its own ways with types, and with failures."""
+"""The role on real hosts by each ansible-core that we test with: types and failures are not the same in each."""
 
 from __future__ import annotations
 
