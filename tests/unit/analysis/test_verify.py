@@ -98,6 +98,31 @@ def test_shadowed_and_unsatisfiable_rules(tmp_path: Path) -> None:
     assert of(findings, "unsatisfiable-rule").rule == "never"
 
 
+@pytest.mark.parametrize(
+    ("never", "always"),
+    [
+        ("size(b'a') == 2", "size('61') == 2"),  # the bytes of b'a' are 61 in hexadecimal
+        ("size(b'') > 0 || size(b'1') == 2", "size(b'') > 0 || size('31') == 2"),
+        ("string(b'a') == '61'", "string('61') == '61'"),
+        ("1.0 / 0.0 < 0.0", "1.0 / -0.0 < 0.0"),
+        ("string(1) == 'true'", "string(true) == 'true'"),
+        ("string(1) == '1s'", "string(duration('1s')) == '1s'"),
+        ("string(duration('0s')) == '1970-01-01T00:00:00Z'", "string(timestamp(0)) == '1970-01-01T00:00:00Z'"),
+        ("size([b'a'][0]) == 2", "size(['61'][0]) == 2"),
+        ("size({'a': b'a'}['a']) == 2", "size({'a': '61'}['a']) == 2"),
+    ],
+)
+def test_literals_of_two_types_are_two_expressions(tmp_path: Path, never: str, always: str) -> None:
+    text = HEAD + (
+        f'    - {{id: never, condition: "{never}", output: approve}}\n'
+        f'    - {{id: always, condition: "{always}", output: approve}}\n'
+        "invariants: [{name: held, expression: decision == hold}]\n"
+    )
+    findings = verified(tmp_path, text)
+    assert [one.rule for one in findings if one.code == "unsatisfiable-rule"] == ["never"]
+    assert of(findings, "invariant-violated").severity == "error"
+
+
 def test_a_default_that_is_never_needed_is_but_a_note(tmp_path: Path) -> None:
     text = HEAD + (
         "    - {id: all, condition: \"event.EventStatus in ['Scheduled', 'Started']\", output: hold}\n"

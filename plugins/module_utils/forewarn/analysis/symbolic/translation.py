@@ -119,12 +119,16 @@ class Reader:
         return f.read_form(expression["form"], variables=variables)
 
     def key(self, form: f.Form) -> Any:
-        """Return a form without its places, variables and fixed parameters replaced by what they are."""
+        """Return a form without its places, variables and fixed parameters replaced by what they are.
+
+        Literals differ by their type, and by how they are written: -0.0 equals 0.0, and is another value.
+        """
         if isinstance(form, f.PolicyVariable):
             return self.variables[form.name].key
         if isinstance(form, f.Field) and form.record == "params" and form.name in self.params:
             return ("fixed", form.type, repr(self.params[form.name]))
-        return (type(form), *(self.key(one) if isinstance(one, f.Form) else _frozen(one) for one in form.operands))
+        inner = (self.key(one) if isinstance(one, f.Form) else repr(one) for one in form.operands)
+        return (type(form), form.type, *inner)
 
     @contextmanager
     def _inside(self, name: str) -> Iterator[f.Form]:
@@ -376,12 +380,6 @@ class Reader:
 
 
 _ERROR = Term("lit", name="error")
-
-
-def _frozen(item: Any) -> Any:
-    if isinstance(item, list):
-        return tuple(_frozen(one) for one in item)
-    return (type(item).__name__, item)
 
 
 def _has_local(form: f.Form) -> bool:
