@@ -123,6 +123,22 @@ def test_literals_of_two_types_are_two_expressions(tmp_path: Path, never: str, a
     assert of(findings, "invariant-violated").severity == "error"
 
 
+@pytest.mark.parametrize(
+    "name", ["", " ", "a.b", "it's", '"', "a[0]", "tag:", "Über/日本", "missing", "any other", "x" * 512, "ROLE"]
+)
+def test_a_tag_may_have_any_name(tmp_path: Path, name: str) -> None:
+    written = json.dumps(f"vm.tags[{json.dumps(name)}] == 'x' && !('role' in vm.tags) && {json.dumps(name)} in vm.tags")
+    text = (
+        HEAD + f"    - {{id: tagged, condition: {written}, output: approve}}\n"
+        "invariants: [{name: held, expression: decision == hold}]\n"
+    )
+    findings = verified(tmp_path, text)
+    assert "unsatisfiable-rule" not in {one.code for one in findings}
+    case = of(findings, "invariant-violated").case
+    assert case is not None
+    assert case["vm"]["tags"] == {name: "x"}
+
+
 def test_a_default_that_is_never_needed_is_but_a_note(tmp_path: Path) -> None:
     text = HEAD + (
         "    - {id: all, condition: \"event.EventStatus in ['Scheduled', 'Started']\", output: hold}\n"

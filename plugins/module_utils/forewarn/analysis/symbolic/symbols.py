@@ -74,9 +74,9 @@ class Symbol(abc.ABC):
     lacking: Any = MISSING  # its value where a case has none
     absent = "missing"  # the word for that
 
-    def __init__(self, name: str, key: str = "", *, spoken: str = "", title: str = "", part: str = "") -> None:
+    def __init__(self, name: str, key: str | None = None, *, spoken: str = "", title: str = "", part: str = "") -> None:
         self.name = name
-        self.key = key or name  # in its entries
+        self.key = name if key is None else key  # in its entries; a tag may have an empty name
         self.spoken = spoken or name  # its name as people say it
         self.title = title or self.spoken  # the same at the head of a list of values
         self.part = part or name  # the part of an event that it describes, maybe together with others
