@@ -359,3 +359,17 @@ def test_sarif_names_files_as_annotations_need_them(
         (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
         uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         assert uri == "new%20ones/web/p.yml"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{run: [start, web.service]}", "{unit: web.service, action: start}"),
+        ("{run: [unit, start, web.service]}", "{unit: web.service, action: start}"),
+        ("{run: [/bin/a, b c]}", "{run: [/bin/a, b, c]}"),
+        ("{run: [/bin/a, '1']}", "{run: [/bin/a, 1.0]}"),
+    ],
+)
+def test_hooks_that_read_alike_are_two(tmp_path: Path, old: str, new: str) -> None:
+    (change,) = difference(tmp_path, *(brief(9, f"\n      prepare: [{one}]") for one in (old, new))).changes
+    assert len(set(change.what.removeprefix("prepare: ").split(" → "))) == 2

@@ -13,7 +13,7 @@ from ..policy.decision import HOOK_TIMEOUT_SECONDS, PHASES
 
 
 def hook_text(hook: Mapping[str, Any]) -> str:
-    """Describe a hook: its action, timeout and retries."""
+    """Describe a hook: its action, timeout and retries. Hooks that do something else have another text."""
     what = (
         shlex.join(hook["run"])
         if "run" in hook
@@ -22,8 +22,9 @@ def hook_text(hook: Mapping[str, Any]) -> str:
         else hook["http"]
     )
     retry = retry_text(hook)
+    mark = "unit, " if "unit" in hook else ""  # a program may be called start
     what += "".join(f", bearer {kind} {name}" for kind, name in hook.get("bearer", {}).items())
-    return f"{what} ({hook.get('timeout_seconds', HOOK_TIMEOUT_SECONDS):.15g} s{f', {retry}' if retry else ''})"
+    return f"{what} ({mark}{hook.get('timeout_seconds', HOOK_TIMEOUT_SECONDS):.15g} s{f', {retry}' if retry else ''})"
 
 
 def hook_texts(match: Mapping[str, Any]) -> dict[str, list[str]]:
