@@ -208,6 +208,17 @@ def test_a_limit_is_shown_at_its_default_and_a_switch_can_be_turned(tmp_path: Pa
     assert fixed["params"] == {"loud": False, "wait": "5m"}
 
 
+@pytest.mark.parametrize("default", ["Web", "web", "missing", "a b"])
+def test_a_choice_is_shown_at_its_default_whatever_that_is(default: str, tmp_path: Path) -> None:
+    text = (
+        f"name: p\nparams: [{{name: kind, type: string, default: {default}, enum: [Web, web, missing, a b]}}]\n"
+        "rule: {match: [{id: a, condition: vm.tags.kind == params.kind, output: approve}, {id: b, output: hold}]}\n"
+    )
+    (kind,) = [one for one in verification_table(loaded(tmp_path, text))["dims"] if one["name"] == "params.kind"]
+    assert [one["label"] for one in kind["values"]] == ["Web", "web", "'missing'", "'a b'"]
+    assert kind["values"][kind["start"]]["label"].strip("'") == default
+
+
 def test_the_table_is_the_same_twice_and_small() -> None:
     first, second = (json.dumps(verification_table(load_policies(SHIPPED))) for _ in range(2))
     assert first == second

@@ -139,6 +139,28 @@ def test_a_tag_may_have_any_name(tmp_path: Path, name: str) -> None:
     assert case["vm"]["tags"] == {name: "x"}
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("missing", "'missing'"),
+        ("any other", "'any other'"),
+        ("x in another case", "'x in another case'"),
+        ("", "''"),
+        ("a = b, c; or d", "'a = b, c; or d'"),
+        ("O'Hara", '"O\'Hara"'),
+        ("web_0.example:80/a+b@c", "web_0.example:80/a+b@c"),
+        ("Größe", "Größe"),
+    ],
+)
+def test_texts_are_quoted_that_could_be_taken_for_words(tmp_path: Path, text: str, shown: str) -> None:
+    policy = HEAD + (
+        f"    - {{id: a, condition: {json.dumps(f'vm.tags[{json.dumps(text)}] == {json.dumps(text)}')}, output: approve}}\n"
+        "invariants: [{name: held, expression: decision == hold}]\n"
+    )
+    tag = f"vm.tags.{text}" if text.isidentifier() else f"vm.tags[{text!r}]"
+    assert of(verified(tmp_path, policy), "invariant-violated").message.endswith(f" when {tag} = {shown}")
+
+
 def test_a_default_that_is_never_needed_is_but_a_note(tmp_path: Path) -> None:
     text = HEAD + (
         "    - {id: all, condition: \"event.EventStatus in ['Scheduled', 'Started']\", output: hold}\n"

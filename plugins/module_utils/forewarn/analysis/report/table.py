@@ -17,6 +17,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, APPROVE, HOLD
+from ...policy.params import convert
 from ..counterexamples import Prover
 from ..diff import changed_classes
 from ..hook_wording import hook_texts
@@ -265,10 +266,11 @@ class _Making:
         usual = _USUAL.get(dimension.symbol)
         if usual in labels:
             data["start"] = labels.index(usual)
-        if isinstance(dimension.symbol, Param):
-            default = str(dimension.symbol.declaration.get("default"))
-            if default.lower() in [label.lower() for label in labels]:
-                data["start"] = [label.lower() for label in labels].index(default.lower())
+        if isinstance(dimension.symbol, Param) and "default" in dimension.symbol.declaration:
+            default = convert(dimension.symbol.declaration["default"], dimension.symbol.type)
+            concretes = [value.concrete for value in dimension.values]
+            if default in concretes:
+                data["start"] = concretes.index(default)
         return data
 
     def _policy(self, side: int, place: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from ...policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND, format_du
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression
 LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: longer ones are not analysed
 ORDERED = ("int", "double", "duration", "timestamp")
+_WORD = re.compile(r"[\w.:/@+-]+")
 _LAST = {"duration": LONGEST, "int": INT_MAX, "timestamp": MAX_TIMESTAMP}
 _FIRST = {"duration": -LONGEST, "int": INT_MIN, "timestamp": MIN_TIMESTAMP}
 
@@ -66,15 +68,20 @@ def texts(
     ``name`` is the text of any other one.
     """
     known = tuple(known)
-    values = [DomainValue(text, text) for text in known]
+    values = [DomainValue(quoted(text), text) for text in known]
     further = sorted(set(literals) - set(known))
-    values += [DomainValue(text or "''", text, literal) for text in further]
+    values += [DomainValue(quoted(text), text, literal) for text in further]
     taken = {text.lower() for text in (*known, *further)}
     further_one = next(one for one in _others(name) if one.lower() not in taken)
     values.append(DomainValue("any other", further_one, other))
     if missing is not None:
         values.append(DomainValue("missing", MISSING, missing))
     return tuple(values)
+
+
+def quoted(text: str) -> str:
+    """Write a text as people do: in quotes where it could be taken for our own words."""
+    return text if _WORD.fullmatch(text) and text != "missing" else repr(text)
 
 
 def _others(name: str) -> Iterator[str]:
@@ -113,7 +120,9 @@ def intervals(kind: str, cuts: Iterable[Any], low: Any, high: Any, slots: int, f
 
 
 def show(kind: str, value: Any) -> str:
-    """Write an ordered value as people do."""
+    """Write a value as people do."""
+    if kind == "string":
+        return quoted(value)
     if kind == "duration":
         return duration_text(value)
     return format_timestamp(value) if kind == "timestamp" else str(value)

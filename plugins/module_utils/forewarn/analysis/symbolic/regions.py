@@ -98,7 +98,8 @@ def words(space: Space, cube: Cube, care: int | None = None) -> str:
         elif others == ["missing"] and labels == ["any other"]:
             phrase = phrase.replace(" = any other", " is known")
         elif len(left_out) == 1 and len(values) > 1 and dimension.symbol is not PLACE:
-            phrase = dimension.phrase(left_out).replace(" = ", " is not ").replace(" is missing", " is there")
+            phrase = dimension.phrase(left_out).replace(f" = {others[0]}", f" is not {others[0]}")
+            phrase = phrase.replace(" is missing", " is there") if others == ["missing"] else phrase
         parts.append(phrase)
     return " and ".join(parts)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...events import API_VERSIONS, MAX_NAME_CHARACTERS
 from ...policy.functions import INT_MAX
 from .case import FURTHER_DOWN, LEADER, NOT_LISTED, Case
-from .domains import MISSING, DomainValue, intervals, texts
+from .domains import MISSING, DomainValue, intervals, quoted, texts
 from .symbols import Flag, Symbol, VmFact
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Named(Flag):
     lacking = False
 
     def __init__(self, vm: str) -> None:
-        super().__init__(f"names:{vm}", vm, title=f"Resources names {vm}", part="who")
+        super().__init__(f"names:{vm}", vm, title=f"Resources names {quoted(vm)}", part="who")
         self.vm = vm
 
     def entries(self, case: Case) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Named(Flag):
         return self.choices if self.can_be(self.vm, table.api_version) else self.choices[1:]
 
     def phrase(self, listed: Sequence[str]) -> str:
-        return f"Resources {'names' if listed[0] == 'yes' else 'does not name'} {self.vm}"
+        return f"Resources {'names' if listed[0] == 'yes' else 'does not name'} {quoted(self.vm)}"
 
 
 class VmName(VmFact):
@@ -154,7 +154,7 @@ class VmName(VmFact):
         for name in sorted({one.lower(): one for one in sorted(named)}.values()):
             other = other_spelling(name, taken)
             if other is not None:
-                yield DomainValue(f"{name}{OTHER_CASE}", other)
+                yield DomainValue(f"{quoted(name)}{OTHER_CASE}", other)
 
 
 COUNT, PLACE, VM_NAME = Count(), Place(), VmName()

@@ -275,7 +275,8 @@ class Tag(Symbol):
     """One tag of the VM."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"tag:{key}", key, spoken=f"vm.tags.{key}", part="tags")
+        spoken = f"vm.tags.{key}" if key.isidentifier() else f"vm.tags[{key!r}]"
+        super().__init__(f"tag:{key}", key, spoken=spoken, part="tags")
 
     def entries(self, case: Case) -> dict[str, Any]:
         return case.tags
