@@ -21,6 +21,7 @@ from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import CODES, verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
+from forewarn.errors import InputError
 from tools.policy_files import DIRECTORY, HEAD, SHIPPED, loaded, verified, written
 
 CLASSIC = (
@@ -123,6 +124,36 @@ def test_literals_of_two_types_are_two_expressions(tmp_path: Path, never: str, a
     assert of(findings, "invariant-violated").severity == "error"
 
 
+@pytest.mark.parametrize("limits", ["min: 0.0", "max: 9.0", "default: 1.0, min: 0.0, max: 9.0", "description: any"])
+def test_no_parameter_is_infinite_or_nan(tmp_path: Path, limits: str) -> None:
+    text = f"name: p\nparams: [{{name: ratio, type: double, {limits}}}]\nrule:\n  match:\n" + (
+        "    - {id: above, condition: params.ratio >= double('inf'), output: hold}\n"
+        "    - {id: below, condition: params.ratio <= double('-inf'), output: hold}\n"
+        "    - {id: not-a-number, condition: params.ratio == double('nan'), output: hold}\n"
+        "    - {id: one, condition: params.ratio == 1.0, output: hold}\n"
+        "    - {id: every, condition: params.ratio < double('inf'), output: hold}\n"
+        "    - {id: rest, output: approve}\n"
+    )
+    dead = {one.rule: one.code for one in verified(tmp_path, text)}
+    unsatisfiable = dict.fromkeys(("above", "below", "not-a-number"), "unsatisfiable-rule")
+    assert dead == {**unsatisfiable, "rest": "shadowed-rule"}
+
+
+@pytest.mark.parametrize("kind", ["double", "string", "bool", "duration"])
+def test_a_parameter_without_a_default_may_be_read_by_nothing(tmp_path: Path, kind: str) -> None:
+    head = HEAD.replace("rule:", f"params: [{{name: more, type: {kind}}}]\nrule:")
+    text = head + "    - {id: all, output: approve}\ninvariants: [{name: held, expression: decision == hold}]\n"
+    assert of(verified(tmp_path, text), "invariant-violated").case is not None
+
+
+def test_a_list_without_a_default_has_to_be_given(tmp_path: Path) -> None:
+    head = HEAD.replace("rule:", "params: [{name: more, type: list(int)}]\nrule:")
+    text = head + "    - {id: all, condition: 1 in params.more, output: approve}\n    - {id: rest, output: hold}\n"
+    with pytest.raises(InputError, match="parameter more has no default"):
+        verified(tmp_path, text)
+    assert verified(tmp_path, text, params={"more": [1]})
+
+
 @pytest.mark.parametrize(
     "name", ["", " ", "a.b", "it's", '"', "a[0]", "tag:", "Über/日本", "missing", "any other", "x" * 512, "ROLE"]
 )
@@ -153,8 +184,9 @@ def test_a_tag_may_have_any_name(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_texts_are_quoted_that_could_be_taken_for_words(tmp_path: Path, text: str, shown: str) -> None:
+    condition = f"vm.tags[{json.dumps(text)}] == {json.dumps(text)}"
     policy = HEAD + (
-        f"    - {{id: a, condition: {json.dumps(f'vm.tags[{json.dumps(text)}] == {json.dumps(text)}')}, output: approve}}\n"
+        f"    - {{id: a, condition: {json.dumps(condition)}, output: approve}}\n"
         "invariants: [{name: held, expression: decision == hold}]\n"
     )
     tag = f"vm.tags.{text}" if text.isidentifier() else f"vm.tags[{text!r}]"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,10 +22,11 @@ from ...policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND, format_du
 
 MICROSECOND = 1_000  # ns; finer than that no time reaches an expression
 LONGEST = 100 * 365 * 24 * 3600 * SECOND  # of a notice or an age: longer ones are not analysed
+MAX_DOUBLE = sys.float_info.max  # no parameter is infinite, or NaN
 ORDERED = ("int", "double", "duration", "timestamp")
 _WORD = re.compile(r"[\w.:/@+-]+")
-_LAST = {"duration": LONGEST, "int": INT_MAX, "timestamp": MAX_TIMESTAMP}
-_FIRST = {"duration": -LONGEST, "int": INT_MIN, "timestamp": MIN_TIMESTAMP}
+_LAST = {"duration": LONGEST, "int": INT_MAX, "timestamp": MAX_TIMESTAMP, "double": MAX_DOUBLE}
+_FIRST = {"duration": -LONGEST, "int": INT_MIN, "timestamp": MIN_TIMESTAMP, "double": -MAX_DOUBLE}
 
 
 class _Missing:
@@ -168,10 +170,10 @@ def merged_range(kind: str, values: Sequence[DomainValue]) -> str:
 
 def _pick(kind: str, low: Any, high: Any, count: int) -> list[Any]:
     """Return up to ``count`` values of an interval, in ascending order, that are easy to read."""
-    if kind == "double":
-        return _pick_doubles(low, high, count)
     if low == _FIRST.get(kind):
         low = None
+    if kind == "double":
+        return _pick_doubles(low, None if high == MAX_DOUBLE else high, count)
     steps = [1]
     if kind in ("duration", "timestamp"):
         steps = [60 * SECOND, SECOND, SECOND // 10, SECOND // 1000, MICROSECOND]

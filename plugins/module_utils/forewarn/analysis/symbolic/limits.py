@@ -53,6 +53,8 @@ def settle(
         entries = [entry for _version, _policy, entry in places]
         if name in given:
             assumptions.append(f"params.{name} is {given[name]}, as given")
+        elif any("default" not in one and not _can_vary(one) for one in entries):
+            raise _without_default(name)
         elif _alike(entries, (*_LIMITS, "default")):
             entry = entries[0]
             if _has_range(entry) or ("default" not in entry and _can_vary(entry)):
@@ -68,13 +70,17 @@ def settle(
             if all("default" in entry for entry in entries) and not _alike(entries, ("default",)):
                 defaults.append(name)
         elif any("default" not in one for one in entries):
-            raise InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
+            raise _without_default(name)
         elif _alike(entries, ("default",)):
             assumptions.append(f"params.{name} is {_text(entries[0])}, its default: its limits differ")
         else:
             listed = ", ".join(f"{_text(entry)} in {policy}" for _version, policy, entry in places)
             assumptions.append(f"params.{name} is its default, which differs: {listed}")
     return Settled(varying, tuple(limits), tuple(defaults), tuple(assumptions))
+
+
+def _without_default(name: str) -> InputError:
+    return InputError(f"parameter {name} has no default", f"give it a value: --param {name}=…")
 
 
 def refuses(limits: Mapping[str, Entry], name: str, value: Any) -> bool:

@@ -95,6 +95,9 @@ def read_together(
     symbols = SymbolTable(artifacts[0].api_version, settled.varying, extra)
     for name in dict.fromkeys(name for limits in settled.limits for name in limits):
         symbols.asked(Param(name, settled.varying[name]))
+    for name, entry in settled.varying.items():
+        if "default" not in entry:  # the engine takes no event without it, even if nothing reads it
+            symbols.asked(Param(name, entry))
     return [
         _read(artifact, symbols, given, settled.assumptions, invariants)._replace(
             limits=limits, defaults=settled.defaults

@@ -32,7 +32,7 @@ from ...policy.timevalues import (
     format_timestamp,
 )
 from .case import Case
-from .domains import LONGEST, MISSING, ORDERED, DomainValue, after, intervals, merged_range, show, texts
+from .domains import LONGEST, MAX_DOUBLE, MISSING, ORDERED, DomainValue, after, intervals, merged_range, show, texts
 
 if TYPE_CHECKING:
     from .space import Space
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 FIRST_NOW, LAST_NOW = 946_684_800 * 10**9, 4_102_444_800 * 10**9  # of the years 2000 to 2100
 _RANGES: Mapping[str, tuple[Any, Any]] = {
     "int": (INT_MIN, INT_MAX),
-    "double": (None, None),
+    "double": (-MAX_DOUBLE, MAX_DOUBLE),
     "duration": (MIN_DURATION, MAX_DURATION),
     "timestamp": (MIN_TIMESTAMP, MAX_TIMESTAMP),
 }
@@ -319,8 +319,7 @@ class Param(Symbol):
 
     def cuts(self, table: SymbolTable) -> set[Any]:  # noqa: ARG002  # always the same
         low, high = self._range()
-        bounds = {low} if low is not None else set()
-        return {*self.declaration.get("cuts", ()), *bounds, *([after(high)] if high is not None else [])}
+        return {*self.declaration.get("cuts", ()), low, after(high)}
 
     def _range(self) -> tuple[Any, Any]:
         low, high = _RANGES[self.type]
