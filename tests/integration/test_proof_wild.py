@@ -26,7 +26,7 @@ from forewarn.policy.view import DocumentView
 from tools.policy_files import loaded
 from tools.wild_policies import LONG, Case, case, other, policy
 
-POLICIES, CHANGES, EVENTS = 120, 120, 40
+POLICIES, CHANGES, EVENTS = 300, 120, 40
 MOST = 60_000  # classes; of more it takes too long
 
 

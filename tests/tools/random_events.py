@@ -79,9 +79,9 @@ def case(space: Space, types: Mapping[str, str], chance: random.Random) -> tuple
     document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [fields, *others]}), space.api_version)
     event = document.events[0]
     assert not event.problems, (fields, event.problems)
-    tags = {}
+    tags = chance.choice(({}, {"": "x"}, {"Nobody asks": "for this one"}))
     for one in space.symbols(Tag):
-        if (tag := text(space, one.name, [], chance)) is not MISSING:
+        if (tag := text(space, one.name, ["ANY OTHER", "X IN ANOTHER CASE", ""], chance)) is not MISSING:
             tags[one.key] = tag
     facts = {
         fact: value

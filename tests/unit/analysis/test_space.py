@@ -66,6 +66,28 @@ rule:
     - {id: alone, condition: "'DB_3' in event.Resources && affects_me && size(event.Resources) == 1", output: hold}
     - {id: another, condition: "vm.name != 'DB_3' && vm.name != 'Db_3' && affects_me", output: approve}
 """,
+    "tags": """
+name: tags
+rule:
+  match:
+    - {id: nameless, condition: "'' in vm.tags && vm.tags[''] == ''", output: hold}
+    - {id: named, condition: "vm.tags[\\"it's a.b[0]\\"] != 'missing' && !('' in vm.tags)", output: approve}
+    - {id: other, condition: "vm.tags['ROLE'] in ['any other', 'x in another case']", output: hold}
+    - {id: case, condition: "vm.tags.role == 'x' && vm.tags['ROLE'] != 'x'", output: approve}
+    - {id: zone, condition: vm.zone == 'x in another case', output: hold}
+""",
+    "literals": """
+name: literals
+rule:
+  match:
+    - {id: bytes, condition: "event.DurationInSeconds < 60 && size(b'a') == 2", output: hold}
+    - {id: text, condition: "event.DurationInSeconds < 60 && size('61') == 2", output: approve}
+    - {id: infinite, condition: event.EventType == 'Freeze' && 1.0 / 0.0 < 0.0, output: hold}
+    - {id: negative, condition: event.EventType == 'Freeze' && 1.0 / -0.0 < 0.0, output: approve}
+    - {id: one, condition: event.EventType == 'Reboot' && string(1) == 'true', output: hold}
+    - {id: truth, condition: event.EventType == 'Reboot' && string(true) == 'true', output: approve}
+    - {id: vm, condition: leader && vm.zone == '1' && event.EventSource == 'User', output: approve}
+""",
     "logic": """
 name: logic
 params:
