@@ -362,6 +362,8 @@ class TestExplain:
             (MIGRATION, ["--now", "today"], "--now today"),
             (MIGRATION, ["--vm", "nam=x"], "no such fact"),
             (MIGRATION, ["--vm", "name"], "NAME=VALUE"),
+            (MIGRATION, ["--vm", "tags=role"], 'tags={"KEY": "VALUE"}'),
+            (MIGRATION, ["--vm", 'tags={"role": 1}'], "1 is not of type string"),
             (MIGRATION, ["--param", "limit=5"], "no policy declares"),
         ],
     )

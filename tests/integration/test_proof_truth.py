@@ -181,6 +181,7 @@ def test_one_policy_that_asks_for_the_leader_is_enough(tmp_path: Path) -> None:
     ("condition", "arguments", "params"),
     [
         ("!('other' in vm.tags)", [], {}),
+        ("vm.tags['a=b'] == 'c=d' && vm.tags[''] == ''", [], {}),
         (
             "event.DurationInSeconds < params.limit && event.DurationInSeconds > 30",
             ["--param", "limit=60"],

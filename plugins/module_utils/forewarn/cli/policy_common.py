@@ -13,7 +13,7 @@ from pathlib import Path
 from ..compiler.findings import Finding, blocks, render
 from ..errors import InputError
 from ..events import API_VERSIONS, LATEST_API_VERSION, VM_FACTS, Vm
-from ..policy.params import name_and_value
+from ..policy.params import convert, name_and_value, parse_text
 from .console import Console
 
 
@@ -44,7 +44,7 @@ def add_facts(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FACT=VALUE",
-        help=f"a fact about the VM: {', '.join(VM_FACTS)}, tags.KEY; repeatable",
+        help=f"a fact about the VM: {', '.join(VM_FACTS)}, tags.KEY, or tags as JSON; repeatable",
     )
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
 
@@ -55,13 +55,23 @@ def given_vm(given: Sequence[str], vm_name: str | None) -> Vm:
     tags: dict[str, str] = {}
     for item in given:
         fact, value = name_and_value("--vm", item)
-        if fact.startswith("tags."):
+        if fact == "tags":
+            tags.update(_tags(value))
+        elif fact.startswith("tags."):
             tags[fact[len("tags.") :]] = value
         elif fact in VM_FACTS:
             facts[fact] = value
         else:
             raise InputError(f"--vm {fact}: there is no such fact", f"Use one of {', '.join(VM_FACTS)}, tags.KEY.")
     return Vm(**facts, tags=tags or None)
+
+
+def _tags(text: str) -> dict[str, str]:
+    kind = "map(string, string)"
+    try:
+        return dict(convert(parse_text(text, kind), kind))
+    except ValueError as error:
+        raise InputError(f"--vm tags={text}: {error}", """Write --vm 'tags={"KEY": "VALUE"}'.""") from error
 
 
 def show_findings(findings: Sequence[Finding], console: Console) -> None:
