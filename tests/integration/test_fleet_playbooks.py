@@ -70,7 +70,7 @@ def test_a_fleet_without_trouble(playbooks: Playbooks) -> None:
     code, stdout, _stderr = playbooks.play(STATUS)
     assert code == 0, stdout
     assert stdout.count(event(0, [])["event_id"]) == 1
-    assert "    web_2  held  nothing: held by web-tier" in stdout
+    assert "    web_2  held  held by web-tier" in stdout
     assert "    2 other hosts not affected" in stdout
     assert "3 hosts, 0 with trouble; 1 event pending for 1 VM" in stdout
     assert "3f2a9c1d0e4b" in stdout

@@ -65,7 +65,7 @@ def test_an_event_is_shown_as_a_runner_reports_it() -> None:
     ("more", "check_mode", "state"),
     [
         ({"decisions": [decision("hold", "refused-by-policy")]}, False, "held"),
-        ({"decisions": [decision("approve", "not-the-leader")]}, False, "not-the-leader  nothing: web_0 leads"),
+        ({"decisions": [decision("approve", "not-the-leader")]}, False, "not-the-leader  web_0 leads"),
         ({"decisions": [decision("approve", "approve")], "approved": ["A1"]}, False, "approved"),
         ({"decisions": [decision("approve", "approve")], "approved": ["A1"]}, True, "would be approved"),
         ({"decisions": [decision("approve", "approve")]}, False, "approve"),

@@ -119,7 +119,7 @@ def progress(event: Event) -> str:
         return str(event["failure"])
     waits_for = str(event.get("waits_for") or "")
     known = not waits_for or waits_for == "-" or waits_for.startswith("nothing")
-    return waits_for if known else f"waits for {waits_for}"
+    return waits_for.removeprefix("nothing: ") if known else f"waits for {waits_for}"
 
 
 def source(event: Event) -> str:
