@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from .control_node import ROLE_PLAY, ROLLOUT, SITE, status
 from .hosts import Host
 from .lab import Lab
 from .playbooks import Playbooks
 
-ROLLOUT = "forewarn.azure.rollout"
 NAMES = ("web_0", "web_1", "web_2")
 POLICY = """\
 name: drains
@@ -54,7 +54,6 @@ import zipfile
 with zipfile.ZipFile("/opt/forewarn/forewarn.pyz", "a") as runner:
     runner.writestr("older", "")
 """
-SITE = "- {hosts: all, gather_facts: false, roles: [forewarn.azure.forewarn]}\n"
 VARIABLES: dict[str, Any] = {
     "forewarn_serial": "100%",
     "forewarn_policies": ["policies"],
@@ -74,11 +73,6 @@ def playbooks(lab: Lab, tmp_path_factory: pytest.TempPathFactory, installed_coll
         host.write(UNIT, "/etc/systemd/system/drain.service")
         host.ssh("mkdir -p /var/log/hooks && systemctl daemon-reload")
     return Playbooks(lab, directory, installed_collection)
-
-
-def status(host: Host) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(host.ssh("forewarn status --json", check=False).stdout)
-    return found
 
 
 def doctor(host: Host) -> dict[str, Any]:
@@ -109,9 +103,9 @@ def test_a_host_where_the_runner_cannot_work_is_refused_with_a_sentence(lab: Lab
     ordinary.ssh("useradd --create-home ordinary && cp -r ~root/.ssh ~ordinary && chown -R ordinary ~ordinary")
     playbooks.variables("web_0", {"forewarn_python": "/usr/local/bin/old-python"})
     playbooks.variables("web_2", {"ansible_user": "ordinary"})
-    (playbooks.directory / "site.yml").write_text(SITE)
+    (playbooks.directory / SITE).write_text(ROLE_PLAY)
     try:
-        played = playbooks.play("site.yml", {})
+        played = playbooks.play(SITE, {})
     finally:
         other.ssh("mv /run/systemd/system.away /run/systemd/system")
         playbooks.variables("web_0", {})
@@ -351,15 +345,15 @@ except urllib.error.HTTPError as error: print(error.code)
 def test_nothing_is_left_but_the_journal(lab: Lab, playbooks: Playbooks) -> None:
     absent = {"forewarn_state": "absent"}
     before = {host.name: files(host) for host in lab.hosts}
-    assert min(playbooks.play("site.yml", absent, "--check").changed().values()) > 0
+    assert min(playbooks.play(SITE, absent, "--check").changed().values()) > 0
     assert {host.name: files(host) for host in lab.hosts} == before
-    assert min(playbooks.play("site.yml", absent).changed().values()) > 0
-    assert playbooks.play("site.yml", absent).changed() == dict.fromkeys(NAMES, 0)
+    assert min(playbooks.play(SITE, absent).changed().values()) > 0
+    assert playbooks.play(SITE, absent).changed() == dict.fromkeys(NAMES, 0)
     paths = "/etc/forewarn /opt/forewarn /usr/local/bin/forewarn /etc/systemd/system/forewarn.service"
     for host in lab.hosts:
         assert host.ssh(f"ls -d {paths}", check=False).stdout == ""
         assert host.properties("forewarn", "LoadState")["LoadState"] == "not-found"
         assert host.ssh("ls -d /var/lib/forewarn").stdout
-    playbooks.play("site.yml", {**absent, "forewarn_purge": True}).changed()
+    playbooks.play(SITE, {**absent, "forewarn_purge": True}).changed()
     for host in lab.hosts:
         assert host.ssh("ls -d /var/lib/forewarn", check=False).stdout == ""
