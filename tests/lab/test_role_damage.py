@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -15,16 +16,13 @@ from .lab import Lab
 from .playbooks import Playbooks
 
 NAMES = ("web_0", "web_1", "web_2")
-FILES = {
-    "runner": "$(readlink -f /opt/forewarn/forewarn.pyz)",
-    "link to the runner": "/opt/forewarn/forewarn.pyz",
-    "configuration": "/etc/forewarn/config.json",
-    "policy": "$(ls -t /etc/forewarn/policy-*.json | head -n 1)",
-    "unit": "/etc/systemd/system/forewarn.service",
-    "command": "/usr/local/bin/forewarn",
-    "hook": "$(readlink -f /opt/forewarn/hooks)/drain",
-    "link to the hooks": "/opt/forewarn/hooks",
-}
+# Of each pair, one is damaged in one way and the other in another, on the same host.
+FILES = [
+    (("runner", "$(readlink -f /opt/forewarn/forewarn.pyz)"), ("configuration", "/etc/forewarn/config.json")),
+    (("link to the runner", "/opt/forewarn/forewarn.pyz"), ("policy", "$(ls -t /etc/forewarn/policy-* | head -n 1)")),
+    (("unit", "/etc/systemd/system/forewarn.service"), ("hook", "$(readlink -f /opt/forewarn/hooks)/drain")),
+    (("command", "/usr/local/bin/forewarn"), ("link to the hooks", "/opt/forewarn/hooks")),
+]
 DAMAGES = {
     "gone": 'rm -rf "$file"',
     "empty": 'rm -rf "$file"; : > "$file"',
@@ -51,10 +49,18 @@ EDITED = {
     ),
     "a runner that was killed for good": "systemctl kill --signal=KILL forewarn; systemctl stop forewarn",
 }
-CASES = [
-    *((f"{file}: {damage}", f"file={FILES[file]}; {DAMAGES[damage]}") for file, damage in product(FILES, DAMAGES)),
-    *EDITED.items(),
-]
+
+
+def damages() -> Iterator[tuple[str, str]]:
+    """Yield what is damaged, and the commands: each file in each way, two at a time."""
+    kinds = list(DAMAGES.items())
+    for pair, number in product(FILES, range(len(kinds))):
+        chosen = [(file, kinds[(number + place) % len(kinds)]) for place, file in enumerate(pair)]
+        what = ", ".join(f"{name}: {damage}" for (name, _), (damage, _) in chosen)
+        yield what, "; ".join(f"file={path}; {command}" for (_, path), (_, command) in chosen)
+
+
+CASES = [*damages(), *EDITED.items()]
 
 
 @pytest.fixture(scope="module")
