@@ -271,7 +271,7 @@ def test_the_fleet_is_shown_in_the_terminal_and_on_a_page(lab: Lab, playbooks: P
     lab.host("web_1").wait_for(lambda: status(lab.host("web_1"))["events"])
     played = playbooks.play("forewarn.azure.status", {"forewarn_hosts": "web_0,web_1"})
     assert played.code == 0, played.text
-    assert re.search(r"Redeploy in 9 min .*\n +hold by drains.*\n +web_1 +held", played.text), played.text
+    assert re.search(r"Redeploy in 9 min .*\n +hold: no rule .*\n +web_1 +held", played.text), played.text
     assert "2 hosts, 0 with trouble; 1 event pending" in played.text
     report = playbooks.directory / "fleet.html"
     assert playbooks.play("forewarn.azure.report", {"forewarn_report": str(report)}).code == 0
