@@ -45,7 +45,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"forewarn_hook_ca_file": "/etc/missing.pem"}, "CA file /etc/missing.pem"),
     ({"forewarn_python": "/usr/bin/python9"}, "/usr/bin/python9 is not a working Python. Correct forewarn_python."),
     ({"forewarn_vm_name": " "}, "name"),
-    ({"forewarn_hooks_write": ["/proc/nowhere/hooks"]}, "/proc/nowhere"),
+    ({"forewarn_interval": 61}, "the interval is not between 1s"),
     ({"forewarn_probe_listen": "127.0.0.1:9780", "forewarn_probe_lead": 5000}, "the lead time of the probe is not"),
     ({"forewarn_memory_max": "lots"}, "Invalid memory limit 'lots'"),
 ]
