@@ -1,0 +1,185 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules of policies as formulas: which match decides where, in the order in which the engine tries them.
+
+``_Walk`` has the meaning of ``policy.program``, and ``Decisions`` that of ``policy.engine``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...events import EVENT_STATUSES, EVENT_TYPE_SINCE
+from ...policy.decision import ABSTAIN, APPROVE, HOLD
+from ...policy.forms import read_form
+from ...policy.program import is_conditional
+from .inputs import Inputs
+from .params import Params
+from .problem import Problem
+from .terms import Formula, conj, disj, neg, same
+from .translation import Translation
+
+# How an outcome comes about: a rule decides; its condition or its explanation has no value; the type or status is
+# unknown; no rule applies; a parameter has a value with which the policies do not run.
+RULE, ERROR, EXPLANATION, DOUBT, NO_RULE, REFUSED = "rule", "error", "explanation", "doubt", "no-rule", "refused"
+
+
+class MatchFormulas(NamedTuple):
+    """One match of a policy. ``met``, ``failed`` and ``unexplained`` are about its condition and its explanation alone;
+    ``reached`` says where it is tried. ``inner`` are the matches of a nested rule.
+    """
+
+    path: str
+    data: Mapping[str, Any]
+    number: int
+    conditional: bool
+    met: Formula
+    failed: Formula
+    unexplained: Formula
+    reached: Formula
+    inner: tuple[MatchFormulas, ...] | None
+
+
+class OutcomeFormula(NamedTuple):
+    """The events that one policy treats alike, for one reason (``how``)."""
+
+    policy: str
+    how: str
+    output: str
+    match: MatchFormulas | None
+    when: Formula
+
+    @property
+    def rule(self) -> str | None:
+        """The rule's path, as decisions name it."""
+        return None if self.match is None else self.match.path
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The artifact's entry of the match that decided, empty where none did."""
+        return self.match.data if self.how == RULE and self.match is not None else {}
+
+
+class PolicyOutcomes(NamedTuple):
+    """One policy: its matches, nested ones inside others, and its outcomes, one of which each event has.
+
+    ``asked``: where its rules are tried at all.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    matches: tuple[MatchFormulas, ...]
+    outcomes: tuple[OutcomeFormula, ...]
+    asked: Formula
+
+    def every(self) -> Iterator[MatchFormulas]:
+        """Yield all matches in the order of the file."""
+        return _every(self.matches)
+
+
+class Decisions:
+    """What all policies of one version decide together. What is not held is approved."""
+
+    def __init__(self, inputs: Inputs, params: Params, policies: Sequence[Mapping[str, Any]], version: int = 0) -> None:
+        self.inputs = inputs
+        self.version = version
+        accepted = params.accepted(version)
+        self.policies = tuple(_Walk(inputs, params, data, version, accepted).outcomes() for data in policies)
+        problem, name = inputs.problem, f"{inputs.number} of version {version}"
+        self.held = problem.named(f"held, {name}", self.where(lambda one: one.output == HOLD))
+        self.approved = conj((neg(self.held), self.where(lambda one: one.output == APPROVE)))
+        self.approved = problem.named(f"approved, {name}", self.approved)
+        self.uncovered = conj((neg(self.held), neg(self.approved)))  # every policy abstains
+
+    def where(self, test: Callable[[OutcomeFormula], object]) -> Formula:
+        """Return where a policy has an outcome that passes a test."""
+        return disj(one.when for policy in self.policies for one in policy.outcomes if test(one))
+
+
+class _Walk:
+    """Goes through the matches of one policy in the order of the file."""
+
+    def __init__(
+        self, inputs: Inputs, params: Params, data: Mapping[str, Any], version: int, accepted: Formula
+    ) -> None:
+        self._inputs, self._data, self._accepted = inputs, data, accepted
+        self._problem: Problem = inputs.problem
+        self._prefix = f"{data['name']} in version {version} for {inputs.number}"
+        self._translation = Translation(inputs, lambda name: params.value(version, data["name"], name))
+        self._outcomes: list[OutcomeFormula] = []
+        self._number = 0
+
+    def outcomes(self) -> PolicyOutcomes:
+        """Return the policy's matches and outcomes."""
+        extra = self._data.get("extra_values", {})
+        known = conj(
+            disj(
+                same(self._inputs.text(field)[0], self._problem.texts.code(text))
+                for text in (*texts, *extra.get(field, ()))
+            )
+            for field, texts in (("EventType", EVENT_TYPE_SINCE), ("EventStatus", EVENT_STATUSES))
+        )
+        asked = self._named("asked", conj((self._accepted, known)))
+        self._add(REFUSED, HOLD, None, neg(self._accepted))
+        self._add(DOUBT, HOLD, None, conj((self._accepted, neg(known))))
+        matches, left, abstained = self._block(self._data["rule"], "", asked)
+        self._add(NO_RULE, ABSTAIN, None, disj((left, *abstained)))
+        return PolicyOutcomes(self._data["name"], self._data, matches, tuple(self._outcomes), asked)
+
+    def _block(
+        self, block: Mapping[str, Any], prefix: str, alive: Formula
+    ) -> tuple[tuple[MatchFormulas, ...], Formula, list[Formula]]:
+        """Return the matches of a block, what none of them takes, and where the policy abstains."""
+        for variable in block["variables"]:
+            self._translation.declare(variable["name"], variable["expr"])
+        matches, abstained = [], []
+        for data in block["match"]:
+            self._number += 1
+            number, path, reached = self._number, prefix + data["id"], alive
+            met, failed, unexplained = self._condition(data, path)
+            here, fails = self._named(f"{path} met", conj((reached, met))), conj((reached, failed))
+            found = [(ERROR, HOLD, fails)]
+            alive = self._named(f"after {path}", conj((reached, neg(met), neg(failed))))
+            conditional = data["condition"] is not None and is_conditional(read_form(data["condition"]["form"]))
+            inner = None
+            if "rule" in data:
+                inner, left, more = self._block(data["rule"], path + ".", here)
+                abstained += more
+                if conditional:
+                    abstained.append(left)
+                else:
+                    alive = self._named(f"after the rule of {path}", disj((alive, left)))
+            else:
+                found.append((RULE, data["output"], conj((here, neg(unexplained)))))
+                found.append((EXPLANATION, HOLD, conj((here, unexplained))))
+            match = MatchFormulas(path, data, number, conditional, met, failed, unexplained, reached, inner)
+            matches.append(match)
+            for how, output, when in found:
+                self._add(how, output, match, when)
+        return tuple(matches), alive, abstained
+
+    def _condition(self, data: Mapping[str, Any], path: str) -> tuple[Formula, Formula, Formula]:
+        """Return where a match's condition holds, where it has no value, and where the explanation has none."""
+        unexplained: Formula = False
+        if data.get("explanation") is not None and "rule" not in data:
+            unexplained = self._translation.error(data["explanation"])
+        if data["condition"] is None:
+            return True, False, unexplained
+        value, error = self._translation.value(data["condition"])
+        error = self._named(f"{path} fails", error)
+        return self._named(f"{path} holds", conj((neg(error), value))), error, unexplained
+
+    def _add(self, how: str, output: str, match: MatchFormulas | None, when: Formula) -> None:
+        if when is not False:
+            self._outcomes.append(OutcomeFormula(self._data["name"], how, output, match, when))
+
+    def _named(self, what: str, formula: Formula) -> Formula:
+        return self._problem.named(f"{what}, {self._prefix}", formula)
+
+
+def _every(matches: tuple[MatchFormulas, ...]) -> Iterator[MatchFormulas]:
+    for match in matches:
+        yield match
+        yield from _every(match.inner or ())

@@ -1,0 +1,126 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One problem for the solver: its variables, its texts, and what is true of them all."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sized
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .terms import Formula, require
+from .texts import Texts
+
+NUMBERS = ("int", "uint", "duration", "timestamp")  # types whose values are integers
+SORTS = (*NUMBERS, "bool", "string")  # types whose values the solver has
+
+
+@dataclass(frozen=True)
+class Untranslated:
+    """The value of an expression that cannot be translated and is neither a truth, a number nor a text.
+
+    Values of the same ``key`` are the same; those of the empty key are not compared.
+    """
+
+    key: str = ""
+
+
+UNTRANSLATED = Untranslated()
+
+
+class Translated(NamedTuple):
+    """The value of an expression, and whether it has none.
+
+    ``value`` is a value of Python, a term of z3 (a text is its code, a time or duration nanoseconds), a ``Mapped``, a
+    tuple of Values for a list, one of the objects of ``inputs``, or UNTRANSLATED. Where ``error`` holds, it means
+    nothing.
+    """
+
+    value: Any
+    error: Formula = False
+
+
+def failure(type_: str) -> Translated:
+    """Return the value of an expression of a type that never has one."""
+    return Translated(False if type_ == "bool" else 0 if type_ in SORTS else UNTRANSLATED, True)
+
+
+class Problem:
+    """Variables and facts. ``opaque`` has the sources of the expressions that may have any value, with their types."""
+
+    def __init__(self) -> None:
+        self._z3 = require()
+        self.context = self._z3.Context()
+        self.texts = Texts(self.context)
+        self.facts: list[Formula] = []
+        self.opaque: dict[str, str] = {}
+        self.numbers = itertools.count(1)  # for names that must be unique
+        self.exact = True  # whether each value of the solver is one of CEL
+        self.growing: list[Sized] = []  # what ``pending`` depends on
+        self._anything: dict[str, Translated] = {}
+        self.pending: list[Callable[[], list[Formula]]] = []  # asked for facts when all expressions are translated
+
+    def named(self, name: str, formula: Formula) -> Formula:
+        """Return a truth that stands for a formula, so that others can use it without repeating it."""
+        if isinstance(formula, bool) or not formula.num_args():
+            return formula
+        term = self.boolean(f"{name} (no. {next(self.numbers)})")  # two definitions of one name would contradict
+        self.facts.append(term == formula)
+        return term
+
+    def boolean(self, name: str) -> Any:
+        """Return a truth that may be either."""
+        return self._z3.Bool(name, self.context)
+
+    def integer(self, name: str, low: int | None = None, high: int | None = None) -> Any:
+        """Return a number, in a range if one is given."""
+        term = self._z3.Int(name, self.context)
+        if low is not None:
+            self.facts.append(term >= low)
+        if high is not None:
+            self.facts.append(term <= high)
+        return term
+
+    def real(self, name: str) -> Any:
+        """Return a number that stands for a double; it may be one that no double is equal to."""
+        self.exact = False
+        return self._z3.Real(name, self.context)
+
+    def anything(self, key: str, source: str, type_: str) -> Translated:
+        """Return the value of an expression that cannot be translated: the same for the same ``key``.
+
+        ``source`` is its text, ``type_`` its type as CEL writes it.
+        """
+        if key not in self._anything:
+            self.opaque.setdefault(source, type_)
+            name = f"{source} (no. {len(self._anything) + 1})"
+            error = self.boolean(f"error: {name}")
+            value: Any = UNTRANSLATED
+            if type_ == "bool":
+                value = self.boolean(name)
+            elif type_ in NUMBERS:
+                value = self.integer(name)
+            elif type_ == "string":
+                value = self.texts.variable(name, bool_of_any)
+            self._anything[key] = Translated(value, error)
+        return self._anything[key]
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """How much there is to know; it grows where something is asked for that was not translated before."""
+        return (len(self.facts), *map(len, self.growing), *self.texts.extent)
+
+    def take_facts(self) -> list[Formula]:
+        """Return all facts that were not returned before."""
+        for pending in self.pending:
+            self.facts += pending()
+        facts = [*self.facts, *self.texts.define()]
+        self.facts = []
+        return [fact for fact in facts if fact is not True]
+
+
+def bool_of_any(text: str) -> bool:  # noqa: ARG001  # any text is allowed
+    """Return that a text is allowed."""
+    return True

@@ -1,0 +1,169 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Resources of an event: a list of names, the first of which leads, and the place of this VM in it.
+
+Names of VMs do not differ by case (events.Event.place_of); expressions that look into the list distinguish cases. The
+list is not given to the solver. It knows of each name that something reads whether the list has it, how many names
+there are, and that a loop over the list says the same of each name in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...events import API_VERSIONS, MAX_NAME_CHARACTERS, MAX_NAMES
+from .problem import Problem, Translated
+from .terms import Formula, conj, disj, implies, is_constant, neg, require, same
+from .words import Mapped
+
+
+class NameLoop(NamedTuple):
+    """A loop over the names: whether the predicate is ``deciding`` for some name, and whether it fails for some."""
+
+    predicate: Callable[[Any], Translated]
+    deciding: bool
+    decided: Any
+    failed: Any
+
+
+class Resources:
+    """The names of one event. ``count`` is their number, ``first`` the leader's name."""
+
+    def __init__(self, problem: Problem, api_version: str, own: Any) -> None:
+        """``own`` is the VM's own name, as a term; what it is where it is not known does not matter."""
+        self._problem = problem
+        self._longest = MAX_NAME_CHARACTERS - (1 if api_version == API_VERSIONS[0] else 0)
+        self._own = own
+        self._z3 = require()
+        self.each_once = problem.boolean("event.Resources has each VM once")
+        self.count = problem.integer("size(event.Resources)", 1, MAX_NAMES)
+        self._has = self._z3.Function(
+            "in event.Resources", self._z3.IntSort(problem.context), self._z3.BoolSort(problem.context)
+        )
+        self.names: dict[Any, Any] = {}  # every name that something reads: a text or a term, by itself or by its id
+        self._elements: set[int] = set()  # ids of names that are made for the list itself
+        self._loops: list[NameLoop] = []
+        self._by_key: dict[str, NameLoop] = {}
+        self.first: Any = None
+        self._affected: Any = None
+
+    def can_be(self, text: str) -> bool:
+        """Return whether a text can be the name of a VM."""
+        return 0 < len(text) <= self._longest
+
+    def has(self, name: Any) -> Formula:
+        """Return whether the list has a name, in these very letters."""
+        if isinstance(name, str) and not self.can_be(name):
+            return False
+        self._add(name)
+        code = self._problem.texts.code(name)
+        return self._has(self._z3.IntVal(code, self._problem.context) if is_constant(code) else code)
+
+    def leads(self) -> Formula:
+        """Return whether this VM is the first in the list."""
+        return self._alike(self.leader(), self._own)
+
+    def leader(self) -> Any:
+        """Return the first name in the list."""
+        if self.first is None:
+            self.first = self._element("event.Resources[0]")
+            self._problem.facts.append(self.has(self.first))
+        return self.first
+
+    def affected(self) -> Formula:
+        """Return whether this VM is in the list."""
+        if self._affected is None:
+            self._affected = self._problem.boolean("affects_me")
+            listed = self._element("this VM in event.Resources")
+            found = conj((self.has(listed), self._alike(listed, self._own)))
+            self._problem.facts.append(implies(self._affected, found))
+            self.leader()
+        return self._affected
+
+    def loop(self, key: str, predicate: Callable[[Any], Translated], *, deciding: bool) -> NameLoop:
+        """Return a loop that one element decides, with the value ``deciding`` of a predicate."""
+        problem = self._problem
+        if key in self._by_key:
+            return self._by_key[key]
+        loop = NameLoop(predicate, deciding, problem.boolean(f"decided: {key}"), problem.boolean(f"failed: {key}"))
+        for number, what in enumerate((loop.decided, loop.failed)):
+            name = self._element(f"{number} of {key}")
+            value, error = predicate(name)
+            is_so = conj((neg(error), same(value, deciding))) if number == 0 else error
+            problem.facts.append(implies(what, conj((self.has(name), is_so))))
+        self._loops.append(loop)
+        self._by_key[key] = loop
+        return loop
+
+    def allows(self, truth: Callable[[Formula], bool], name: str) -> bool:
+        """Return whether a name may be in the list of a model as far as loops go; ``truth`` evaluates formulas."""
+        for loop in self._loops:
+            value, error = loop.predicate(name)
+            fails = truth(error)
+            if (fails and not truth(loop.failed)) or (
+                not fails and truth(same(value, loop.deciding)) and not truth(loop.decided)
+            ):
+                return False
+        return True
+
+    def facts(self) -> list[Formula]:
+        """Return what is true of the list and of all that reads it so far."""
+        names = list(self.names.values())
+        facts: list[Formula] = []
+        if self._loops:
+            other = self._element("another in event.Resources")
+            names = [name for name in names if name is not other]
+            more = self.count > self._distinct(names)
+            facts.append(implies(more, self.has(other)))
+            once = conj((more, self.each_once))  # otherwise it may be a name that is listed twice
+            facts += (implies(once, neg(conj((self.has(name), self._alike(name, other))))) for name in names)
+            names.append(other)
+        for place, name in enumerate(names):
+            there = self.has(name)
+            for loop in self._loops:
+                value, error = loop.predicate(name)
+                facts.append(implies(conj((there, neg(error), same(value, loop.deciding))), loop.decided))
+                facts.append(implies(conj((there, error)), loop.failed))
+            if self._affected is not None:
+                facts.append(implies(conj((there, self._alike(name, self._own))), self._affected))
+            for other in names[:place]:
+                alike = self._alike(name, other)
+                if alike is not False:
+                    equal = same(self._code(name), self._code(other))
+                    facts.append(implies(conj((self.each_once, there, self.has(other), alike)), equal))
+        facts.append(self.count >= self._distinct(names))
+        return facts
+
+    def _distinct(self, names: list[Any]) -> Any:
+        """Return how many names there are in the list, of those that something reads."""
+        total: Any = 0
+        for place, name in enumerate(names):
+            before = (conj((self.has(one), same(self._code(one), self._code(name)))) for one in names[:place])
+            counts = conj((self.has(name), neg(disj(before))))
+            total = total + (int(counts) if isinstance(counts, bool) else self._z3.If(counts, 1, 0))
+        return total
+
+    def _alike(self, one: Any, other: Any) -> Formula:
+        """Return whether two names are the same but for case."""
+        texts = self._problem.texts
+        return same(texts.fold(one), texts.fold(other))
+
+    def _code(self, name: Any) -> Any:
+        return self._problem.texts.code(name)
+
+    def _element(self, name: str) -> Any:
+        """Return a name that may be any."""
+        term = self._problem.texts.variable(name, self.can_be)
+        self._elements.add(term.get_id())
+        return term
+
+    def _add(self, name: Any) -> None:
+        key = name if isinstance(name, str) else name.get_id()
+        if key in self.names:
+            return
+        self.names[key] = name
+        if not isinstance(name, str) and key not in self._elements:  # any text, of which only names are in the list
+            can_be = Mapped(name, "can be the name of a VM", self.can_be, "bool", total=True)
+            self._problem.facts.append(implies(self._has(name), self._problem.texts.apply(can_be)[0]))

@@ -1,0 +1,171 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks z3 whether an event can be, within limits that do not depend on the speed of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from functools import cached_property, partial
+from typing import Any
+
+from ..symbolic.concrete import Witness
+from .inputs import Inputs
+from .params import Params
+from .problem import Problem
+from .terms import Formula, require
+from .texts import Guess
+from .witness import Concrete
+
+RLIMIT = 20_000_000  # of z3 for one question: some seconds
+_MOST_GUESSES = 20
+_MOST_LEARNT = 200  # facts about texts that one question may need
+
+
+class SolverAnswer(Enum):
+    """Whether there is an event: NEVER is proven, POSSIBLE has a model, UNKNOWN is neither."""
+
+    NEVER = "never"
+    POSSIBLE = "possible"
+    UNKNOWN = "unknown"
+
+
+class Found:
+    """The answer to a question; where an event is possible, with the model. ``witness`` makes the event."""
+
+    def __init__(
+        self, answer: SolverAnswer, model: Any = None, make: Callable[[], Witness | None] | None = None
+    ) -> None:
+        self.answer, self.model = answer, model
+        self._make = make
+
+    @cached_property
+    def witness(self) -> Witness | None:
+        """The event, None if there is none, or if no names were found for all of its VMs."""
+        return None if self._make is None else self._make()
+
+
+class Solver:
+    """z3 with all facts of one problem."""
+
+    def __init__(self, problem: Problem, params: Params, inputs: Inputs) -> None:
+        z3 = require()
+        self._unsat, self._sat = z3.unsat, z3.sat
+        self.problem, self.inputs = problem, inputs
+        self._concrete = Concrete(problem, params)
+        self._solver = z3.SimpleSolver(ctx=problem.context)
+        self._solver.set("rlimit", RLIMIT)
+        self._solver.set("random_seed", 0)
+        self._learnt: list[Formula] = []
+        self._extent: tuple[int, ...] = ()
+        self._refresh()
+
+    def ask(self, *formulas: Formula, inputs: Inputs | None = None) -> Found:
+        """Return whether there is an event for which all formulas hold; ``inputs`` say which of several events."""
+        asked = [formula for formula in formulas if formula is not True]
+        if any(formula is False for formula in asked):
+            return Found(SolverAnswer.NEVER)
+        of = inputs or self.inputs
+        self._refresh()
+        guesses: list[Formula] = []  # which exclude models for which no texts were found
+        for _turn in range(_MOST_LEARNT):
+            answer = self._solver.check(*asked, *guesses)
+            if answer == self._unsat:
+                return Found(SolverAnswer.UNKNOWN if guesses else SolverAnswer.NEVER)
+            if answer != self._sat:
+                return Found(SolverAnswer.UNKNOWN)
+            model = self._solver.model()
+            texts = self._concrete.texts(model, of)
+            if isinstance(texts, dict):
+                return Found(SolverAnswer.POSSIBLE, model, partial(self._concrete.witness, model, of, texts))
+            if isinstance(texts, Guess):
+                guesses.append(texts.formula)
+                if len(guesses) > _MOST_GUESSES or texts.formula is False:
+                    return Found(SolverAnswer.UNKNOWN, model)
+                continue
+            self._learnt.append(texts)
+            self._solver.add(texts)
+        return Found(SolverAnswer.UNKNOWN)
+
+    def _refresh(self) -> None:
+        """Learn the facts about what was asked for since the last question."""
+        if self.problem.extent != self._extent:
+            facts = self.problem.take_facts()
+            self._extent = self.problem.extent
+            self._learnt += facts
+            self._solver.add(facts)
+
+    def preferring(
+        self, formulas: Sequence[Formula], preferred: Sequence[Formula], inputs: Inputs | None = None
+    ) -> Found:
+        """Return an event for which all formulas hold, and as many of the preferred ones as possible, in order."""
+        found, given = self.ask(*formulas, inputs=inputs), list(formulas)
+        if found.answer is not SolverAnswer.POSSIBLE or not preferred:
+            return found
+        best = self.ask(*formulas, *preferred, inputs=inputs)
+        if best.answer is SolverAnswer.POSSIBLE:
+            return best
+        for one in preferred:
+            if self.holds(found.model, one):
+                given.append(one)
+                continue
+            better = self.ask(*given, one, inputs=inputs)
+            if better.answer is SolverAnswer.POSSIBLE:
+                found = better
+                given.append(one)
+        return found
+
+    def core(self, formulas: Sequence[Formula], further: Sequence[Formula]) -> set[int]:
+        """Return the places of some of the ``further`` formulas that exclude all events together with the others.
+
+        They are none if the others do so alone, or if there is such an event.
+        """
+        given = [one for one in formulas if one is not True]
+        left = {one.get_id(): place for place, one in enumerate(further) if not isinstance(one, bool)}
+        if self._solver.check(*given, *(further[place] for place in left.values())) != self._unsat:
+            return set()
+        core = {one.get_id() for one in self._solver.unsat_core()}
+        needed = [place for number, place in left.items() if number in core]
+        for place in reversed(needed[:]):  # it may have more than it takes
+            others = [one for one in needed if one != place]
+            if self._solver.check(*given, *(further[one] for one in others)) == self._unsat:
+                needed = others
+        return set(needed)
+
+    def beside(self, model: Any, inputs: Inputs) -> Witness | None:
+        """Return another event of a model, None where its texts were not found."""
+        texts = self._concrete.texts(model, inputs)
+        return self._concrete.witness(model, inputs, texts) if isinstance(texts, dict) else None
+
+    @contextmanager
+    def assuming(self) -> Iterator[None]:
+        """Forget at the end of the block what was added in it."""
+        self._solver.push()
+        known = len(self._learnt)
+        try:
+            yield
+        finally:
+            self._solver.pop()
+            self._solver.add(self._learnt[known:])
+
+    def add(self, formula: Formula) -> None:
+        """Assume that a formula holds."""
+        if formula is not True:
+            self._solver.add(formula)
+
+    @staticmethod
+    def holds(model: Any, formula: Formula) -> bool:
+        """Return whether a formula holds in a model."""
+        if isinstance(formula, bool):
+            return formula
+        return bool(require().is_true(model.eval(formula, True)))
+
+    def smt2(self, *formulas: Formula) -> str:
+        """Return a question in the language SMT-LIB 2, for other solvers."""
+        self._solver.push()
+        self._solver.add(*[formula for formula in formulas if formula is not True])
+        text = str(self._solver.to_smt2())
+        self._solver.pop()
+        return text

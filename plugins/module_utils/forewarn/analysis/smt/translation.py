@@ -1,0 +1,341 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CEL expressions as terms: the typed form of an expression, translated part by part.
+
+The translation has the meaning of ``policy.evaluate``: a part has a value, or an error that ``&&``, ``||``, ``all`` and
+``exists`` may absorb. A part that cannot be translated exactly may have any value or error, the same wherever it
+stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ...policy import forms as f
+from ...policy.forms import Form, read_form
+from ...policy.functions import FUNCTIONS, EvaluationError
+from ...policy.regex import compile_program
+from .calls import TOTAL, Arguments, call, is_python
+from .inputs import Inputs, Tags
+from .problem import SORTS, UNTRANSLATED, Problem, Translated, Untranslated, failure
+from .resources import Resources
+from .terms import Formula, conj, disj, ite, neg, require, same
+from .words import Mapped
+
+_MOST_UNROLLED = 64  # elements of a list that a loop goes over one by one
+_TIMED = ("event", "events", "notice", "age", "now")
+
+
+class Translation:
+    """Translates the expressions of one policy, or a claim.
+
+    ``parameter`` returns the value of a parameter by its name; ``known`` has the values of further variables.
+    """
+
+    def __init__(
+        self, inputs: Inputs, parameter: Callable[[str], Translated], known: Mapping[str, Translated] | None = None
+    ) -> None:
+        self.inputs = inputs
+        self.problem: Problem = inputs.problem
+        self._parameter = parameter
+        self._known = known or {}
+        self._variables: dict[str, tuple[str, Translated]] = {}  # of the policy, each with the key of its expression
+        self._locals: dict[int, Translated] = {}
+        self._over_names = False  # inside a loop over Resources
+        self._source = ""
+
+    def declare(self, name: str, expression: Mapping[str, Any]) -> None:
+        """Have a variable of the policy."""
+        form, self._source = read_form(expression["form"]), expression["source"]
+        self._variables[name] = self._key(form), self._translate(form)
+
+    def value(self, expression: Mapping[str, Any]) -> Translated:
+        """Return the value of an expression of an artifact, as a term."""
+        self._source = expression["source"]
+        return self._plain(self._translate(read_form(expression["form"])))
+
+    def error(self, expression: Mapping[str, Any]) -> Formula:
+        """Return whether an expression of an artifact has no value."""
+        self._source = expression["source"]
+        found = self._translate(read_form(expression["form"]))
+        if isinstance(found.value, Mapped) and found.value.total:
+            return found.error
+        return self._plain(found).error
+
+    def _translate(self, form: Form) -> Translated:
+        return _TRANSLATIONS[type(form)](self, form)
+
+    def _plain(self, one: Translated) -> Translated:
+        """Return a value as a term: the solver learns what a function makes of a text."""
+        if not isinstance(one.value, Mapped):
+            return one
+        if one.value.type not in SORTS:  # only whether there is a value can be known
+            made = one.value
+            has_value = partial(_has_value, made.function)
+            known = replace(made, key=f"has {made.key}", function=has_value, type="bool")
+            return Translated(UNTRANSLATED, disj((one.error, self.problem.texts.apply(known)[1])))
+        value, error = self.problem.texts.apply(one.value)
+        return Translated(value, disj((one.error, error)))
+
+    def _opaque(self, form: Form) -> Translated:
+        """Return the value of a form that cannot be translated."""
+        source = " ".join(self._source[form.start : form.end].split())
+        return self.problem.anything(self._key(form), source, form.type)
+
+    def _key(self, form: Form) -> str:
+        """Return a text that is the same for forms that have the same value."""
+        if isinstance(form, f.PolicyVariable):
+            return self._variables[form.name][0]
+        if isinstance(form, f.Local) and form.number in self._locals:
+            return f"local:{self._locals[form.number].value}"
+        if isinstance(form, f.Field) and form.record == "params":
+            return f"param:{self._parameter(form.name).value!r}"
+        if isinstance(form, f.Variable) and form.name in _TIMED:
+            number = self.inputs.document if form.name == "events" else self.inputs.number
+            return f"{form.name}:{number}"
+        if isinstance(form, f.Variable) and form.name in self._known:
+            return f"{form.name}={self._known[form.name].value!r}"
+        parts = [self._key(one) if isinstance(one, Form) else repr(one) for one in form.operands]
+        return f"{type(form).__name__}:{form.type}({', '.join(parts)})"
+
+    # Names
+
+    def _literal(self, form: f.Literal) -> Translated:
+        return Translated(form.value)
+
+    def _variable(self, form: f.Variable) -> Translated:
+        if form.name in self._known:
+            return self._known[form.name]
+        if form.name in ("notice", "age", "now", "affects_me", "leader"):
+            return self.inputs.variable(form.name)
+        return self._opaque(form)  # records are read by their fields
+
+    def _policy_variable(self, form: f.PolicyVariable) -> Translated:
+        return self._variables[form.name][1]
+
+    def _local(self, form: f.Local) -> Translated:
+        return self._locals.get(form.number) or Translated(UNTRANSLATED)
+
+    def _field(self, form: f.Field) -> Translated:
+        if form.record == "params":
+            return self._parameter(form.name)
+        if form.record in ("event", "vm"):
+            value, there = self._input(form)
+            return failure(form.type) if there is False else Translated(value, neg(there))
+        operand = self._translate(form.operand)
+        if isinstance(operand.value, Tags):
+            there, value = operand.value.tag(form.name)
+            return Translated(value, disj((operand.error, neg(there))))
+        if isinstance(operand.value, dict) and is_python(operand):
+            return Translated(operand.value[form.name]) if form.name in operand.value else failure(form.type)
+        return self._opaque(form)
+
+    def _has(self, form: f.Has) -> Translated:
+        if form.record in ("event", "vm"):
+            return Translated(self._input(form)[1])
+        operand = self._translate(form.operand)
+        if isinstance(operand.value, Tags):
+            return Translated(operand.value.tag(form.name)[0], operand.error)
+        if isinstance(operand.value, dict) and is_python(operand):
+            return Translated(form.name in operand.value)
+        return Translated(True) if form.record == "params" else self._opaque(form)
+
+    def _input(self, form: f.Access) -> tuple[Any, Any]:
+        return (self.inputs.event_field if form.record == "event" else self.inputs.vm_fact)(form.name)
+
+    # Logic
+
+    def _and(self, form: f.And) -> Translated:
+        return _decided([self._plain(self._translate(part)) for part in form.parts], deciding=False)
+
+    def _or(self, form: f.Or) -> Translated:
+        return _decided([self._plain(self._translate(part)) for part in form.parts], deciding=True)
+
+    def _if(self, form: f.If) -> Translated:
+        condition = self._plain(self._translate(form.condition))
+        if isinstance(condition.value, bool):
+            chosen = self._translate(form.then if condition.value else form.otherwise)
+            return Translated(chosen.value, disj((condition.error, chosen.error)))
+        then, otherwise = (self._plain(self._translate(part)) for part in (form.then, form.otherwise))
+        error = disj((condition.error, ite(condition.value, then.error, otherwise.error)))
+        if form.type not in SORTS or isinstance(then.value, Untranslated) or isinstance(otherwise.value, Untranslated):
+            return Translated(
+                UNTRANSLATED if form.type not in SORTS or form.type == "string" else self._opaque(form).value, error
+            )
+        code = self.problem.texts.code
+        return Translated(ite(condition.value, code(then.value), code(otherwise.value)), error)
+
+    # Lists and functions
+
+    def _list(self, form: f.List) -> Translated:
+        items = tuple(self._translate(part) for part in form.parts)
+        if all(map(is_python, items)):
+            return Translated([one.value for one in items])
+        plain = tuple(map(self._plain, items))
+        return Translated(plain, disj(one.error for one in plain))
+
+    def _map(self, form: f.Map) -> Translated:
+        values = [self._translate(part) for part in form.parts]
+        keys = [one.value for one in values[::2]]
+        if all(map(is_python, values)) and len({repr(key) for key in keys}) == len(keys):
+            return Translated(dict(zip(keys, (one.value for one in values[1::2]))))
+        return self._opaque(form)
+
+    def _call(self, form: f.Call) -> Translated:
+        arguments = tuple(self._translate(argument) for argument in form.arguments)
+        if all(map(is_python, arguments)):
+            try:
+                return Translated(FUNCTIONS[form.function](*(one.value for one in arguments)))
+            except EvaluationError:
+                return failure(form.type)
+        if any(one.error is True for one in arguments):
+            return failure(form.type)
+        found = call(Arguments(self.problem, form, arguments, self._plain, partial(self._opaque, form)))
+        if found is not None:
+            return found
+        errors = disj(self._plain(one).error for one in arguments)
+        if form.function in TOTAL:
+            return Translated(UNTRANSLATED if form.type == "string" else self._opaque(form).value, errors)
+        opaque = self._opaque(form)
+        return Translated(opaque.value, disj((errors, opaque.error)))
+
+    def _matches(self, form: f.Matches) -> Translated:
+        operand, search = self._translate(form.operand), compile_program(form.program)
+        if is_python(operand):
+            return Translated(search(operand.value))
+        if operand.error is True:
+            return failure(form.type)
+        if isinstance(operand.value, Untranslated):
+            return self._opaque(form)
+        if isinstance(operand.value, str):  # known, if it has a value at all
+            return Translated(search(operand.value), operand.error)
+        inner = operand.value if isinstance(operand.value, Mapped) else None
+        function = search if inner is None else lambda text: search(inner.function(text))
+        key = f"matches({'·' if inner is None else inner.key}, {form.program})"
+        term = operand.value if inner is None else inner.term
+        constants = (*(() if inner is None else inner.constants), *samples(form.program))
+        total = inner is None or inner.total
+        return self._plain(Translated(Mapped(term, key, function, "bool", constants, total=total), operand.error))
+
+    # Loops
+
+    def _quantifier(self, form: f.All | f.Exists) -> Translated:
+        deciding = isinstance(form, f.Exists)
+        items = self._translate(form.items)
+        if isinstance(items.value, Resources) and not self._over_names:
+            found = items.value.loop(self._key(form), self._predicate(form), deciding=deciding)
+            decided, failed = found.decided, found.failed
+            error = disj((items.error, conj((neg(decided), failed))))
+            return Translated(decided if deciding else neg(decided), error)
+        values = self._each(form, items)
+        return self._opaque(form) if values is None else _decided(values, deciding=deciding)
+
+    def _exists_one(self, form: f.ExistsOne) -> Translated:
+        values = self._each(form, self._translate(form.items))
+        if values is None:
+            return self._opaque(form)
+        total: Any = 0
+        for one in values:
+            total = total + (int(one.value) if isinstance(one.value, bool) else require().If(one.value, 1, 0))
+        return Translated(total == 1, disj(one.error for one in values))
+
+    def _each(self, form: f.Loop, items: Translated) -> list[Translated] | None:
+        """Return the predicate's value for each element of a list of which all are known."""
+        elements: list[Translated] | None = None
+        if isinstance(items.value, tuple) and not isinstance(items.value, Mapped):
+            elements = list(items.value)
+        elif isinstance(items.value, (list, dict)) and is_python(items):
+            elements = [Translated(item) for item in items.value]
+        if elements is None or items.error is not False or len(elements) > _MOST_UNROLLED:
+            return None
+        return [self._with(form, element) for element in elements]
+
+    def _with(self, form: f.Loop, element: Translated) -> Translated:
+        """Return the predicate's value for an element."""
+        outer = self._locals
+        self._locals = {**outer, form.number: element}
+        try:
+            return self._plain(self._translate(form.predicate))
+        finally:
+            self._locals = outer
+
+    def _predicate(self, form: f.Loop) -> Callable[[Any], Translated]:
+        """Return a function from a name to the predicate's value, which may be called at any time."""
+        source, outer = self._source, self._locals
+
+        def predicate(name: Any) -> Translated:
+            before = self._source, self._locals
+            self._source, self._locals, self._over_names = source, outer, True
+            try:
+                return self._with(form, Translated(name))
+            finally:
+                (self._source, self._locals), self._over_names = before, False
+
+        return predicate
+
+
+def _has_value(function: Callable[[str], Any], text: str) -> bool:
+    function(text)  # raises EvaluationError if not
+    return True
+
+
+def _decided(parts: list[Translated], *, deciding: bool) -> Translated:
+    """Return the value of ``&&`` or ``||``: one part that is ``deciding`` decides, whatever errors the others have."""
+    decided = disj(conj((neg(one.error), same(one.value, deciding))) for one in parts)
+    failed = disj(one.error for one in parts)
+    return Translated(decided if deciding else neg(decided), conj((neg(decided), failed)))
+
+
+def samples(program: list[Any], most: int = 4) -> list[str]:
+    """Return texts that a compiled pattern (policy.regex) has a match in, the shortest first."""
+    found: list[str] = []
+    paths: list[tuple[int, str]] = [(0, "")]
+    for _turn in range(2000):
+        if not paths or len(found) >= most:
+            break
+        at, text = paths.pop(0)
+        instruction = program[at]
+        kind = instruction[0]
+        if kind == "m":
+            found.append(text)
+        elif kind == "c" and instruction[1]:
+            low = instruction[1][0]
+            readable = next((ord(one) for one in "a0A-_. x" if _in_ranges(ord(one), instruction[1])), low)
+            paths.append((at + 1, text + chr(readable)))
+        elif kind == "j":
+            paths.insert(0, (at + instruction[1], text))
+        elif kind == "s":
+            paths += [(at + instruction[1], text), (at + instruction[2], text)]
+        elif kind == "a":
+            paths.append((at + 1, text))
+    return found
+
+
+def _in_ranges(point: int, bounds: list[int]) -> bool:
+    return sum(bound <= point for bound in bounds) % 2 == 1
+
+
+_TRANSLATIONS: Mapping[type[Form], Callable[[Translation, Any], Translated]] = {
+    f.Literal: Translation._literal,
+    f.List: Translation._list,
+    f.Map: Translation._map,
+    f.Variable: Translation._variable,
+    f.PolicyVariable: Translation._policy_variable,
+    f.Local: Translation._local,
+    f.Field: Translation._field,
+    f.Has: Translation._has,
+    f.And: Translation._and,
+    f.Or: Translation._or,
+    f.If: Translation._if,
+    f.Call: Translation._call,
+    f.Matches: Translation._matches,
+    f.All: Translation._quantifier,
+    f.Exists: Translation._quantifier,
+    f.ExistsOne: Translation._exists_one,
+    f.MapList: Translation._opaque,
+    f.Filter: Translation._opaque,
+}

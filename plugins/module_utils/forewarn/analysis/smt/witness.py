@@ -1,0 +1,167 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events of models: what z3 found, as an event that a runner could get, with all that a decision about it reads."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from ...events import API_VERSIONS, MAX_NAMES, Vm, format_time, has_field, parse_document
+from ...policy.decision import Facts
+from ..symbolic.concrete import EVENT_ID, Witness
+from .inputs import TEXT_FIELDS, Inputs
+from .params import Params, as_json
+from .problem import Problem
+from .resources import Resources
+from .terms import Formula, is_constant, require
+from .texts import Guess
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MOST_ALIKE = 200  # names that a loop goes over and nothing else tells apart
+_USUAL: Mapping[str, str] = {
+    "EventId": EVENT_ID,
+    "EventType": "Freeze",
+    "ResourceType": "VirtualMachine",
+    "EventStatus": "Scheduled",
+    "EventSource": "Platform",
+}
+
+
+class Concrete:
+    """Makes events of models of one problem."""
+
+    def __init__(self, problem: Problem, params: Params) -> None:
+        self._problem, self._params = problem, params
+
+    def witness(self, model: Any, inputs: Inputs, texts: Mapping[str, str]) -> Witness | None:
+        """Return the event of a model with its ``texts``, None where no names were found for all of its VMs."""
+        reads = _Model(model)
+        now = _time(reads.number(inputs.now_us))
+        names = _names(reads, inputs.resources, texts)
+        if names is None:
+            return None
+        api_version = inputs.api_version
+        event: dict[str, Any] = {}
+        for name in TEXT_FIELDS:
+            if not inputs.asked(name) and name in _USUAL and has_field(api_version, name):
+                event[name] = _USUAL[name]
+            elif inputs.asked(name) and reads.truth(inputs.text(name)[1]):
+                event[name] = texts[f"event {name}"]
+        event["Resources"] = ["_" + one for one in names] if api_version == API_VERSIONS[0] else names
+        event["NotBefore"] = (
+            format_time(_time(reads.number(inputs.not_before_us))) if reads.truth(inputs.has_not_before) else ""
+        )
+        if has_field(api_version, "DurationInSeconds"):
+            value, there = inputs.event_field("DurationInSeconds")
+            if reads.truth(there):
+                event["DurationInSeconds"] = reads.number(value)
+        document = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [event]}), api_version)
+        if not document.events:
+            return None
+        vm = self._vm(reads, inputs, texts)
+        first_seen = now - timedelta(microseconds=reads.number(inputs.age_us))
+        facts = Facts(now, vm, {one.key: first_seen for one in document.events})
+        return Witness(event, document, facts, self._given(reads, texts))
+
+    def texts(self, model: Any, inputs: Inputs) -> dict[str, str] | Formula | Guess:
+        """Return the texts of a model by what they are.
+
+        Where there are no such texts, returns a formula that is true of all events and false in the model. Returns a
+        Guess where no such texts were found.
+        """
+        asked = (name for name in TEXT_FIELDS if inputs.asked(name))
+        terms: dict[str, Any] = {f"event {name}": inputs.text(name)[0] for name in asked}
+        names = {f"name {key}": term for key, term in inputs.resources.names.items()}
+        names["vm.name"] = inputs.own_name
+        terms.update(names)
+        terms.update({f"vm.{name}": inputs.vm_fact(name)[0] for name in inputs.read_facts()})
+        terms.update({f"tag {key}": value for key, (_there, value) in inputs.tags.asked.items()})
+        terms.update(
+            {
+                f"params.{name}": term
+                for name, (kind, term, _given) in self._params.varying().items()
+                if kind == "string"
+            }
+        )
+        return self._problem.texts.read(model, terms, names)
+
+    def _vm(self, reads: _Model, inputs: Inputs, texts: Mapping[str, str]) -> Vm:
+        tags: dict[str, str] | None = None
+        if reads.truth(inputs.tags.known):
+            asked = inputs.tags.asked
+            tags = {key: texts[f"tag {key}"] for key, (there, _value) in asked.items() if reads.truth(there)}
+            others = (f"other{number or ''}" for number in itertools.count())
+            while len(tags) < min(reads.number(inputs.tags.count), 1000):
+                tags.setdefault(next(one for one in others if one not in asked), "x")
+        facts = {name: texts[f"vm.{name}"] for name in inputs.read_facts() if reads.truth(inputs.vm_fact(name)[1])}
+        return Vm(name=texts["vm.name"] if reads.truth(inputs.named) else None, tags=tags, **facts)
+
+    def _given(self, reads: _Model, texts: Mapping[str, str]) -> dict[str, Any]:
+        found = {}
+        for name, (kind, term, given) in self._params.varying().items():
+            if reads.truth(given):
+                value = texts[f"params.{name}"] if kind == "string" else reads.value(kind, term)
+                found[name] = as_json(kind, value)
+        return found
+
+
+class _Model:
+    """Reads the values of terms."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def number(self, term: Any) -> int:
+        """Return an integer."""
+        return term if is_constant(term) else int(self._model.eval(term, True).as_long())
+
+    def truth(self, term: Any) -> bool:
+        """Return whether a formula holds."""
+        return bool(term) if is_constant(term) else bool(require().is_true(self._model.eval(term, True)))
+
+    def value(self, kind: str, term: Any) -> Any:
+        """Return a value of a parameter that is no text."""
+        if kind == "bool":
+            return self.truth(term)
+        if kind != "double":
+            return self.number(term)
+        fraction = self._model.eval(term, True).as_fraction()
+        return float(fraction)
+
+
+def _names(reads: _Model, resources: Resources, texts: Mapping[str, str]) -> list[str] | None:
+    """Return the names in Resources of a model, None where too few were found that agree with all loops."""
+    listed = [texts[f"name {key}"] for key, name in list(resources.names.items()) if reads.truth(resources.has(name))]
+    if resources.first is not None:
+        listed.insert(0, texts[f"name {resources.first.get_id()}"])
+    names = list(dict.fromkeys(listed))
+    missing = reads.number(resources.count) - len(names)
+    if missing <= 0:
+        return names
+    asked = {text.lower() for what, text in texts.items() if what.startswith("name ")}
+    own = texts["vm.name"]
+    first = (
+        [] if resources.first is not None or own.lower() in asked else [own]
+    )  # this VM leads if nothing else is asked
+    others = itertools.chain(first, (one for one in _others(names) if one.lower() not in {*asked, own.lower()}))
+    more = list(itertools.islice((one for one in others if resources.allows(reads.truth, one)), missing))
+    if names and not reads.truth(resources.each_once):
+        more += names[-1:] * (missing - len(more))
+    if resources.first is None:
+        return None if len(more) < missing else [*more, *names]
+    return None if len(more) < missing else [*names, *more]
+
+
+def _others(names: Sequence[str]) -> Iterator[str]:
+    """Yield names of other VMs."""
+    yield from (f"vm_{number}" for number in range(MAX_NAMES + 1))
+    yield from (f"{name}{number}" for name in names for number in range(_MOST_ALIKE))
+
+
+def _time(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)

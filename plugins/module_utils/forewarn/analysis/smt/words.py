@@ -1,0 +1,238 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds texts of which functions have given results, or that there are none.
+
+Candidates are made of the constants that the functions use; each is judged by the functions themselves. Where none
+fits, and z3 knows all functions, z3 decides whether there is a text.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Tuple
+
+from ...policy.functions import EvaluationError
+from .terms import require
+
+_MOST = 4000  # candidates for one text
+_MOST_LONG = 300  # characters that a candidate is made longer by
+_RLIMIT = 3_000_000  # of z3: about a second
+_FILLINGS = ("x", "0", "_", "A", "-", " ", "z9", "é")
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """What a function makes of a text that is not constant.
+
+    ``function`` raises EvaluationError where it has no value. ``constants`` are those that it uses, samples of texts
+    among them. ``relation`` is its meaning for a solver of texts, where it has one: ``starts_with``, ``ends_with`` or
+    ``contains``, with the text.
+    """
+
+    term: Any
+    key: str
+    function: Callable[[str], Any]
+    type: str
+    constants: tuple[Any, ...] = ()
+    relation: tuple[str, str] | None = None
+    total: bool = False  # it has a value for every text
+
+
+Result = Tuple[Mapped, bool, Any]  # a function, whether it fails, and its value otherwise (None: any text)
+Made = Mapping[int, Sequence[Tuple[Mapped, int]]]
+
+
+@dataclass
+class Wanted:
+    """What a text must be like. Texts of one ``group`` differ in case only, from ``like`` too if that is not None."""
+
+    name: bool  # of a VM
+    allowed: list[Callable[[str], bool]] = field(default_factory=list)
+    results: dict[str, Result] = field(default_factory=dict)
+    group: int | None = None
+    like: str | None = None
+
+    def fits(self, text: str) -> bool:
+        """Return whether a text has all results."""
+        return all(one(text) for one in self.allowed) and all(_has(text, *one) for one in self.results.values())
+
+
+class NoWord(NamedTuple):
+    """No text was found. No text at all has the results that are ``impossible``, if there are any."""
+
+    impossible: tuple[Result, ...] = ()
+    number: int = 0  # the text that was not found
+
+
+def find_words(wanted: Mapping[int, Wanted], known: Sequence[str], made: Made | None = None) -> dict[int, str] | NoWord:
+    """Return a text for each number, all different and none of the known ones.
+
+    ``made`` has, for a number, the functions that make a text of its text, with the number of that text.
+    """
+    made = made or {}
+    found: dict[int, str] = {}
+    derived: dict[int, str] = {}
+    taken = set(known)
+    groups: dict[int | None, str] = {}
+    results = {value for number, makes in made.items() for _mapped, value in makes if value != number}
+    # First the texts of which functions make others, then those, and then names that are like them.
+    order = sorted(
+        wanted, key=lambda number: (number in results if number in made or number in results else 2, -number)
+    )
+    for number in order:
+        one = wanted[number]
+        like = one.like if one.like is not None else groups.get(one.group) if one.group is not None else None
+        makes = made.get(number, ())
+        if number in derived:
+            text = derived[number]
+            if not one.fits(text) or not _alike(text, number, found, wanted, known):
+                return NoWord(number=number)
+            if _derived(text, number, makes, {**derived, **found}, taken - {text}) is None:
+                return NoWord(number=number)
+        else:
+            lower = {text.lower() for text in taken}
+            before = [derived[value] for _mapped, value in makes if value in derived]
+            candidates = _spellings(like) if like is not None else _candidates(one, [*before, *known])
+            for text in itertools.islice(candidates, _MOST):
+                apart = like is not None or before or text.lower() not in lower
+                fits = text not in taken and apart and one.fits(text) and _alike(text, number, found, wanted, known)
+                if fits and _derived(text, number, makes, {**derived, **found}, taken) is not None:
+                    break
+            else:
+                solved = None if like is not None or makes else _solve(one, taken)
+                if not isinstance(solved, str):
+                    return NoWord(() if solved is None else solved.impossible, number)
+                text = solved
+        found[number] = text
+        derived.update(_derived(text, number, makes, {**derived, **found}, taken - {text}) or {})
+        taken |= {text, *derived.values()}
+        groups[one.group] = text
+    return found
+
+
+def images(mapped: Mapped, known: Sequence[str]) -> set[str]:
+    """Return texts that a function makes of some text; there may be more."""
+    wanted = Wanted(False, results={mapped.key: (mapped, False, None)})
+    found: set[str] = set()
+    for text in itertools.islice(_candidates(wanted, known), _MOST):
+        with suppress(EvaluationError):
+            found.add(mapped.function(text))
+    return found
+
+
+def _derived(
+    text: str, number: int, makes: Iterable[tuple[Mapped, int]], before: Mapping[int, str], taken: Collection[str]
+) -> dict[int, str] | None:
+    """Return the texts that functions make of a text, None where they are not as different as their numbers."""
+    texts: dict[int, str] = {number: text}
+    for mapped, value in makes:
+        made = mapped.function(text)
+        expected = texts.get(value, before.get(value))
+        if expected is None and (made in taken or made in texts.values()):
+            return None
+        if expected is not None and made != expected:
+            return None
+        texts[value] = made
+    return texts
+
+
+def _alike(
+    text: str, number: int, found: Mapping[int, str], wanted: Mapping[int, Wanted], known: Sequence[str]
+) -> bool:
+    """Return whether a text differs from others in more than case where their groups say so."""
+    one = wanted[number]
+    if one.group is None:
+        return True
+    if one.like is not None or any(text.lower() == other.lower() for other in known):
+        return one.like is not None and text.lower() == one.like.lower()
+    others = ((wanted[other].group, found[other]) for other in found if wanted[other].group is not None)
+    return all((group == one.group) == (other.lower() == text.lower()) for group, other in others)
+
+
+def _has(text: str, mapped: Mapped, fails: bool, result: Any) -> bool:
+    try:
+        value = mapped.function(text)
+    except EvaluationError:
+        return fails
+    return not fails and (result is None or value == result)
+
+
+def has_spellings(name: str) -> bool:
+    """Return whether a name can be written in other case."""
+    return any(one.isascii() and one.isalpha() for one in name)
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Yield a name in other case."""
+    yield from (name.upper(), name.lower(), name.capitalize())
+    cases = [(one.swapcase(), one) if one.isascii() and one.isalpha() else (one,) for one in name]
+    yield from map("".join, itertools.product(*cases))
+
+
+def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
+    """Yield texts, the most readable ones first."""
+    yield from (f"vm_{number}" if wanted.name else f"other{number or ''}" for number in range(20))
+    yield from (f"Other{number or ''} " for number in range(20))  # which is another text in most spellings
+    constants = [one for mapped, _fails, _result in wanted.results.values() for one in mapped.constants]
+    results = [result for _mapped, fails, result in wanted.results.values() if not fails]
+    parts = list(dict.fromkeys(one for one in constants if isinstance(one, str)))
+    sizes = sorted({one + more for one in (*constants, *results) if type(one) is int for more in (-1, 0, 1)})
+    holding = [
+        mapped.relation
+        for mapped, fails, result in wanted.results.values()
+        if mapped.relation is not None and result is True and not fails
+    ]
+    begin = max((part for kind, part in holding if kind == "starts_with"), key=len, default="")
+    end = max((part for kind, part in holding if kind == "ends_with"), key=len, default="")
+    middle = "".join(part for kind, part in holding if kind == "contains")
+    for filling in ("", *_FILLINGS):
+        yield from (begin + filling + middle + filling + end, begin + middle + filling + end)
+    for size in sizes:
+        if 0 <= size <= 4096:
+            yield from ((begin + middle).ljust(size - len(end), filling) + end for filling in _FILLINGS[:3])
+    yield from ("", *_FILLINGS, "0", "1", "42", "-1", "true", "false")
+    for text in (*parts, *known[:50]):
+        yield from (text, text.upper(), text.lower(), text.swapcase(), text.capitalize(), text[:-1], text[1:])
+        for filling in _FILLINGS:
+            yield from (text + filling, filling + text, filling + text + filling)
+    for one, other in itertools.product(parts[:20], repeat=2):
+        yield from (one + other, f"{one}x{other}", f"{one} {other}", f"x{one}{other}x")
+
+
+def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
+    """Ask z3 for a text, if it knows all functions."""
+    z3 = require()
+    if not wanted.results or any(mapped.relation is None for mapped, _fails, _result in wanted.results.values()):
+        return NoWord()
+    context = z3.Context()
+    text = z3.String("text", context)
+    solver = z3.Solver(ctx=context)
+    solver.set("rlimit", _RLIMIT)
+    marks: dict[str, Result] = {}
+    for number, asked in enumerate(wanted.results.values()):
+        mapped, fails, result = asked
+        if fails or mapped.relation is None:
+            return NoWord()
+        kind, part = mapped.relation
+        value = z3.StringVal(part, context)
+        relation = {"starts_with": z3.PrefixOf, "ends_with": z3.SuffixOf}.get(kind)
+        holds = z3.Contains(text, value) if relation is None else relation(value, text)
+        solver.assert_and_track(holds if result else z3.Not(holds), f"result {number}")
+        marks[f"result {number}"] = asked
+    if solver.check() == z3.unsat:
+        return NoWord(tuple(marks[str(mark)] for mark in solver.unsat_core()))
+    for one in sorted(taken):
+        solver.add(text != z3.StringVal(one, context))
+    for _turn in range(20):
+        if solver.check() != z3.sat:
+            return NoWord()
+        value = solver.model().eval(text, True)
+        word = str(value.py_value())
+        if wanted.fits(word) and word.lower() not in {one.lower() for one in taken}:
+            return word
+        solver.add(text != value)
+    return NoWord()
