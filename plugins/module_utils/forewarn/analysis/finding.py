@@ -27,6 +27,7 @@ CODES = {
     "started-not-recovered": "A rule is meant to recover started events, but decides none.",
     "invariant-violated": "A claim of the policy does not hold for some event.",
     "invariant-can-fail": "A claim of the policy cannot be evaluated for some event.",
+    "invariant-not-proven": "A claim of the policy that neither holds for certain nor is violated by an event found.",
     "engines-differ": "An expression that cel-python and forewarn evaluate differently, for some event.",
     "unused-suppression": "A suppression in the file that suppresses nothing.",
 }

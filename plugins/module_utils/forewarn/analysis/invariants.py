@@ -30,7 +30,7 @@ def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
     if file.report.findings:
         first = file.report.findings[0]
         raise InputError(f"{first.where}: {first.message}", first.suggestion)
-    types, extra = _declared(artifact)
+    types, extra = declared(artifact)
     declarations = invariant_declarations(artifact.api_version, types, extra)
     claims, mistakes = [], []
     for number, item in enumerate(_items(file.root, path), 1):
@@ -52,7 +52,7 @@ def read_invariants(path: Path, artifact: Artifact) -> list[dict[str, Any]]:
     return claims
 
 
-def _declared(artifact: Artifact) -> tuple[dict[str, Type], dict[str, tuple[str, ...]]]:
+def declared(artifact: Artifact) -> tuple[dict[str, Type], dict[str, tuple[str, ...]]]:
     types = {entry["name"]: parse_type(entry["type"]) for entry in artifact.params}
     extra: dict[str, tuple[str, ...]] = {}
     for data in artifact.data["policies"]:

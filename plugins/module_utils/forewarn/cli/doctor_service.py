@@ -67,7 +67,7 @@ def name(client: Client, document: Document | None, given: str | None, known: st
         return Check("name", NOT_CHECKED, "the service does not answer", "See above.")
     found, why = known, ""
     if given is not None or known is None:
-        client.sleep(0.0)
+        client.sleep(0.0)  # as long as ``pause`` makes of it, since the document was asked for
         try:
             found = client.instance(PATIENCE_SECONDS).name
         except ServiceError as error:

@@ -45,6 +45,8 @@ POLICY_COMMANDS = {
     "check": ("policy_check", "find mistakes in policy files"),
     "test": ("policy_test", "run the tests beside the policies"),
     "verify": ("policy_verify", "prove what policies do with every possible event"),
+    "query": ("policy_query", "show the events for which an expression holds, or prove that there are none"),
+    "implies": ("policy_implies", "prove that one set of policies approves no more than another"),
     "diff": ("policy_diff", "show what a change of policies changes, for every event"),
     "explain": ("policy_explain", "show every rule tried on one event, with values"),
     "replay": ("policy_replay", "show what a policy would have decided about past events"),

@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..compiler.findings import Finding, blocks, render
 from ..errors import InputError
@@ -34,6 +37,11 @@ def add_api_version(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_param(parser: argparse.ArgumentParser, what: str = "a parameter") -> None:
+    """Add ``--param``, whose values are texts such as ``NAME=VALUE``."""
+    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help=f"{what}; repeatable")
+
+
 def add_facts(parser: argparse.ArgumentParser) -> None:
     """Add ``--vm-name``, ``--vm`` and ``--param``: what policies see besides an event."""
     parser.add_argument(
@@ -46,24 +54,24 @@ def add_facts(parser: argparse.ArgumentParser) -> None:
         metavar="FACT=VALUE",
         help=f"a fact about the VM: {', '.join(VM_FACTS)}, tags.KEY, or tags as JSON; repeatable",
     )
-    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
+    add_param(parser)
 
 
 def given_vm(given: Sequence[str], vm_name: str | None) -> Vm:
     """Return the VM that ``--vm`` and ``--vm-name`` describe. Raises InputError."""
     facts: dict[str, str] = {} if vm_name is None else {"name": vm_name}
-    tags: dict[str, str] = {}
+    tags: dict[str, str] | None = None
     for item in given:
         fact, value = name_and_value("--vm", item)
         if fact == "tags":
-            tags.update(_tags(value))
+            tags = {**(tags or {}), **_tags(value)}
         elif fact.startswith("tags."):
-            tags[fact[len("tags.") :]] = value
+            tags = {**(tags or {}), fact[len("tags.") :]: value}
         elif fact in VM_FACTS:
             facts[fact] = value
         else:
             raise InputError(f"--vm {fact}: there is no such fact", f"Use one of {', '.join(VM_FACTS)}, tags.KEY.")
-    return Vm(**facts, tags=tags or None)
+    return Vm(**facts, tags=tags)
 
 
 def _tags(text: str) -> dict[str, str]:
@@ -109,3 +117,10 @@ def plural(count: int, word: str) -> str:
     if word.endswith("s"):
         return f"{count:,} {word}es"
     return f"{count:,} {word[:-1]}ies" if word.endswith("y") else f"{count:,} {word}s"
+
+
+def explain_command(event: Mapping[str, Any], paths: Sequence[Path | str], explain: Sequence[str]) -> str:
+    """Return the command that repeats a decision; ``explain`` are arguments beside the policies and the event."""
+    policies = " ".join(shlex.quote(str(path)) for path in paths)
+    options = " ".join(shlex.quote(part) for part in explain)
+    return f"echo {shlex.quote(json.dumps(event))} | forewarn policy explain --policy {policies} --event - {options}"

@@ -12,30 +12,24 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
-from .. import __version__
-from ..analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Change, Difference, compare
+from ..analysis.answering import NONE
+from ..analysis.diff import Difference, compare
+from ..analysis.kinds import FAIL_ON, KINDS, MORE, fails
+from ..analysis.query import query
 from ..analysis.report.page import difference_page
 from ..compiler.policyfile import load_policies
+from ..compiler.wording import closest
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import Artifact
 from ..policy.params import from_options
 from .console import Console, write_json
-from .policy_common import add_api_version, add_html, write_html
+from .policy_common import add_api_version, add_html, add_param, write_html
+from .policy_diff_forbid import Forbidden, show_forbidden
+from .policy_diff_report import as_json, as_markdown, as_sarif, show
 from .policy_verify import analysed
-
-_WORDS = {
-    MORE: "more permissive: events start that waited before",
-    LESS: "less permissive: events wait that started before",
-    INCOMPARABLE: "incomparable: more permissive for some events, less for others",
-    ALIKE: "neither more nor less permissive",
-    NO_CHANGE: "no change",
-}
-_COLOURS = {MORE: "red", INCOMPARABLE: "red", LESS: "yellow", ALIKE: "cyan"}
-_LEVELS = {MORE: "error", INCOMPARABLE: "error", LESS: "warning", ALIKE: "note"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,14 +37,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", metavar="OLD", help=what)
     parser.add_argument("new", metavar="NEW", help="likewise")
     add_api_version(parser)
-    parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter; repeatable")
+    add_param(parser)
     parser.add_argument("--format", choices=("text", "json", "markdown", "sarif"), default="text")
     add_html(parser)
     parser.add_argument(
         "--fail-on",
-        choices=("more-permissive", "any", "none"),
-        default="more-permissive",
-        help="exit with 1 if more is approved than before, if anything changes, or never (default: %(default)s)",
+        type=_words,
+        metavar="WHAT",
+        default=(MORE,),
+        help="exit with 1 if more is approved than before (more-permissive, the default), if anything changes (any), "
+        "never (none), or for a comma-separated list of more-permissive, less-permissive, fewer-promises and kinds "
+        f"of change: {', '.join(KINDS)}",
+    )
+    parser.add_argument(
+        "--forbid",
+        action="append",
+        default=[],
+        metavar="EXPRESSION",
+        help="exit with 1 if an event changes so, or if it is not proven that none does, whatever --fail-on says; "
+        "repeatable. An expression of CEL: 'was' is the old decision, 'decision' the new one ('now' is the time, as in "
+        "rules). For example 'was == hold && decision == approve && event.EventType == \"Terminate\"'",
     )
 
 
@@ -58,23 +64,47 @@ def run(args: argparse.Namespace) -> int:
     """Show the difference; return 1 if it is of the kind that --fail-on names."""
     old, new = load(args.old, args.api_version), load(args.new, args.api_version)
     given = from_options(args.param, (*old.params, *new.params))
+    forbidden: list[Forbidden] = [
+        Forbidden(expression, analysed(partial(query, [old, new], expression, given))) for expression in args.forbid
+    ]
     difference: Difference = analysed(lambda: compare(old, new, given))
     if args.html is not None:
         write_html(args.html, difference_page(old, new, difference, (args.old, args.new), given))
     if args.html == "-":
         pass  # the page is the output
     elif args.format == "json":
-        write_json("difference", _as_json(difference))
+        write_json("difference", as_json(difference, forbidden))
     elif args.format == "sarif":
-        json.dump(_sarif(difference, args.new), sys.stdout, indent=2)
+        json.dump(as_sarif(difference, args.new, forbidden), sys.stdout, indent=2)
         sys.stdout.write("\n")
     elif args.format == "markdown":
-        sys.stdout.write(_markdown(difference, args.old, args.new))
+        sys.stdout.write(as_markdown(difference, args.old, args.new, forbidden))
     else:
-        _show(difference, Console(sys.stdout))
-    if args.fail_on == "any":
-        return 1 if difference.changes else 0
-    return 1 if args.fail_on == MORE and difference.verdict in (MORE, INCOMPARABLE) else 0
+        show(difference, Console(sys.stdout))
+        show_forbidden(forbidden, (args.old, args.new), Console(sys.stdout))
+    if any(one.found.verdict != NONE for one in forbidden):
+        return 1
+    if difference.unproven and "none" not in args.fail_on:
+        return 1
+    failed = any(fails(args.fail_on, change.effect, change.kinds) for change in difference.changes)
+    return int(failed or any(fails(args.fail_on, one.effect, (one.kind,)) for one in difference.declarations))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Read the list of --fail-on. Raises argparse.ArgumentTypeError."""
+    words = tuple(word.strip() for word in text.split(","))
+    for word in words:
+        if word not in FAIL_ON and word not in KINDS:
+            meant = closest(word, [*FAIL_ON, *KINDS])
+            hint = (
+                f"did you mean {meant}?"
+                if meant
+                else f"use {', '.join(FAIL_ON)} or kinds of change, which --help lists"
+            )
+            raise argparse.ArgumentTypeError(f"{word!r} is no kind of change; {hint}")
+    if "none" in words and len(words) > 1:
+        raise argparse.ArgumentTypeError("'none' stands alone: it means that nothing fails")
+    return words
 
 
 def load(place: str, api_version: str) -> Artifact:
@@ -103,113 +133,3 @@ def _extract(revision: str, path: str, place: str, directory: Path) -> None:
         raise InputError(f"{place}: git: {done.stderr.decode(errors='replace').strip()}")
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(directory, filter="data")
-
-
-def _as_json(difference: Difference) -> dict[str, Any]:
-    return {
-        "verdict": difference.verdict,
-        "classes": difference.classes,
-        "changes": [change.as_dict() for change in difference.changes],
-        "assumptions": list(difference.assumptions),
-        "not_understood": list(difference.not_understood),
-    }
-
-
-def _show(difference: Difference, console: Console) -> None:
-    for change in difference.changes:
-        console.line(console.style(change.what, "bold", _COLOURS[change.effect]) + console.style(f"  {change.effect}"))
-        for part in change.parts:
-            console.line("  when " + console.style(part.when))
-            for note in _notes(part.usual, part.certain):
-                console.line(console.style(f"    {note}", "dim"))
-            console.line(console.style(f"    for example {json.dumps(part.case['event'])}", "dim"))
-            if part.new["reason"]:
-                console.line(console.style(f"    {part.old['reason']} → {part.new['reason']}", "dim"))
-        if not change.complete:
-            console.line("  and in other cases")
-        console.line()
-    for assumption in difference.assumptions:
-        console.line(console.style("assumed: ", "dim") + console.style(assumption))
-    for source in difference.not_understood:
-        console.line(console.style("not understood: ", "dim") + console.style(source))
-    console.line(console.style(_WORDS[difference.verdict], "bold"))
-
-
-def _notes(usual: bool, certain: bool) -> list[str]:
-    notes = [] if usual else ["by its documentation the service does not send such events"]
-    return (
-        notes
-        if certain
-        else [*notes, "perhaps: an expression is not understood, and no event was found that shows this"]
-    )
-
-
-def _markdown(difference: Difference, old: str, new: str) -> str:
-    lines = [f"**{_WORDS[difference.verdict]}** (`{_plain(old)}` → `{_plain(new)}`)", ""]
-    if difference.changes:
-        lines += ["| Change | Effect | When | Decided by |", "| --- | --- | --- | --- |"]
-    for change in difference.changes:
-        by = "" if change.rule is None else f"{change.rule[0]}/{change.rule[1]}"
-        for part in change.parts:
-            notes = "".join(f" ({note})" for note in _notes(part.usual, part.certain))
-            cells = [change.what, change.effect, part.when + notes, by]
-            lines.append("| " + " | ".join(_plain(cell) for cell in cells) + " |")
-        if not change.complete:
-            lines.append(f"| {_plain(change.what)} | {change.effect} | and in other cases | |")
-    lines += ["", *(f"- assumed: {_plain(one)}" for one in difference.assumptions)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _plain(text: str) -> str:
-    for character in "\\|`*_<>[]":
-        text = text.replace(character, "\\" + character)
-    return " ".join(text.split())
-
-
-def _sarif(difference: Difference, new: str) -> dict[str, Any]:
-    rules = [
-        {"id": effect, "shortDescription": {"text": _WORDS[effect]}, "defaultConfiguration": {"level": level}}
-        for effect, level in _LEVELS.items()
-    ]
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": {"name": "forewarn", "version": __version__, "rules": rules}},
-                "columnKind": "unicodeCodePoints",
-                "results": [result for change in difference.changes for result in _results(change, new)],
-            }
-        ],
-    }
-
-
-def _results(change: Change, new: str) -> list[dict[str, Any]]:
-    results = []
-    for part in change.parts:
-        notes = "".join(f" ({note})" for note in _notes(part.usual, part.certain))
-        result: dict[str, Any] = {
-            "ruleId": change.effect,
-            "ruleIndex": list(_LEVELS).index(change.effect),
-            "level": _LEVELS[change.effect],
-            "message": {"text": f"{change.what} when {part.when}{notes}"},
-        }
-        if change.rule is not None:
-            _policy, _path, source, line, column = change.rule
-            region = {"startLine": line, "startColumn": column}
-            result["locations"] = [
-                {"physicalLocation": {"artifactLocation": {"uri": _uri(new, source)}, "region": region}}
-            ]
-        results.append(result)
-    return results
-
-
-def _uri(new: str, source: str) -> str:
-    """Return the path of a policy of NEW, relative to the working directory if below it, as annotations need it."""
-    place = Path(new.split(":", 2)[2] if new.startswith("git:") else new)
-    path = place if place.name == source and place.suffix in (".yml", ".yaml") else place / source
-    try:
-        path = path.absolute().relative_to(Path.cwd())
-    except ValueError:
-        return path.absolute().as_uri()
-    return quote(path.as_posix())

@@ -7,25 +7,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..analysis.counterexamples import AnalysisError
 from ..analysis.finding import ProofFinding
 from ..analysis.invariants import read_invariants
+from ..analysis.proof import AnalysisError
 from ..analysis.report.page import verification_page
-from ..analysis.symbolic.reading import read
 from ..analysis.verify import Verification, verify
 from ..compiler.policyfile import Compilation, PolicyError, compile_policies
 from ..errors import ForewarnError
 from ..policy.artifact import load
 from ..policy.params import from_options
 from .console import Console, write_json
-from .policy_common import add_html, add_policy_arguments, plural, write_html
+from .policy_common import add_html, add_param, add_policy_arguments, explain_command, plural, write_html
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -35,13 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--invariants", type=Path, metavar="FILE", help="a file of further claims to prove: a list of name, expression"
     )
-    parser.add_argument(
-        "--param",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter's value (default: every value that its limits allow, or its default); repeatable",
-    )
+    add_param(parser, "a parameter's value (default: every value that its limits allow, or its default)")
     parser.add_argument("--strict", action="store_true", help="also fail on warnings")
     parser.add_argument("--json", action="store_true", help="write one JSON object")
     add_html(parser)
@@ -55,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     artifact = load(compilation.artifact)
     given = from_options(args.param, artifact.params)
     claims = [] if args.invariants is None else read_invariants(args.invariants, artifact)
-    report = analysed(lambda: verify(read(artifact, given, claims)))
+    report = analysed(lambda: verify(artifact, given, claims))
     report = _placed(report, compilation)
     fails = {"error", "warning"} if args.strict else {"error"}
     failed = any(finding.severity in fails and finding.suppressed is None for finding in report.findings)
@@ -92,7 +84,6 @@ def _placed(report: Verification, compilation: Compilation) -> Verification:
 def _as_json(report: Verification, compilation: Compilation) -> dict[str, Any]:
     return {
         "files": list(compilation.files),
-        "classes": report.classes,
         "findings": [finding.as_dict() for finding in report.findings],
         "assumptions": list(report.assumptions),
         "constraints": list(report.constraints),
@@ -125,7 +116,7 @@ def _show(report: Verification, compilation: Compilation, paths: Sequence[Path],
         for severity in _COLOURS
         if (count := sum(one.severity == severity and one.suppressed is None for one in report.findings))
     ]
-    verified = f"{plural(len(compilation.files), 'policy')} verified over {report.classes:,} classes of events"
+    verified = f"{plural(len(compilation.files), 'policy')} verified for every event"
     console.line(console.style(f"{verified}: {', '.join(counts) or 'nothing found'}", "bold"))
 
 
@@ -143,9 +134,8 @@ def _show_finding(finding: ProofFinding, paths: Sequence[Path], console: Console
         by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
         console.line("  " + console.style("event:", "cyan") + " " + console.style(event))
         console.line("  " + console.style("decided:", "cyan") + " " + console.style(f"{decision['output']}{by}"))
-        policies = " ".join(shlex.quote(str(path)) for path in ([finding.source] if finding.alone else paths))
-        options = " ".join(shlex.quote(part) for part in finding.explain)
-        command = f"echo {shlex.quote(event)} | forewarn policy explain --policy {policies} --event - {options}"
+        policies = [finding.source] if finding.alone else paths
+        command = explain_command(finding.case["event"], policies, finding.explain)
         console.line("  " + console.style("repeat:", "cyan") + " " + console.style(command))
     if finding.suggestion:
         console.line("  " + console.style("hint:", "cyan") + " " + console.style(finding.suggestion))

@@ -99,3 +99,19 @@ def invariant_declarations(
     decision = Type("string", values=("approve", "hold"), label="decision")
     names = {**base.variables, "decision": decision, "approve": decision, "hold": decision}
     return Declarations(names, base.records, base.policy_variables)
+
+
+def question_declarations(
+    api_version: str,
+    params: Mapping[str, Type],
+    extra_values: Mapping[str, tuple[str, ...]],
+    *,
+    change: bool = False,
+) -> Declarations:
+    """Return the names that a question about policies may use: those of an invariant, and ``prepare``.
+
+    In a question about a ``change``, ``decision`` is the new decision, and ``was`` the old one.
+    """
+    base = invariant_declarations(api_version, params, extra_values)
+    further = {"prepare": t.BOOL, **({"was": base.variables["decision"]} if change else {})}
+    return Declarations({**base.variables, **further}, base.records, base.policy_variables)

@@ -29,25 +29,32 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def build(
-    paths: Sequence[str], git: str, ref: str, api_version: str, hooks: Sequence[str], cache: Cache
+    paths: Sequence[str],
+    git: str,
+    ref: str,
+    api_version: str,
+    hooks: Sequence[str],
+    cache: Cache,
+    reference: str = "",
 ) -> dict[str, Any]:
     """Return what this run has built from the same inputs, or build it now: part of a result of ``runner_build``.
 
-    ``paths`` of policies and ``hooks`` are absolute, or relative to the root of the repository ``git``. Besides the
+    ``paths`` of policies and ``hooks`` are absolute, or relative to the root of the repository ``git``. ``reference``,
+    if any, is the absolute path of policies that must approve whatever these approve. Besides the
     paths of what was built, the result has ``objections``, reasons against rolling it out, and ``remarks``. Raises
     InputError.
 
     Each host has its own process. What the first has built, the others take from the run's private directory. So a
     branch that moves meanwhile, or an edited file, does not split a fleet.
     """
-    name = f"build-{digest([list(paths), git, ref, api_version, list(hooks)])[:16]}"
+    name = f"build-{digest([list(paths), git, ref, api_version, list(hooks), reference])[:16]}"
     directory = cache.run / f"forewarn-{name}"
     directory.mkdir(mode=0o700, exist_ok=True)
     with cache.locked(name):
         done = directory / "built.json"
         if not done.exists():
             try:
-                content = _build(directory, paths, git, ref, api_version, hooks, cache)
+                content = _build(directory, paths, git, ref, api_version, hooks, cache, reference)
             except ForewarnError as error:
                 content = {"refused": str(error)}
             (directory / "part").write_text(json.dumps(content), encoding="utf-8")
@@ -59,7 +66,14 @@ def build(
 
 
 def _build(
-    directory: Path, paths: Sequence[str], git: str, ref: str, api_version: str, hooks: Sequence[str], cache: Cache
+    directory: Path,
+    paths: Sequence[str],
+    git: str,
+    ref: str,
+    api_version: str,
+    hooks: Sequence[str],
+    cache: Cache,
+    reference: str,
 ) -> dict[str, Any]:
     home = directory
     if git:
@@ -73,13 +87,14 @@ def _build(
     bundle.build(_PACKAGE, pyz)
     programs = hook_files(home, hooks, checkout=bool(git))
     # Messages name files by their paths, so these count too; in a checkout they are relative.
-    contents = _contents(home, paths)
+    compared = [reference] if reference else []
+    contents = _contents(home, [*paths, *compared])
     policies = cache.once(
         "built",
-        [api_version, list(paths), contents],
-        lambda: json.dumps(_policies(home, artifact, paths, api_version)).encode(),
+        [api_version, list(paths), compared, contents],
+        lambda: json.dumps(_policies(home, artifact, paths, api_version, reference)).encode(),
         json.loads,
-        lambda _: _contents(home, paths) == contents,  # nobody has changed a file meanwhile
+        lambda _: _contents(home, [*paths, *compared]) == contents,  # nobody has changed a file meanwhile
     )
     artifact.write_bytes(with_source(policies["artifact"].encode(), source))
     return {
@@ -127,7 +142,7 @@ def _contents(home: Path, paths: Sequence[str]) -> list[list[str]]:
         raise InputError(f"{error.filename}: {error.strerror}.") from error
 
 
-def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str) -> dict[str, Any]:
+def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str, reference: str) -> dict[str, Any]:
     """Return ``artifact`` as text, ``objections`` to rolling it out, and ``remarks``."""
     if not paths:
         raise InputError("No policies were named.")
@@ -145,7 +160,8 @@ def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str
                 f"{compiled[0]} was compiled for api-version {found.api_version}, and {api_version} is wanted."
             )
         remark = f"{compiled[0]} was compiled elsewhere: its tests were not run."
-        return {"artifact": content.decode(), "objections": [], "remarks": [remark]}
+        objections = _beyond(home, paths, api_version, reference)
+        return {"artifact": content.decode(), "objections": objections, "remarks": [remark]}
     arguments = ["--api-version", api_version]
     done = _forewarn(home, "policy", "compile", *arguments, "--output", str(artifact), "--", *paths)
     if done.returncode:
@@ -160,7 +176,20 @@ def _policies(home: Path, artifact: Path, paths: Sequence[str], api_version: str
     verify = _forewarn(home, "policy", "verify", *arguments, "--", *paths)
     if verify.returncode:
         objections.append(f"forewarn policy verify objects:\n{said(verify)}")
+    objections += _beyond(home, paths, api_version, reference)
     return {"artifact": artifact.read_text(encoding="utf-8"), "objections": objections, "remarks": remarks}
+
+
+def _beyond(home: Path, paths: Sequence[str], api_version: str, reference: str) -> list[str]:
+    """Return an objection if it is not proven that ``reference``, if any, approves whatever the policies approve."""
+    if not reference:
+        return []
+    implies = _forewarn(home, "policy", "implies", "--api-version", api_version, "--", *paths, reference)
+    if implies.returncode > 1:
+        raise InputError(f"The policies cannot be compared with the reference {reference}:\n{said(implies)}")
+    if implies.returncode:
+        return [f"It is not proven that the policies approve only what the reference approves:\n{said(implies)}"]
+    return []
 
 
 def _forewarn(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

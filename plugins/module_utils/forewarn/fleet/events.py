@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ..events import parse_time
@@ -147,7 +148,7 @@ def differences(event: FleetEvent) -> list[tuple[str, str]]:
     """Return what hosts say differently about the event itself, each with the hosts that say so."""
     found = []
     for name in _SHARED:
-        said = _alike(event.reports, lambda report, name=name: _shared(report.event, name))  # type: ignore[misc]
+        said = _alike(event.reports, partial(_shared, name))
         found += [(f"{name} {text or 'missing'}", hosts) for text, hosts in said] if len(said) > 1 else []
     return found
 
@@ -167,8 +168,8 @@ def _alike(
     ]
 
 
-def _shared(event: Event, name: str) -> str:
-    value = mapping(event.get("event")).get(name)
+def _shared(name: str, report: HostEvent) -> str:
+    value = mapping(report.event.get("event")).get(name)
     if name == "NotBefore":
         return moment_text(value)
     return ", ".join(str(one) for one in listed(value)) if name == "Resources" else str(value or "")

@@ -28,12 +28,11 @@ def warnings(artifact: Artifact, params: Mapping[str, Any], cache: Cache) -> lis
 
 def _verify(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
     # Not at the top: most runs find a kept result.
-    from ..analysis.counterexamples import AnalysisError
-    from ..analysis.symbolic.reading import read
+    from ..analysis.proof import AnalysisError
     from ..analysis.verify import verify
 
     try:
-        report = verify(read(artifact, params))
+        report = verify(artifact, params)
     except (AnalysisError, ForewarnError) as error:
         return [f"The policies could not be verified: {error}"]
     findings = [

@@ -49,7 +49,7 @@ class Witness(NamedTuple):
         if first_seen != self.facts.now:
             arguments += ["--first-seen", format_time(first_seen)]
         for fact, value in self.facts.vm.as_dict().items():
-            if fact == "tags" and any("=" in tag for tag in value):
+            if fact == "tags" and (not value or any("=" in tag for tag in value)):
                 arguments += ["--vm", f"tags={json.dumps(value, ensure_ascii=False)}"]
             elif fact == "tags":
                 arguments += [part for tag, text in value.items() for part in ("--vm", f"tags.{tag}={text}")]

@@ -21,7 +21,10 @@ from .translation import Reader, ReadMatch
 
 
 class Invariant(NamedTuple):
-    """A claim; ``terms`` says for each decision, ``approve`` and ``hold``, where it holds."""
+    """A claim; ``terms`` says for each decision, ``approve`` and ``hold``, where it holds.
+
+    Where it may use further names (``known`` of its entry, values by names), there is a term for each combination.
+    """
 
     name: str
     source: str  # file
@@ -143,10 +146,11 @@ def _claim(
     fixed: Mapping[str, Any],
 ) -> Invariant:
     expression = entry["expression"]
-    terms = {}
-    for decision in ("approve", "hold"):
-        known = {"decision": decision, "approve": "approve", "hold": "hold"}
-        terms[decision] = Reader(symbols, fixed, invariants=True).term(expression, known)
+    terms: dict[str, Term] = {}
+    for decision, more in itertools.product(("approve", "hold"), entry.get("known", ({},))):
+        known = {"decision": decision, "approve": "approve", "hold": "hold", **more}
+        case = " ".join((decision, *map(str, more.values())))
+        terms[case] = Reader(symbols, fixed, invariants=True).term(expression, known)
     return Invariant(entry["name"], source, expression["line"], expression["column"], terms)
 
 

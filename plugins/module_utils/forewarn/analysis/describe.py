@@ -1,0 +1,162 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events in words: the values of a few inputs for which something is possible.
+
+The solver says which combinations of values there are; ``symbolic.regions`` writes them down. The words may be about
+more events than are meant, where what tells them apart is not among these inputs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from ..events import event_types
+from .proof import Proof
+from .smt.cells import cell, number
+from .smt.solver import SolverAnswer
+from .smt.terms import Formula, conj, disj, neg
+from .symbolic.atoms import Term
+from .symbolic.reading import Reading
+from .symbolic.regions import ANY, Cube, cubes, words
+from .symbolic.space import Space
+from .symbolic.symbols import EVENT_TYPE, Dimension
+from .symbolic.translation import ReadMatch
+
+_MOST_CELLS = 20_000  # combinations of values
+_MOST_PARTS = 3  # of a finding
+_SIGNS = {("<",): "<", ("=",): "=", (">",): ">", ("<", "="): "≤", ("=", ">"): "≥", ("<", ">"): "≠"}
+_MOST_FOUND = 48  # of those, before the words are about fewer inputs
+
+
+class Wording:
+    """Describes events of one proof. ``readings`` have what the expressions of its versions read."""
+
+    def __init__(self, proof: Proof, readings: Sequence[Reading]) -> None:
+        self._proof = proof
+        table = readings[0].symbols
+        self._api_version = table.api_version
+        every = [one for one in table.dimensions() if one.kind != "opaque"]
+        self._dimensions = {one.name: _plain(one) for one in every}
+        self._peers = {one.name: one.peers for one in every if one.ordered}
+        self._extra = table.extra
+
+    def types(self, *formulas: Formula) -> list[str]:
+        """Return the types of events for which formulas hold."""
+        value, code = self._proof.inputs.text("EventType")[0], self._proof.problem.texts.code
+        known = (*event_types(self._api_version), *self._extra.get("EventType", ()))
+        return [one for one in known if self._proof.ask(*formulas, value == code(one)) is SolverAnswer.POSSIBLE]
+
+    def when(self, formula: Formula, among: Formula, names: Collection[str]) -> str:
+        """Return in words for which events a formula holds, among others; ``names`` are of the inputs to mention."""
+        parts, complete = self.parts(formula, among, names, _MOST_PARTS)
+        texts = list(dict.fromkeys(text for text, _part in parts))
+        return ANY if ANY in texts else "; or ".join([*texts, *([] if complete else ["in other cases"])])
+
+    def parts(
+        self, formula: Formula, among: Formula, names: Collection[str], most: int
+    ) -> tuple[list[tuple[str, Formula]], bool]:
+        """Return the parts of the events for which a formula holds, each in words and as a formula that is true of it
+        and maybe of others, and whether they are all.
+        """
+        found = self._found(formula, among, names)
+        if found is None:
+            return [(ANY, True)], True
+        space, inside, care = found
+        covered, rest = cubes(space, inside, most, care)
+        parts = []
+        for one in covered:
+            part = self._formula(space, one)
+            texts = [words(space, one, care), *self._relations(space, conj((among, formula, part)))]
+            parts.append((" and ".join(filter(None, texts)) or ANY, part))
+        return parts, not rest
+
+    def _relations(self, space: Space, formula: Formula) -> Iterator[str]:
+        """Yield how inputs compare that rules compare with each other, where it is always the same."""
+        for first, second in itertools.combinations(space.by_name, 2):
+            if second not in self._peers.get(first, ()):
+                continue
+            symbols = [space.by_name[name].symbol for name in (first, second)]
+            one, other = (number(self._proof.inputs, self._proof.params, symbol) for symbol in symbols)
+            possible = tuple(
+                sign
+                for sign, relation in (("<", one < other), ("=", one == other), (">", one > other))
+                if self._proof.ask(formula, relation) is not SolverAnswer.NEVER
+            )
+            if possible in _SIGNS:
+                yield f"{symbols[0].spoken} {_SIGNS[possible]} {symbols[1].spoken}"
+
+    def _found(self, formula: Formula, among: Formula, names: Collection[str]) -> tuple[Space, int, int] | None:
+        """Return a space of some inputs, the cells that a formula is possible in, and those of ``among``."""
+        chosen = [one for one in self._dimensions.values() if one.name in names or one.symbol is EVENT_TYPE]
+        while chosen:
+            if math.prod(len(one.values) for one in chosen) <= _MOST_CELLS:
+                space = Space(chosen, self._api_version)
+                inside = self._cells(space, conj((among, formula)), 0)
+                if inside is not None:
+                    outside = self._cells(space, conj((among, neg(formula))), inside)
+                    return space, inside, space.all if outside is None else inside | outside
+            chosen.pop()
+        return None
+
+    def _formula(self, space: Space, cube: Cube) -> Formula:
+        """Return where the inputs have the values of a cube."""
+        return conj(
+            disj(
+                cell(self._proof.inputs, self._proof.params, space.by_name[name], space.by_name[name].values[place])
+                for place in places
+            )
+            for name, places in cube.chosen.items()
+        )
+
+    def _cells(self, space: Space, formula: Formula, known: int) -> int | None:
+        """Return the cells in which a formula is possible, beside known ones; None if there are too many."""
+        proof, classes = self._proof, 0
+        terms = {
+            one.name: [cell(proof.inputs, proof.params, one, value) for value in one.values] for one in space.dimensions
+        }
+        with proof.solver.assuming():
+            proof.solver.add(formula)
+            for number in space.members(known):
+                proof.solver.add(neg(conj(_terms(space, terms, number))))
+            for _turn in range(_MOST_FOUND):
+                found = proof.solver.ask()
+                if found.answer is not SolverAnswer.POSSIBLE:
+                    return classes if found.answer is SolverAnswer.NEVER else None
+                number = 0
+                for dimension in space.dimensions:
+                    holding = [proof.solver.holds(found.model, one) for one in terms[dimension.name]]
+                    if True not in holding:
+                        return None
+                    number = number * len(dimension.values) + holding.index(True)
+                classes |= 1 << number
+                proof.solver.add(neg(conj(_terms(space, terms, number))))
+        return None
+
+
+def _terms(space: Space, terms: dict[str, list[Formula]], number: int) -> Iterable[Formula]:
+    return (terms[one.name][space.place(one.name, number)] for one in space.dimensions)
+
+
+def _plain(dimension: Dimension) -> Dimension:
+    """Return a dimension with one value for each interval."""
+    if not dimension.ordered:
+        return dimension._replace(peers=())
+    values: dict[Any, Any] = {}
+    for value in dimension.values:
+        values.setdefault((value.low, value.high), value)
+    return dimension._replace(values=tuple(values.values()), peers=())
+
+
+def reads(match: ReadMatch) -> set[str]:
+    """Return the names of the inputs that a rule's condition and explanation read."""
+    return {name for term in (match.condition, match.explanation) if term is not None for name in term_reads(term)}
+
+
+def term_reads(term: Term) -> set[str]:
+    """Return the names of the inputs that a term reads."""
+    own = set(term.atom.dims) if term.atom is not None else set()
+    return own.union(*map(term_reads, term.terms))

@@ -1,0 +1,110 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks at the decisions of all policies together: events that no rule is for, who approves, and invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ..policy.decision import APPROVE
+from .claims import Claim, value_of
+from .finding import ProofFinding
+from .proof import Shown, Unproven
+from .search import WHEN, Search, at_rule, overall
+from .smt.terms import Formula, conj, neg
+
+
+def together(search: Search) -> Iterator[ProofFinding]:
+    """Yield the findings about the decisions of all policies together."""
+    yield from _uncovered(search)
+    yield from _followers(search)
+    reported: set[tuple[str, str]] = set()  # a claim may be asked for several defaults of a parameter
+    for claim in search.proof.claims:
+        for finding in _invariant(search, claim):
+            key = finding.code, f"{claim.source}:{claim.line}:{claim.column} {claim.name}"
+            if key not in reported:
+                reported.add(key)
+                yield finding
+
+
+def approved_with(search: Search, key: str, default: str) -> Formula:
+    """Return where some rule approves with the default of a key."""
+    return search.decisions.where(lambda one: one.output == APPROVE and one.data.get(key, default) == default)
+
+
+def prepared(search: Search) -> Formula:
+    """Return where some rule prepares."""
+    return search.decisions.where(lambda one: one.data.get("prepare"))
+
+
+def _uncovered(search: Search) -> Iterator[ProofFinding]:
+    formula = conj((search.decisions.uncovered, search.proof.normal))
+    message = f"no rule applies to an event when {WHEN}; it is held"
+    finding = overall("uncovered-events", "warning", search.artifact.data["policies"][0], message, "add a rule")
+    about = {
+        name for policy in search.decisions.policies for match in policy.every() for name in search.reads(policy, match)
+    }
+    yield from search.shown(finding, formula, among=search.proof.normal, about=about)
+
+
+def _followers(search: Search) -> Iterator[ProofFinding]:
+    several = search.proof.inputs.resources.count > 1
+    careful = approved_with(search, "approver", "leader")  # the most careful one applies
+    grouped = conj((approved_with(search, "group", "hold"), prepared(search)))  # nobody approves these
+    for policy, one, match in search.outcomes(APPROVE):
+        if one.data.get("approver", "leader") == "leader":
+            continue
+        formula = conj((one.when, several, search.decisions.approved, search.proof.normal, neg(careful), neg(grouped)))
+        who = (
+            "every VM of an event"
+            if one.data["approver"] == "any"
+            else "a VM that is not even among an event's Resources"
+        )
+        message = f"rule {match.path} lets {who} approve it, and one approval starts it for all of them"
+        hint = "leave out 'approver', or let the condition require size(event.Resources) == 1"
+        yield from search.shown(at_rule("follower-approves", "warning", policy, match, message, hint), formula)
+
+
+def _invariant(search: Search, claim: Claim) -> Iterator[ProofFinding]:
+    """Yield that a claim is violated, has no value, or is not proven."""
+    owners = [data["name"] for data in search.artifact.data["policies"] if data["source"] == claim.source]
+    base = ProofFinding(
+        "invariant-violated", "error", "".join(owners), None, claim.source, claim.line, claim.column, ""
+    )
+    violated = replace(base, suggestion="correct the rule that decides")
+    yield from _claimed(search, claim, violated, claim.violated, "does not hold", wanted=False)
+    failing = replace(base, code="invariant-can-fail", suggestion="test for it first, with has()")
+    yield from _claimed(search, claim, failing, claim.failing, "has no value", wanted=None)
+
+
+def _claimed(
+    search: Search, claim: Claim, base: ProofFinding, formula: Formula, what: str, *, wanted: bool | None
+) -> Iterator[ProofFinding]:
+    def confirm(shown: Shown) -> bool:
+        given = {**search.proof.given, **shown.witness.params}
+        found = value_of(claim, search.artifact, shown.witness, given, shown.decisions[0].output)
+        return found is wanted
+
+    shown = search.proof.shows(formula, confirm=confirm)
+    if isinstance(shown, Unproven):
+        message = f"it is not proven that '{claim.name}' holds"
+        yield replace(base, code="invariant-not-proven", message=message, suggestion=shown.why, certain=False)
+    elif shown is not None:
+        about = search.claim_reads(claim) | {
+            name
+            for policy, verdict in zip(search.decisions.policies, shown.decisions[0].verdicts)
+            for match in policy.every()
+            if match.path == verdict.rule
+            for name in search.reads(policy, match)
+        }
+        finding = replace(base, message=f"'{claim.name}' {what} when {WHEN}")
+        if wanted is None:
+            yield from search.by_severity(finding, formula, brief=False, about=about, confirm=confirm)
+        else:
+            usual = conj((formula, search.proof.normal))
+            more: dict[str, Any] = {"about": about, "confirm": confirm}
+            found = list(search.shown(finding, usual, among=search.proof.normal, **more))
+            yield from found if any(one.certain for one in found) else search.shown(finding, formula, **more)

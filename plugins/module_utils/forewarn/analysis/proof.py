@@ -1,0 +1,208 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Proofs about policies: a question to the solver, and an event that the engine confirms, or that there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import InputError
+from ..events import event_types
+from ..policy.artifact import Artifact
+from ..policy.decision import HOLD, Decision
+from .claims import Claim, claims
+from .engine import Engine
+from .smt.decisions import ERROR, EXPLANATION, Decisions
+from .smt.inputs import Inputs
+from .smt.params import Params
+from .smt.problem import Problem
+from .smt.solver import Found, Solver, SolverAnswer
+from .smt.terms import Formula, between, conj, disj, implies, same
+from .symbolic.concrete import SAMPLE_TIMES, Witness
+
+_USUAL_NOTICE = 15 * 60 * 1_000_000  # µs (SE-20)
+_MICROSECOND = 1_000  # ns
+_MODEST_TIMES = (SAMPLE_TIMES[0] // _MICROSECOND, SAMPLE_TIMES[0] // _MICROSECOND + 10 * 365 * 86_400_000_000)  # µs
+
+
+class AnalysisError(Exception):
+    """The analysis and the engine disagree: a defect of forewarn, never to be reported as a fact about a policy."""
+
+
+class Shown(NamedTuple):
+    """An event that shows something, with the engine's decision by each version, and the solver's model of it."""
+
+    witness: Witness
+    decisions: tuple[Decision, ...]
+    model: Any
+
+
+class Unproven(NamedTuple):
+    """Neither is there an event that shows it, nor is proven that there is none."""
+
+    why: str
+
+
+Confirm = Callable[[Shown], bool]
+
+
+class Proof:
+    """Versions of policies, translated together: what they decide about the same event.
+
+    ``params`` are JSON values given for parameters, ``invariants`` further claims about the last version.
+    Raises InputError where z3 is missing, or a parameter that does not vary has no value.
+    """
+
+    def __init__(
+        self,
+        versions: Sequence[Artifact],
+        params: Mapping[str, Any] | None = None,
+        invariants: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.versions = versions
+        self.given = dict(params or {})
+        self.problem = Problem()
+        self.inputs = Inputs(self.problem, versions[-1].api_version)
+        self.params = Params(self.problem, [one.data["policies"] for one in versions], self.given)
+        self.decisions = tuple(self.decided(self.inputs, number) for number in range(len(versions)))
+        last = self.decisions[-1]
+        self.claims: tuple[Claim, ...] = tuple(claims(last, self.params, versions[-1], invariants))
+        self.normal = self.inputs.normal(_extra(versions))
+        soon = between(_MODEST_TIMES[0], self.inputs.now_us, _MODEST_TIMES[1])
+        self.soon = conj((soon, *self.params.modest()))
+        self.modest = conj((self.normal, self.soon))  # what people would think of
+        self._usual = self._preferred()
+        self._solver: Solver | None = None
+        self._engines = [Engine(one, self.given) for one in versions]
+
+    def decided(self, inputs: Inputs, version: int = 0) -> Decisions:
+        """Return what a version decides about some inputs. Must not be called after the first question."""
+        return Decisions(inputs, self.params, self.versions[version].data["policies"], version)
+
+    @property
+    def solver(self) -> Solver:
+        """The solver, made with all that was translated so far."""
+        if self._solver is None:
+            self._solver = Solver(self.problem, self.params, self.inputs)
+            if self._solver.ask().answer is SolverAnswer.NEVER:  # everything would follow from a contradiction
+                raise InputError("no parameters are allowed by all policies", "Compare the limits that they declare.")
+        return self._solver
+
+    @property
+    def not_understood(self) -> tuple[str, ...]:
+        """The expressions that may have any value, without their parts."""
+        every = list(self.problem.opaque)
+        return tuple(one for one in every if not any(one in other for other in every if other != one))
+
+    def ask(self, *formulas: Formula) -> SolverAnswer:
+        """Return whether an event is possible. The event is not confirmed."""
+        return self.solver.ask(*formulas).answer
+
+    def shows(
+        self, *formulas: Formula, confirm: Confirm | None = None, usual: bool = True, preferred: Sequence[Formula] = ()
+    ) -> Shown | Unproven | None:
+        """Return an event for which formulas hold, None if it is proven that there is none.
+
+        The engine decides it as the solver says, and ``confirm`` accepts it. With ``usual``, the event is as plain as
+        possible; before that, as it is ``preferred``. Raises AnalysisError where solver and engine disagree though all
+        is translated exactly.
+        """
+        preferred = (*preferred, *self._usual) if usual else preferred
+        found = self.solver.preferring(formulas, preferred)
+        if found.answer is SolverAnswer.NEVER:
+            return None
+        if found.answer is SolverAnswer.UNKNOWN:
+            return Unproven("the solver found no answer within its limits")
+        shown = self._confirmed(found, confirm)
+        if shown is not None:
+            return shown
+        if found.witness is None:
+            return Unproven("no names were found for the VMs of an event")
+        if not self.problem.opaque and self.problem.exact and self.problem.texts.exact:
+            raise AnalysisError(self._disagreement(found))
+        for moment in SAMPLE_TIMES:
+            other = self.solver.ask(*formulas, self.inputs.now_us == moment // _MICROSECOND)
+            shown = self._confirmed(other, confirm) if other.answer is SolverAnswer.POSSIBLE else None
+            if shown is not None:
+                return shown
+        what = ", ".join(self.not_understood) or "what a function makes of an unknown text, or a double,"
+        return Unproven(f"{what} may have any value, and no event was found that shows it")
+
+    def decide(self, witness: Witness, version: int = 0) -> Decision:
+        """Return the engine's decision; a version that refuses the parameters approves nothing."""
+        return self._engines[version].decide(witness)
+
+    def _confirmed(self, found: Found, confirm: Confirm | None) -> Shown | None:
+        witness = found.witness
+        if witness is None:
+            return None
+        decisions = tuple(self.decide(witness, number) for number in range(len(self.versions)))
+        shown = Shown(witness, decisions, found.model)
+        agreed = all(self._agrees(found.model, one, decision) for one, decision in zip(self.decisions, decisions))
+        return shown if agreed and (confirm is None or confirm(shown)) else None
+
+    def _agrees(self, model: Any, decided: Decisions, decision: Decision) -> bool:
+        """Return whether each policy has the outcome in a model that it has for the engine."""
+        for policy, verdict in zip(decided.policies, decision.verdicts):
+            failed = verdict.error is not None
+            if not any(
+                self.solver.holds(model, one.when)
+                for one in policy.outcomes
+                if (one.output, one.rule, one.how in (ERROR, EXPLANATION)) == (verdict.output, verdict.rule, failed)
+            ):
+                return False
+        return bool(self.solver.holds(model, decided.approved)) == (decision.output != HOLD)
+
+    def _disagreement(self, found: Found) -> str:
+        witness = found.witness
+        event = "an event" if witness is None else json.dumps(witness.as_dict(), ensure_ascii=False)
+        outcomes = [
+            f"{one.policy}: {one.output} by {one.rule or one.how}"
+            for decided in self.decisions
+            for policy in decided.policies
+            for one in policy.outcomes
+            if self.solver.holds(found.model, one.when)
+        ]
+        decisions = () if witness is None else [self.decide(witness, number) for number in range(len(self.versions))]
+        verdicts = [verdict for decision in decisions for verdict in decision.verdicts]
+        engine = [f"{one.policy}: {one.output} by {one.rule or one.reason}" for one in verdicts]
+        sides = f"for the solver {', '.join(outcomes)}; for the engine {', '.join(engine)}"
+        return f"forewarn disagrees with itself about {event}: {sides}"
+
+    def _preferred(self) -> tuple[Formula, ...]:
+        """Return what makes an event plain, the most important first."""
+        inputs, code = self.inputs, self.problem.texts.code
+        left = inputs.not_before_us - inputs.now_us
+        preferred: list[Formula] = [self.modest, self.normal, self.problem.texts.is_unknown(inputs.own_name)]
+        types = event_types(inputs.api_version)
+        kind = inputs.text("EventType")[0]
+        preferred += [disj(same(kind, code(one)) for one in types[:most]) for most in range(1, len(types))]
+        if inputs.api_version >= "2020-07-01":
+            duration, there = inputs.event_field("DurationInSeconds")
+            preferred += [there, conj((there, between(0, duration, 3600)))]
+        preferred += [
+            same(inputs.text("EventStatus")[0], code("Scheduled")),
+            implies(inputs.has_not_before, between(0, left, 7 * 86_400_000_000)),
+            inputs.now_us == SAMPLE_TIMES[0] // _MICROSECOND,
+            between(0, inputs.age_us, 3_600_000_000),
+            inputs.age_us == 0,
+            inputs.now_us % 1_000_000 == 0,
+            implies(inputs.has_not_before, left == _USUAL_NOTICE),
+            inputs.resources.count <= 3,
+            inputs.resources.count == 1,
+            same(inputs.text("EventSource")[0], code("Platform")) if inputs.asked("EventSource") else True,
+        ]
+        return tuple(one for one in preferred if one is not True)
+
+
+def _extra(versions: Sequence[Artifact]) -> dict[str, tuple[str, ...]]:
+    """Return the types and statuses that policies declare beside the documented ones."""
+    found: dict[str, dict[str, None]] = {}
+    for artifact in versions:
+        for data in artifact.data["policies"]:
+            for field, texts in data.get("extra_values", {}).items():
+                found.setdefault(field, {}).update(dict.fromkeys(texts))
+    return {field: tuple(texts) for field, texts in found.items()}
