@@ -1,9 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes pictures of the page of a simulated fleet. Usage: ``python -m tools.screenshots DIRECTORY [HOSTS]``.
+"""Takes pictures of pages. Usage: ``python -m tools.screenshots DIRECTORY [HOSTS]``.
 
-There is one for a desk and one for a phone, light and dark, each as it opens and with everything unfolded.
+They are those of a simulated fleet, of each shipped policy and all together, and of a change of two. There is one for a
+desk and one for a phone, light and dark, each as it opens and with everything unfolded.
 """
 
 from __future__ import annotations
@@ -12,27 +13,34 @@ import sys
 from pathlib import Path
 
 import pytest
+from forewarn.cli.main import main as forewarn
 from forewarn.fleet.page import page
 from tools.browser import browser
 from tools.fleets import AT, fleet, iso
+from tools.policy_files import SHIPPED, changed_web_tier
 
 SIZES = {"desk": (1400, 900), "phone": (390, 844)}
 
 
 def main(directory: Path, hosts: int) -> int:
-    """Write the page and its pictures."""
+    """Write the pages and their pictures."""
+    directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True)
-    written = directory / "fleet.html"
-    written.write_text(page(fleet(hosts, past=40), iso(AT), "7d"), encoding="utf-8")
+    (directory / "fleet.html").write_text(page(fleet(hosts, past=40), iso(AT), "7d"), encoding="utf-8")
+    for path in SHIPPED:
+        forewarn(["policy", "verify", str(path), "--html", str(directory / f"{path.stem}.html")])
+    forewarn(["policy", "verify", *map(str, SHIPPED), "--html", str(directory / "policies.html")])
+    forewarn(["policy", "diff", *changed_web_tier(directory), "--html", str(directory / "change.html")])
     try:
         with browser() as chromium:
-            for name, size in SIZES.items():
-                for scheme in ("light", "dark"):
-                    chromium.show(written.resolve(), size, dark=scheme == "dark")
-                    chromium.picture(directory / f"{name}-{scheme}.png")
-                    chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
-                    chromium.picture(directory / f"{name}-{scheme}-unfolded.png")
-    except pytest.skip.Exception as missing:
+            for written in sorted(directory.glob("*.html")):
+                for name, size in SIZES.items():
+                    for scheme in ("light", "dark"):
+                        chromium.show(written, size, dark=scheme == "dark")
+                        chromium.picture(directory / f"{written.stem}-{name}-{scheme}.png")
+                        chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
+                        chromium.picture(directory / f"{written.stem}-{name}-{scheme}-unfolded.png")
+    except pytest.skip.Exception as missing:  # there is no Chromium: outside a test, nothing to skip
         print(missing, file=sys.stderr)
         return 1
     print(f"{directory}: {', '.join(sorted(path.name for path in directory.glob('*.png')))}")

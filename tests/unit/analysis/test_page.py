@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from forewarn.analysis.report.page import verification_page
 from forewarn.analysis.report.table import verification_table
-from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.cli.main import main
 from forewarn.compiler.policyfile import load_policies
@@ -43,7 +42,7 @@ suppress: [{{code: uncovered-events, reason: {json.dumps(EVIL)}}}]
 
 def page_of(*paths: Path) -> str:
     artifact = load_policies(list(paths))
-    return verification_page(artifact, verify(read(artifact)), [str(path) for path in paths])
+    return verification_page(artifact, verify(artifact), [str(path) for path in paths])
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from forewarn.policy.decision import Decision, Facts
 from forewarn.policy.engine import PolicySet
 from tools.policy_files import DIRECTORY, SHIPPED, loaded
 
-CATEGORIES = {"approve": "approve", "prepared": "approve", "hold": "hold", "failed": "hold", "uncovered": "hold"}
+CATEGORIES = {"approve": "approve", "prepared": "approve", **dict.fromkeys(("hold", "in-doubt", "uncovered"), "hold")}
 TRICKY = """name: tricky
 params:
   - {name: loud, type: bool, default: true}
@@ -169,7 +169,7 @@ def test_a_difference_has_both_sides(tmp_path: Path) -> None:
     new = loaded(tmp_path, text)
     table = difference_table(old, new)
     assert assert_as_decided(table, [old, new], 2000) > 200
-    assert {leaf["category"] for leaf in table["views"][0]["leaves"]} == {"same", "more-permissive"}
+    assert {leaf["category"] for leaf in table["views"][0]["leaves"]} == {"same", "preparation-lost"}
 
 
 def test_slices_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,25 +15,33 @@ from typing import Any, Dict, Tuple
 
 from ...pages import render
 from ...policy.artifact import Artifact
+from ...policy.decision import APPROVE, HOLD
 from ...policy.forms import every_match, every_variable
-from ..diff import ALIKE, INCOMPARABLE, LESS, MORE, Difference
+from ..diff import Difference
 from ..hook_wording import hook_texts
+from ..kinds import ALIKE, FEWER, INCOMPARABLE, LESS, MORE, NO_CHANGE, UNPROVEN
 from ..verify import Verification
+from .categories import APPROVED, HELD, UNCOVERED, WORDS, rule_category
+from .dimension_words import what_matters
 from .table import difference_table, verification_table
 
 _HERE = Path(__file__).parent
-_SCRIPTS = [_HERE / name for name in ("page_data.js", "page_map.js", "page_detail.js")]
+_SCRIPTS = [_HERE / f"page_{part}.js" for part in ("data", "simple", "axes", "map", "moving", "detail")]
 _EFFECTS = {
     MORE: "more permissive",
     LESS: "less permissive",
     INCOMPARABLE: "more and less permissive",
+    FEWER: "fewer promises",
     ALIKE: "otherwise different",
 }
 _VERDICTS = {
     MORE: "More permissive: events start that waited before.",
     LESS: "Less permissive: events wait that started before.",
     INCOMPARABLE: "More permissive for some events, less for others.",
+    FEWER: "Decisions allow no more than before, but policies promise less.",
     ALIKE: "Neither more nor less permissive.",
+    NO_CHANGE: "Nothing changes.",
+    UNPROVEN: "Not proven: there may be other changes.",
 }
 Anchors = Dict[Tuple[str, str], str]  # policy and rule -> where the page has it
 
@@ -46,13 +54,16 @@ def verification_page(
     Raises InputError if there are too many classes.
     """
     rules, anchors = _policies(artifact, 0, files)
+    table = verification_table(artifact, params)
+    said = _Said(artifact)
     open_ones = [one.severity for one in report.findings if one.suppressed is None]
     return render(
         _HERE / "verification.html.j2",
         _SCRIPTS,
         title=f"What {rules[0]['name']} decides" if len(rules) == 1 else f"What {len(rules)} policies decide together",
         api_version=artifact.api_version,
-        table=verification_table(artifact, params),
+        table=table,
+        matters=what_matters(table["dims"]),
         report=report,
         counts=[(name, open_ones.count(name)) for name in ("error", "warning", "note") if name in open_ones],
         findings=[
@@ -60,7 +71,7 @@ def verification_page(
                 one,
                 one.severity if one.suppressed is None else "suppressed",
                 anchors.get((one.policy, one.rule or "")),
-                one.case and _example(one.case, f"{_decided(one.case['decision'])}: {one.case['decision']['reason']}"),
+                one.case and _example(one.case, f"{said(one.case['decision'])}: {one.case['decision']['reason']}"),
             )
             for one in report.findings
         ],
@@ -80,22 +91,30 @@ def difference_page(
     Raises InputError if there are too many classes.
     """
     rules, anchors = _policies(new, 1, ())
+    table = difference_table(old, new, params)
+    categories = {leaf["what"]: leaf["category"] for leaf in table["views"][0]["leaves"]}
+    said = _Said(old), _Said(new)
     return render(
         _HERE / "difference.html.j2",
         _SCRIPTS,
         title="What a change of policies changes",
         api_version=new.api_version,
-        table=difference_table(old, new, params),
-        verdict=_VERDICTS.get(difference.verdict, "Nothing changes."),
+        table=table,
+        matters=what_matters(table["dims"]),
+        verdict=_VERDICTS[difference.verdict],
         names=names,
         difference=difference,
+        declarations=[(one, _EFFECTS[one.effect]) for one in difference.declarations],
         changes=[
             (
                 one,
-                _EFFECTS[one.effect],
+                categories.get(one.what, one.effect),  # other defaults of a parameter change more than the map shows
                 one.rule and anchors.get(one.rule[:2]),
                 [
-                    (part, _example(part.case, f"Before: {_quoted(part.old)}; After: {_quoted(part.new)}"))
+                    (
+                        part,
+                        _example(part.case, f"Before: {said[0].quoted(part.old)}; After: {said[1].quoted(part.new)}"),
+                    )
                     for part in one.parts
                 ],
             )
@@ -115,13 +134,25 @@ def _example(case: Mapping[str, Any], answers: str) -> dict[str, str]:
     return {"event": json.dumps(case["event"], indent=1), "facts": "; ".join(facts), "answers": answers}
 
 
-def _decided(decision: Mapping[str, Any]) -> str:
-    by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
-    return f"{decision['output']}{by}"
+class _Said:
+    """Says decisions of the engine by the words of the map."""
 
+    def __init__(self, artifact: Artifact) -> None:
+        self._rules = {
+            (data["name"], path): rule_category(match)
+            for data in artifact.data["policies"]
+            for path, match in every_match(data["rule"])
+        }
 
-def _quoted(decision: Mapping[str, Any]) -> str:
-    return _decided(decision) + (f", \u201c{decision['reason']}\u201d" if decision["reason"] else "")
+    def __call__(self, decision: Mapping[str, Any]) -> str:
+        category = self._rules.get((decision["policy"], decision["rule"]))
+        if category is None or decision["output"] == HOLD:  # a rule without a value holds, whatever it says
+            category = {HOLD: HELD, APPROVE: APPROVED}.get(decision["output"], UNCOVERED)
+        by = f" by {decision['policy']}/{decision['rule']}" if decision["rule"] else ""
+        return f"{WORDS[category][0]}{by}"
+
+    def quoted(self, decision: Mapping[str, Any]) -> str:
+        return self(decision) + (f", \u201c{decision['reason']}\u201d" if decision["reason"] else "")
 
 
 # The rules
@@ -134,9 +165,8 @@ def _policies(artifact: Artifact, side: int, files: Sequence[str]) -> tuple[list
         rules = []
         for number, (path, match) in enumerate(every_match(data["rule"])):  # as the analysis numbers them
             anchor = anchors[data["name"], path] = f"rule-{side}-{place}-{number}"
-            prepares = match.get("output") == "approve" and match.get("prepare")
-            more = {"anchor": anchor, "path": path, "nested": path != match["id"], "prepares": prepares}
-            fields = {name: match.get(name) for name in ("line", "output", "condition", "explanation")}
+            more = {"anchor": anchor, "path": path, "nested": path != match["id"], "category": rule_category(match)}
+            fields = {name: match.get(name) for name in ("line", "condition", "explanation")}
             rules.append({**fields, **more, "hooks": hook_texts(match)})
         policies.append(
             {

@@ -2,31 +2,37 @@
  * GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
- * The table of analysis/table.py, and what follows from it; and how elements are made. Texts are set as texts, never as
- * markup: they come from policies. The three files are one script, in the order of page.py.
+ * The table of analysis/report/table.py, and what follows from it; and how elements are made. Texts are set as texts,
+ * never as markup: they come from policies. The files are one script, in the order of page.py.
  */
 const data = JSON.parse(document.getElementById("table").textContent);
-const { dims, nodes, sides, views } = data;
-const CATEGORIES = {
-  approve: ["approve", "M2.5 8.5l3.5 3.5 7.5-8"],
-  prepared: ["approve once prepared", "M2.5 3h7M2.5 7h4M5.5 11l2.5 2.5 5.5-6"],
-  hold: ["hold", "M5.5 3v10M10.5 3v10"],
-  failed: ["hold, in doubt", "M8 2.5v7M8 12.4v.7"],
-  uncovered: ["hold, no rule applies", "M5 5.5c0-4 6-4 6 0 0 2.5-3 2-3 4.5M8 12.6v.6"],
-  "more-permissive": ["more permissive", "M8 13V3.5M3.5 8L8 3.5 12.5 8"],
-  incomparable: ["more and less permissive", "M5 13V4M2.5 6.500L5 4l2.500 2.500M11 3v9M8.500 9.500L11 12l2.500-2.500"],
-  "less-permissive": ["less permissive", "M8 3v9.5M3.500 8L8 12.500 12.500 8"],
-  alike: ["otherwise different", "M2.500 9c2-5 4-3 5.500-1s3.500 4 5.500-1"],
-  same: ["no change", "M3.500 6h9M3.500 10h9"],
-  mixed: ["mixed", "M3 13L13 3"],
-  none: ["cannot be", ""],
+const { dims, nodes, sides, views, words } = data;
+const SIGNS = {
+  approve: "M2.5 8.5l3.5 3.5 7.5-8",
+  prepared: "M2.5 3h7M2.5 7h4M5.5 11l2.5 2.5 5.5-6",
+  hold: "M5.5 3v10M10.5 3v10",
+  "in-doubt": "M8 2.5v7M8 12.4v.7",
+  uncovered: "M5 5.5c0-4 6-4 6 0 0 2.5-3 2-3 4.5M8 12.6v.6",
+  "newly-approved": "M8 3v10M3 8h10",
+  "preparation-lost": "M2.5 3h7M2.5 7h4M7 8l6 6M13 8l-6 6",
+  "more-permissive": "M8 13V3.5M3.5 8L8 3.5 12.5 8",
+  incomparable: "M5 13V4M2.5 6.500L5 4l2.500 2.500M11 3v9M8.500 9.500L11 12l2.500-2.500",
+  "no-longer-approved": "M3 8h10",
+  "preparation-added": "M2.5 3h7M2.5 7h4M10 8v6M7 11h6",
+  "less-permissive": "M8 3v9.5M3.500 8L8 12.500 12.500 8",
+  alike: "M2.500 9c2-5 4-3 5.500-1s3.500 4 5.500-1",
+  same: "M3.500 6h9M3.500 10h9",
+  mixed: "M3 13L13 3",
+  none: "",
 };
+const CATEGORIES = [...Object.keys(words), "mixed", "none"]; // in the order of legends
 const MOST_OUTCOMES = 10;
 const MOST_WORDS = 3;
 const narrow = matchMedia("(max-width: 60rem)");
 
-const state = { view: views[0], across: null, panels: null, chosen: new Map(), unusual: false, at: null };
-let panels = []; // of the map that is shown: arrays of rows of cells
+// ``drawn`` is the view that the map shows of the one that was chosen; ``axes`` are the dimensions of rows, columns and
+// tables, null if the map chooses them itself
+const state = { view: views[0], drawn: views[0], axes: null, chosen: new Map(), unusual: false, at: null };
 
 // Making elements
 
@@ -53,12 +59,12 @@ function icon(category) {
   svg.setAttribute("viewBox", "0 0 16 16");
   svg.setAttribute("aria-hidden", "true");
   const path = document.createElementNS(svg.namespaceURI, "path");
-  path.setAttribute("d", CATEGORIES[category][1]);
+  path.setAttribute("d", SIGNS[category]);
   svg.append(path);
   return svg;
 }
 
-const word = (category) => CATEGORIES[category][0];
+const word = (category) => words[category]?.[0] ?? { mixed: "it depends", none: "cannot be" }[category];
 const badge = (category, text = word(category)) =>
   make("span", { class: "badge c-" + category }, icon(category), make("span", { text }));
 
@@ -130,132 +136,59 @@ function exampleOf(view, chosen, wanted) {
   return walk(view.root) ? places : null;
 }
 
-// The same diagram without what nobody sees, and with dimensions only where they tell something apart
-
-class Simple {
-  constructor(view, chosen, keyOf) {
-    this.allowed = allowing(chosen);
-    this.keys = [];
-    this.made = []; // [dim, [[places, id], …]]
-    this.known = new Map();
-    this.united = new Map();
-    this.built = new Map();
-    this.keyOf = (leaf) => {
-      if (!visible(view, leaf)) return null;
-      const key = keyOf(view.leaves[leaf - 1], leaf);
-      if (!this.keys.includes(key)) this.keys.push(key);
-      return this.keys.indexOf(key);
-    };
-    this.root = this.build(view.root);
-  }
-
-  build(ref) {
-    if (ref >= 0) return this.keyOf(ref);
-    if (!this.built.has(ref)) {
-      const [dim, children] = nodes[-1 - ref];
-      this.built.set(ref, this.node(dim, this.allowed(dim).map((place) => [place, this.build(children[place])])));
-    }
-    return this.built.get(ref);
-  }
-
-  node(dim, pairs) {
-    const groups = [];
-    for (const [place, id] of pairs) {
-      if (id === null) continue;
-      let group = null;
-      for (const one of groups) {
-        const both = this.unite(one[1], id);
-        if (both !== undefined) {
-          one[1] = both;
-          group = one;
-          break;
-        }
-      }
-      if (group) group[0].push(place);
-      else groups.push([[place], id]);
-    }
-    if (groups.length < 2) return groups.length ? groups[0][1] : null;
-    const key = JSON.stringify([dim, groups]);
-    if (!this.known.has(key)) {
-      this.made.push([dim, groups]);
-      this.known.set(key, -this.made.length);
-    }
-    return this.known.get(key);
-  }
-
-  child(id, dim, place) {
-    if (id === null || id >= 0 || this.made[-1 - id][0] !== dim) return id;
-    const group = this.made[-1 - id][1].find(([places]) => places.includes(place));
-    return group ? group[1] : null;
-  }
-
-  // What both say where either says something; undefined if they contradict each other
-  unite(one, other) {
-    if (one === null || one === other) return other;
-    if (other === null) return one;
-    if (one >= 0 && other >= 0) return undefined;
-    const key = one < other ? one + "," + other : other + "," + one;
-    if (!this.united.has(key)) this.united.set(key, this.tryToUnite(one, other));
-    return this.united.get(key);
-  }
-
-  tryToUnite(one, other) {
-    const dim = Math.min(...[one, other].filter((id) => id < 0).map((id) => this.made[-1 - id][0]));
-    const pairs = [];
-    for (const place of this.allowed(dim)) {
-      const both = this.unite(this.child(one, dim, place), this.child(other, dim, place));
-      if (both === undefined) return undefined;
-      pairs.push([place, both]);
-    }
-    return this.node(dim, pairs);
-  }
-
-  // The dimensions that matter
-  support(id = this.root, found = new Set()) {
-    if (id !== null && id < 0) {
-      const [dim, groups] = this.made[-1 - id];
-      found.add(dim);
-      for (const group of groups) this.support(group[1], found);
-    }
-    return found;
-  }
-
-  // Up to so many ways to a key in words, and whether there are more
-  words(key) {
-    const found = [];
-    let steps = 2000;
-    const walk = (id, conditions) => {
-      if (id === null || found.length > MOST_WORDS || steps-- < 0) return;
-      if (id >= 0) {
-        if (this.keys[id] === key) found.push(sentence(conditions));
-        return;
-      }
-      const [dim, groups] = this.made[-1 - id];
-      const all = groups.flatMap(([places]) => places);
-      for (const [places, below] of groups) walk(below, [...conditions, phrase(dim, places, all)]);
-    };
-    walk(this.root, []);
-    return [found.slice(0, MOST_WORDS), found.length > MOST_WORDS || steps < 0];
-  }
-}
-
 function phrase(dim, places, all) {
   const rest = all.filter((place) => !places.includes(place));
   if (places.length > 1 && rest.length === 1) return ["unless", oneOf(dim, rest)];
   return ["when", oneOf(dim, places)];
 }
 
-function oneOf(dim, places) {
-  const said = places.map((place) => dims[dim].values[place].said);
-  const subject = dims[dim].subject + " ";
-  if (said.length > 1 && said.every((text) => text.startsWith(subject))) {
-    const [first, ...others] = said.map((text) => text.slice(subject.length));
-    return subject + listed([first, ...others.map((text) => text.replace(/^(=|in) /, ""))]);
+// Values in words. Intervals that follow each other are one.
+
+for (const dim of dims) {
+  for (const value of dim.values.filter((one) => one.label === undefined)) {
+    value.label = span(value, value, dim.open);
+    value.said = `${dim.subject} ${value.exact ? "=" : "is"} ${value.label}`;
   }
-  return listed(said);
 }
 
-const listed = (texts) => [...texts.slice(0, -2), texts.slice(-2).join(" or ")].join(", ");
+function span({ low, exact }, { high }, open) {
+  if (exact && low[0] === high?.[0]) return low[0];
+  const below = high && `${high[1] ? "up to" : "below"} ${high[0]}`;
+  if (!low) return below ?? open;
+  if (!high) return low[1] ? `${low[0]} or more` : `above ${low[0]}`;
+  if (!low[1]) return `above ${low[0]} and ${below}`;
+  return `${low[0]} to ${high[1] ? high[0] : below}`;
+}
+
+const isInterval = (dim, place) => dims[dim].values[place].width !== undefined;
+
+// Labels of values, runs of intervals as one, and before what is none
+function labelsOf(dim, places) {
+  const { values, open } = dims[dim];
+  const runs = [];
+  for (const place of [...places].sort((one, other) => isInterval(dim, other) - isInterval(dim, one) || one - other)) {
+    const last = runs.at(-1);
+    if (last && last.at(-1) === place - 1 && isInterval(dim, place) && isInterval(dim, place - 1)) last.push(place);
+    else runs.push([place]);
+  }
+  return runs.map((run) => (run.length > 1 ? span(values[run[0]], values[run.at(-1)], open) : values[run[0]].label));
+}
+
+function oneOf(dim, places) {
+  const { subject, values } = dims[dim];
+  const found = labelsOf(dim, places);
+  if (found.length === 1 && places.length === 1) return values[places[0]].said;
+  if (places.some((place) => isInterval(dim, place))) return `${subject} is ${listed(found)}`;
+  const said = places.map((place) => values[place].said);
+  if (!said.every((text) => text.startsWith(subject + " "))) return listed(said);
+  const [first, ...others] = said.map((text) => text.slice(subject.length + 1));
+  return `${subject} ${listed([first, ...others.map((text) => text.replace(/^(=|in|is) /, ""))])}`;
+}
+
+function listed(texts) {
+  const last = texts.some((text) => text.includes(" or ")) ? ", or " : " or ";
+  return [...texts.slice(0, -2), texts.slice(-2).join(last)].join(", ");
+}
 
 function sentence(conditions) {
   const when = conditions.filter(([kind]) => kind === "when").map(([, text]) => text).join(" and ");
@@ -294,10 +227,17 @@ function exampleCase(places) {
   return found;
 }
 
-const keyOf = (leaf) => JSON.stringify([leaf.category, leaf.by, leaf.what, leaf.decisions]);
+// What tells two classes apart on the map; where nothing changes, it does not matter what is decided.
+const keyOf = (leaf) =>
+  leaf.category === "same" ? "same" : JSON.stringify([leaf.category, leaf.by, leaf.what, leaf.decisions]);
 
-function categories(view, found) {
-  const order = Object.keys(CATEGORIES);
-  const all = [...new Set(found.map((leaf) => view.leaves[leaf - 1].category))];
-  return all.sort((one, other) => order.indexOf(one) - order.indexOf(other));
-}
+const keysOf = (found) => [...new Set(found.map((leaf) => keyOf(state.drawn.leaves[leaf - 1])))];
+
+const inOrder = (one, other) => CATEGORIES.indexOf(one) - CATEGORIES.indexOf(other);
+
+const categories = (found, view = state.drawn) =>
+  [...new Set(found.map((leaf) => view.leaves[leaf - 1].category))].sort(inOrder);
+
+const isHeld = (category) => data.holds.includes(category);
+
+const titled = (dim, places) => `${dims[dim].title} ${listed(labelsOf(dim, places))}`;

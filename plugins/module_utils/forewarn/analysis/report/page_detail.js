@@ -10,25 +10,23 @@ function describe(one) {
   const detail = document.getElementById("detail");
   const close = make("button", { type: "button", class: "close", "aria-label": "Close", text: "×" });
   close.addEventListener("click", closeDetail);
-  const lines = [make("div", { class: "head" }, make("h3", { text: one.labels.join(" · ") }), close)];
+  const lines = [make("div", { class: "head" }, make("h3", { text: one.labels.join(" · ") || "Every such event" }), close)];
   if (!one.found.length) {
     lines.push(make("p", { text: "The service sends no such event" + (one.chosen.size ? ", with these filters." : ".") }));
     detail.replaceChildren(...lines);
     return;
   }
   if (one.category === "mixed") {
-    const simple = new Simple(state.view, one.chosen, (leaf) => leaf.category);
+    const simple = new Simple(state.drawn, one.chosen, (leaf) => leaf.category);
     const names = [...simple.support()].map((dim) => dims[dim].title);
-    lines.push(make("p", {}, badge("mixed"), make("span", { text: " It depends on " + and(names) + "." })));
+    lines.push(make("p", {}, badge("mixed"), make("span", { text: ` on ${and(names)}.` })));
   }
-  const order = Object.keys(CATEGORIES);
-  const keys = [...new Set(one.found.map((leaf) => keyOf(state.view.leaves[leaf - 1])))];
-  const outcomes = keys.map((key) => {
-    const all = one.found.filter((leaf) => keyOf(state.view.leaves[leaf - 1]) === key);
-    const [words, more] = new Simple(state.view, one.chosen, (leaf) => keyOf(leaf) === key).words(true);
-    return { leaf: state.view.leaves[all[0] - 1], all, words, more };
+  const outcomes = keysOf(one.found).map((key) => {
+    const all = one.found.filter((leaf) => keyOf(state.drawn.leaves[leaf - 1]) === key);
+    const [words, more] = new Simple(state.drawn, one.chosen, (leaf) => keyOf(leaf) === key).words(true);
+    return { leaf: state.drawn.leaves[all[0] - 1], all, words, more };
   });
-  outcomes.sort((first, second) => order.indexOf(first.leaf.category) - order.indexOf(second.leaf.category));
+  outcomes.sort((first, second) => inOrder(first.leaf.category, second.leaf.category));
   outcomes.slice(0, MOST_OUTCOMES).forEach((outcome, index) =>
     lines.push(outcomeBlock(outcome, one, outcomes.length > 1, index === 0)));
   if (outcomes.length > MOST_OUTCOMES) {
@@ -43,7 +41,7 @@ const and = (texts) => [...texts.slice(0, -2), texts.slice(-2).join(" and ")].jo
 
 function outcomeBlock(outcome, one, several, open) {
   const { leaf, all, words, more } = outcome;
-  const places = exampleOf(state.view, one.chosen, all);
+  const places = exampleOf(state.drawn, one.chosen, all);
   const block = make("section", { class: "outcome" });
   block.append(make("p", { class: "decision" }, badge(leaf.category),
     sides.length > 1 ? null : by(0, leaf.by[0])));
@@ -51,7 +49,10 @@ function outcomeBlock(outcome, one, several, open) {
     block.append(make("ul", { class: "when" }, ...words.filter(Boolean).map((text) => make("li", { text })),
       more ? make("li", { text: "or in other cases" }) : null));
   }
-  if (sides.length > 1) {
+  if (leaf.category === "same") {
+    block.append(make("p", { class: "side" }, make("b", { text: "Before and after: " }), badge(leaf.decisions[1]),
+      by(1, leaf.by[1]), reason(1, leaf.by[1], places)));
+  } else if (sides.length > 1) {
     if (leaf.what) block.append(make("p", { class: "what", text: leaf.what }));
     leaf.by.forEach((each, side) => block.append(make("p", { class: "side" },
       make("b", { text: side ? "After: " : "Before: " }), badge(leaf.decisions[side]), by(side, each),
@@ -70,11 +71,11 @@ function outcomeBlock(outcome, one, several, open) {
 }
 
 function by(side, place) {
-  if (!place) return make("span", { text: " no policy has a rule for it" });
+  if (!place) return make("span");
   const [policy, number] = place;
   const region = sides[side].policies[policy].regions[number];
   const name = ruleName(side, policy, number);
-  if (region.number === undefined) return make("span", { text: ` by ${name}` });
+  if (region.number === undefined) return make("span", { text: name && ` by ${name}` });
   const href = `#rule-${side}-${policy}-${region.number}`;
   return make("span", { text: " by " }, make("a", { href, text: name }));
 }
@@ -91,7 +92,7 @@ function facts(leaf, places) {
   const parts = [];
   const acting = sides[0].policies.map((_, policy) => regionAt(0, policy, places))
     .filter((region) => region && region.how === "rule");
-  const only = views.length > 1 && state.view !== views[0] && leaf.by[0]
+  const only = views.length > 1 && state.drawn !== views[0] && leaf.by[0]
     ? [sides[0].policies[leaf.by[0][0]].regions[leaf.by[0][1]]] : acting;
   for (const [phase, text] of [["prepare", "Prepares: "], ["recover", "Recovers: "], ["notify", "Notifies: "]]) {
     const hooks = only.flatMap((region) => region[phase] || []);
@@ -104,7 +105,7 @@ function facts(leaf, places) {
 }
 
 function doubtful(places) {
-  const root = state.view.root;
+  const root = state.drawn.root;
   return everyFree.filter((dim) => {
     const found = everywhere(dim).map((place) => leafAt(root, places.map((one, at) => (at === dim ? place : one))));
     return new Set(found).size > 1;
@@ -132,15 +133,15 @@ function everyPolicy(places) {
   const lines = sides[0].policies.map((policy, index) => {
     const region = regionAt(0, index, places);
     if (!region) return null;
-    const how = region.output === "abstain" ? "uncovered"
-      : region.output === "approve" ? (region.prepare ? "prepared" : "approve") : region.how === "rule" ? "hold" : "failed";
-    return make("li", {}, badge(how, region.output), by(0, [index, policy.regions.indexOf(region)]));
+    return make("li", {}, badge(region.category), by(0, [index, policy.regions.indexOf(region)]));
   });
   return make("details", {}, make("summary", { text: "What each policy says of the example" }),
     make("ul", { class: "policies" }, ...lines));
 }
 
 // Filters
+
+const AXES = [["rows", "Rows"], ["across", "Columns"], ["panels", "A table for each"]];
 
 function choice(label, options, value, change) {
   const select_ = make("select");
@@ -151,39 +152,35 @@ function choice(label, options, value, change) {
 }
 
 function drawControls() {
-  const choosable = used(state.view).filter((dim) => dim !== rows);
-  const names = choosable.map((dim) => [String(dim), dims[dim].title]);
+  const focused = document.activeElement.closest("#filters label")?.firstChild.textContent;
   const fields = [];
   if (views.length > 1) {
     fields.push(choice("Show", views.map((view, index) => [String(index), view.title]), String(views.indexOf(state.view)),
       (value) => {
         state.view = views[Number(value)];
-        Object.assign(state, axes(state.view));
+        state.axes = null;
         draw();
       }));
   }
-  if (names.length) {
-    const number = (value) => (value === "" ? null : Number(value));
-    fields.push(choice("Columns", [["", "—"], ...names], String(state.across ?? ""), (value) => {
-      state.across = number(value);
-      if (state.panels === state.across) state.panels = null;
-      draw();
-    }));
-    fields.push(choice("A table for each", [["", "—"], ...names], String(state.panels ?? ""), (value) => {
-      state.panels = number(value);
-      if (state.panels === state.across) state.across = null;
+  const names = used(state.drawn).map((dim) => [String(dim), dims[dim].title]);
+  for (const [axis, label] of names.length ? AXES : []) {
+    fields.push(choice(label, [["", "—"], ...names], String(drawn[axis] ?? ""), (value) => {
+      const dim = value === "" ? null : Number(value);
+      const others = Object.entries(drawn).map(([name, one]) => [name, one === dim ? null : one]);
+      state.axes = { ...Object.fromEntries(others), [axis]: dim };
       draw();
     }));
   }
-  for (const dim of choosable) {
-    if (dim === state.across || dim === state.panels) continue;
-    const places = everywhere(dim).filter((place) => leaves(state.view, new Map([[dim, place]])).length);
-    const options = [["", "any"], ...places.map((place) => [String(place), dims[dim].values[place].label])];
+  for (const dim of used(state.drawn).filter((one) => !Object.values(drawn).includes(one))) {
+    const places = everywhere(dim).filter((place) => leaves(state.drawn, new Map([[dim, place]])).length);
     if (places.length < 2) continue;
-    fields.push(choice(dims[dim].title, options, String(state.chosen.get(dim) ?? ""), (value) => {
+    const options = new Map([["", "any"], ...places.map((place) => [String(place), dims[dim].values[place].label])]);
+    const chosen = [state.chosen.get(dim) ?? ""].flat();
+    options.set(chosen.join(), options.get(chosen.join()) ?? listed(labelsOf(dim, chosen)));
+    fields.push(choice(dims[dim].title, options, chosen.join(), (value) => {
       if (value === "") state.chosen.delete(dim);
-      else state.chosen.set(dim, Number(value));
-      drawMap();
+      else state.chosen.set(dim, value.includes(",") ? value.split(",").map(Number) : Number(value));
+      draw();
     }));
   }
   const box = make("input", { type: "checkbox", id: "unusual" });
@@ -195,11 +192,12 @@ function drawControls() {
   fields.push(make("label", { class: "check" }, box,
     make("span", { text: "with events that the service does not send by its documentation" })));
   document.getElementById("filters").replaceChildren(...fields);
+  fields.find((field) => field.firstChild.textContent === focused)?.querySelector("select, input").focus();
 }
 
 function draw() {
-  drawControls();
   drawMap();
+  drawControls();
 }
 
 // A link to a rule opens the list that the rule is in
@@ -213,9 +211,7 @@ function reveal() {
 
 window.addEventListener("hashchange", reveal);
 reveal();
-document.getElementById("controls").open = !narrow.matches;
 dims.forEach((dim, index) => dim.start !== undefined && state.chosen.set(index, dim.start));
-Object.assign(state, axes(state.view));
 document.getElementById("panels").addEventListener("keydown", move);
 document.getElementById("panels").addEventListener("pointerleave", () => current() && describe(current()));
 document.getElementById("detail").addEventListener("keydown", (event) => event.key === "Escape" && closeDetail());

@@ -16,31 +16,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Dict, NamedTuple, Tuple
 
 from ...policy.artifact import Artifact
-from ...policy.decision import ABSTAIN, APPROVE, HOLD
-from ...policy.params import convert
-from ..counterexamples import Prover
-from ..diff import changed_classes
+from ...policy.decision import APPROVE, HOLD
+from ..engine import Engine
 from ..hook_wording import hook_texts
 from ..symbolic.abstract import Evaluation
 from ..symbolic.case import Case
+from ..symbolic.changes import changed_classes
 from ..symbolic.concrete import witness
-from ..symbolic.decide import RULE, Decided, Region, combine
-from ..symbolic.domains import DomainValue
+from ..symbolic.decide import RULE, Decided, Region
 from ..symbolic.reading import Reading, read_together
-from ..symbolic.resources import COUNT, PLACE, VM_NAME
 from ..symbolic.space import Space
 from ..symbolic.symbol_table import SymbolTable
-from ..symbolic.symbols import DURATION, EVENT_STATUS, TAGS_KNOWN, Dimension, Param, case_of
+from ..symbolic.symbols import case_of
+from .categories import HOLDS, SAME, WORDS, change_category, joint_category, preparation, region_category
 from .decision_diagram import Forest
 from .dependencies import Reads
-
-# What a cell can be. The first five are decisions, the others changes of them.
-APPROVED, PREPARED, HELD, FAILED, UNCOVERED = "approve", "prepared", "hold", "failed", "uncovered"
-SAME = "same"
+from .dimension_words import dimension_data
 
 _MOST_REASONS = 300  # of one rule; beyond that a page shows the expression that gives them
 _MOST_PARTS = 5000  # of the examples' parts that one group of dimensions decides
-_USUAL = {EVENT_STATUS: "Scheduled", PLACE: "leader", VM_NAME: "any other", TAGS_KNOWN: "known"}
 
 Table = Dict[str, Any]
 Key = Tuple[str, int]  # how a region came about, and the number of its match; -1 without
@@ -61,9 +55,9 @@ def verification_table(artifact: Artifact, params: Mapping[str, Any] | None = No
         decided = Decided(readings[0], space)
         making.see(0, decided)
         if views:
-            views[0].add(space, [((category, by), held) for (category, by), held in _together(decided).items()])
+            views[0].add(space, [((category, by), held) for (category, by, _hooks), held in _together(decided).items()])
         for place, policy in enumerate(decided.policies):
-            regions = [((_category(one), (place, _key(one))), one.classes) for one in policy.regions]
+            regions = [((region_category(one), (place, _key(one))), one.classes) for one in policy.regions]
             each[place].add(space, regions)
     return making.table("verify", [*views, *each])
 
@@ -88,7 +82,10 @@ def difference_table(old: Artifact, new: Artifact, params: Mapping[str, Any] | N
         view.add(
             space,
             [
-                ((effect, what, first, second), both)
+                (
+                    (change_category(effect, first[0], second[0], (first[2], second[2])), what, first[:2], second[:2]),
+                    both,
+                )
                 for what, effect, classes in sets
                 for first, held in sides[0].items()
                 if classes & held
@@ -114,31 +111,17 @@ def _read(artifacts: Sequence[Artifact], params: Mapping[str, Any] | None) -> tu
     return read_together(artifacts, given, at_default=declared), given
 
 
-def _category(region: Region) -> str:
-    if region.output == ABSTAIN:
-        return UNCOVERED
-    if region.output == APPROVE:
-        return PREPARED if region.data.get("prepare") else APPROVED
-    return HELD if region.how == RULE else FAILED
-
-
 def _key(region: Region) -> Key:
     return region.how, -1 if region.match is None else region.match.number
 
 
-def _together(decided: Decided) -> dict[tuple[str, tuple[int, Key] | None], int]:
-    """Return the classes by their category and by the region, with its policy, that decides; None: no region does."""
-    found: dict[tuple[str, tuple[int, Key] | None], int] = {}
+def _together(decided: Decided) -> dict[tuple[str, tuple[int, Key] | None, tuple[str, ...]], int]:
+    """Return the classes by category, the region with its policy that decides (None: no region does), and the hooks."""
+    found: dict[tuple[str, tuple[int, Key] | None, tuple[str, ...]], int] = {}
     for regions, classes in decided.regions():
-        outcome = combine(regions)
-        place = next((place for place, one in enumerate(regions) if one.output == outcome.output), None)
-        if place is None:
-            category, by = UNCOVERED, None
-        else:
-            category, by = _category(regions[place]), (place, _key(regions[place]))
-            if outcome.output == APPROVE:
-                category = PREPARED if outcome.prepare else APPROVED
-        found[category, by] = found.get((category, by), 0) | classes
+        category, place = joint_category(regions)
+        key = category, None if place is None else (place, _key(regions[place])), preparation(regions)
+        found[key] = found.get(key, 0) | classes
     return found
 
 
@@ -179,7 +162,7 @@ class _Making:
         self.symbols: SymbolTable = readings[0].symbols
         self.dimensions = self.symbols.dimensions()
         self.forest = Forest(self.dimensions)
-        self._provers = [Prover(reading) for reading in readings]
+        self._engines = [Engine(reading.artifact, reading.fixed) for reading in readings]
         self._reads = [[Reads(policy.data, self.dimensions) for policy in reading.policies] for reading in readings]
         self._regions: list[list[dict[Key, _Region]]] = [[{} for _policy in reading.policies] for reading in readings]
         self._roots = [[0] * len(reading.policies) for reading in readings]
@@ -213,7 +196,7 @@ class _Making:
                 continue
             concretes = [space.by_name[name].values[value] for name, value in zip(names, values)]
             at = tuple(self.dimensions[dim].values.index(one) for dim, one in zip(known.dims, concretes))
-            verdict = self._provers[side].decide(space.witness(space.first(some))).verdicts[place]
+            verdict = self._engines[side].decide(space.witness(space.first(some))).verdicts[place]
             if (verdict.output, verdict.rule) == (known.region.output, known.region.rule):
                 known.reasons.setdefault(at, verdict.reason)
 
@@ -221,7 +204,9 @@ class _Making:
         groups, base, deltas = self._examples()
         return {
             "kind": kind,
-            "dims": [self._dimension(dimension) for dimension in self.dimensions],
+            "words": WORDS,
+            "holds": HOLDS,
+            "dims": list(map(dimension_data, self.dimensions)),
             "nodes": [[dimension, list(children)] for dimension, children in self.forest.nodes],
             "sides": [
                 {"policies": [self._policy(side, place) for place in range(len(reading.policies))]}
@@ -250,28 +235,6 @@ class _Making:
 
     def _place(self, side: int, by: tuple[int, Key] | None) -> list[int] | None:
         return None if by is None else [by[0], list(self._regions[side][by[0]]).index(by[1])]
-
-    def _dimension(self, dimension: Dimension) -> dict[str, Any]:
-        data: dict[str, Any] = {
-            "name": dimension.name,
-            "title": dimension.symbol.title,
-            "subject": dimension.symbol.spoken if dimension.symbol is COUNT else dimension.symbol.title,
-            "opaque": dimension.kind == "opaque",
-            "values": [
-                {"label": _label(dimension, place), "said": _said(dimension, dimension.values[place])}
-                for place in range(len(dimension.values))
-            ],
-        }
-        labels = [value.label for value in dimension.values]
-        usual = _USUAL.get(dimension.symbol)
-        if usual in labels:
-            data["start"] = labels.index(usual)
-        if isinstance(dimension.symbol, Param) and "default" in dimension.symbol.declaration:
-            default = convert(dimension.symbol.declaration["default"], dimension.symbol.type)
-            concretes = [value.concrete for value in dimension.values]
-            if default in concretes:
-                data["start"] = concretes.index(default)
-        return data
 
     def _policy(self, side: int, place: int) -> dict[str, Any]:
         policy = self.readings[side].policies[place]
@@ -307,25 +270,10 @@ class _Making:
         return list(found.values())
 
 
-def _said(dimension: Dimension, value: DomainValue) -> str:
-    said = dimension.phrase([value])
-    return said.replace(f" in {value.label}", f" {value.label}") if " " in value.label else said
-
-
-def _label(dimension: Dimension, place: int) -> str:
-    label = dimension.values[place].label
-    if dimension.symbol is DURATION and label.startswith("-1 "):
-        return "unknown"
-    if dimension.symbol is PLACE:
-        return {"leader": "leads (is first)", "further down": "is affected, not first"}.get(label, "is not affected")
-    if dimension.symbol is VM_NAME and [value.label for value in dimension.values] == ["any other", "missing"]:
-        return {"any other": "known"}.get(label, "not known")
-    return label
-
-
 def _region(one: _Region) -> dict[str, Any]:
     region, data = one.region, one.region.data
     shown: dict[str, Any] = {"how": region.how, "output": region.output, "rule": region.rule}
+    shown["category"] = region_category(region)
     if region.match is not None:
         shown["number"] = region.match.number
     if region.how == RULE:
