@@ -30,6 +30,7 @@ _OPTIONS = {
     "api_version": {"type": "str", "default": LATEST_API_VERSION},
     "params": {"type": "dict", "default": {}},
     "hooks": {"type": "list", "elements": "str", "default": []},
+    "reference": {"type": "str", "default": ""},
     "gate": {"type": "str", "default": "error", "choices": ["error", "warn"]},
 }
 _DIGITS = 16  # of a digest, in a file's name
@@ -52,7 +53,8 @@ class ActionModule(ActionBase):
             paths, hooks = options["policies"], options["hooks"]
             if not options["git"]:
                 paths, hooks = ([str(_find(path, home)) for path in named] for named in (paths, hooks))
-            built = build(paths, options["git"], options["ref"], options["api_version"], hooks, cache())
+            reference = str(_find(options["reference"], home)) if options["reference"] else ""
+            built = build(paths, options["git"], options["ref"], options["api_version"], hooks, cache(), reference)
             artifact = load_file(built["artifact"])
             policies = PolicySet(artifact, options["params"])
         except ForewarnError as error:

@@ -20,21 +20,10 @@ author:
 seealso:
   - module: forewarn.azure.runner_report
 extends_documentation_fragment:
+  - forewarn.azure.attributes
   - ansible.builtin.action_common_attributes
   - ansible.builtin.action_common_attributes.flow
 attributes:
-  check_mode:
-    support: full
-    details: Does the same, because it changes nothing.
-  diff_mode:
-    support: none
-  platform:
-    support: full
-    platforms: posix
-  action:
-    support: full
-  async:
-    support: none
   bypass_host_loop:
     support: full
 options:

@@ -20,25 +20,15 @@ author:
 requirements:
   - on the control node, cel-python, jsonschema and PyYAML for the Python that runs Ansible; none of them for a compiled
     policy
+  - on the control node, z3-solver to prove policies; without it, a warning says that they are not proven
   - on the control node, git, if O(git) is used
 extends_documentation_fragment:
+  - forewarn.azure.attributes
   - ansible.builtin.action_common_attributes
   - ansible.builtin.action_common_attributes.flow
 attributes:
   check_mode:
-    support: full
     details: Does the same, because it changes nothing outside the run's temporary directory.
-  diff_mode:
-    support: none
-  platform:
-    support: full
-    platforms: posix
-  action:
-    support: full
-  async:
-    support: none
-  bypass_host_loop:
-    support: none
 options:
   policies:
     description:
@@ -76,9 +66,18 @@ options:
     type: list
     elements: str
     default: []
+  reference:
+    description:
+      - A policy file, a directory of them, or an artifact, on the control node. The policies must approve nothing that
+        this reference holds, as C(forewarn policy implies) proves it for all values of the parameters.
+      - It is looked up as O(policies) are without O(git), so a repository of policies does not decide about it.
+      - If empty, nothing is compared.
+    type: str
+    default: ""
   gate:
     description:
-      - What happens if a test fails, or C(forewarn policy verify) reports an error. With V(warn) it is a warning.
+      - What happens if a test fails, C(forewarn policy verify) reports an error, or it is not proven that O(reference)
+        approves whatever the policies approve. With V(warn) it is a warning.
       - A mistake in a policy file is always an error.
     type: str
     choices: [error, warn]

@@ -22,23 +22,9 @@ author:
 seealso:
   - module: forewarn.azure.fleet_summary
 extends_documentation_fragment:
+  - forewarn.azure.attributes
   - ansible.builtin.action_common_attributes
   - ansible.builtin.action_common_attributes.flow
-attributes:
-  check_mode:
-    support: full
-    details: Does the same, because it changes nothing.
-  diff_mode:
-    support: none
-  platform:
-    support: full
-    platforms: posix
-  action:
-    support: full
-  async:
-    support: none
-  bypass_host_loop:
-    support: none
 options:
   since:
     description:

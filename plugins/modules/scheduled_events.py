@@ -19,26 +19,20 @@ description:
 author:
   - Forewarn maintainers (@forewarn)
 extends_documentation_fragment:
+  - forewarn.azure.attributes
   - ansible.builtin.action_common_attributes
   - ansible.builtin.action_common_attributes.flow
 attributes:
   check_mode:
-    support: full
     details: Reads as usual and reports what would be approved. No approval is sent.
   diff_mode:
     support: full
     details: Shows which events were approved or, in check mode, would be.
-  platform:
-    support: full
-    platforms: posix
   action:
-    support: full
     details: Policies are compiled and evaluated on the control node.
   async:
     support: partial
     details: Supported without O(policies), and not on Windows. Otherwise the task fails with an explanation.
-  bypass_host_loop:
-    support: none
 options:
   endpoint:
     description:
