@@ -8,8 +8,9 @@
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
 # make test-ansible                  the tests of the plugins by each other ansible-core, or those of CORES="2.16 2.21"
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
-# make screenshots   pictures of the page of a fleet of 300 hosts, in .cache/screenshots; it needs Chromium
-# make soak    kills the runner for SECONDS (default 600), in scenarios that no earlier run has tried
+# make mutants   changes analysis/smt in one place after another, and lists the changes that no test notices: about 30 minutes
+# make screenshots   pictures of the pages of a fleet of 300 hosts and of policies, in .cache/screenshots; it needs Chromium
+# make soak    kills the runner and contradicts the prover for SECONDS (default 600), in ways that no earlier run has tried
 # make release VERSION=1.2.3   see CONTRIBUTING.md
 # Each creates .venv if necessary. Variables: PYTHON (the interpreter for .venv), PYTEST_ARGS, PACKAGE, SECONDS, VERSION, CORES, VM_PYTHON.
 
@@ -30,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 VM_TESTS := run run_service changed_events crashes_processes drill_service dry_run faults_hooks faults_journal \
 	probe_service recover_service
 ANSIBLE_TESTS := ansible_filters ansible_findings ansible_module ansible_policies ansible_windows fleet_callback \
-	fleet_playbooks role_build role_variables
+	fleet_playbooks role_build role_rescue role_variables
 heading = @printf '\n== %s\n'
 # Each ansible-core that we test with, but for the one in .venv.
 OTHER_CORES := $(filter-out $(shell sed -n 's/^ansible = .*>=\([0-9.]*\),.*/\1/p' pyproject.toml),$\
@@ -41,7 +42,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test test-vm test-ansible unit integration coverage lab soak lint bench screenshots runner release venv \
+.PHONY: demo demo-fleet cast docs test test-vm test-ansible unit integration coverage lab soak mutants lint bench screenshots runner release venv \
 	constraints format clean $(LINT:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
@@ -93,6 +94,9 @@ lab: .venv/.installed-all
 
 soak: .venv/.installed-all
 	cd tests && ../$(PY) -m tools.soak $(SECONDS)
+
+mutants: .venv/.installed-all
+	cd tests && ../$(PY) -m tools.prover_mutants
 
 bench: .venv/.installed-all
 	$(PY) tests/benchmarks/run.py

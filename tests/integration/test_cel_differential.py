@@ -21,8 +21,9 @@ from forewarn.compiler import types as t
 from forewarn.compiler.outcome import Outcome
 from forewarn.compiler.types import Declarations
 from tools.cel_calls import Composer, calls, sample
-from tools.cel_expressions import DECLARATIONS, Generator, values
+from tools.cel_expressions import Generator
 from tools.cel_oracles import MISSING, CelPython, Google, Ours, strict
+from tools.cel_variables import DECLARATIONS, values
 
 DEFAULT_EVALUATIONS = 24_000
 EVALUATIONS = int(os.environ.get("FOREWARN_EVALUATIONS", DEFAULT_EVALUATIONS))

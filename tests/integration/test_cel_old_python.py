@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from forewarn.policy import timevalues
-from tools.cel_expressions import DECLARATIONS, Generator, values
+from tools.cel_expressions import Generator
 from tools.cel_oracles import MISSING, Ours
+from tools.cel_variables import DECLARATIONS, values
 from tools.commands import run_program
 from tools.pythons import python
 

@@ -11,8 +11,9 @@ from random import Random
 from forewarn.compiler import second_opinion
 from forewarn.compiler.cel_python import CelPython
 from forewarn.compiler.second_opinion import ALWAYS, features
-from tools.cel_expressions import DECLARATIONS, Generator, values
+from tools.cel_expressions import Generator
 from tools.cel_oracles import MISSING, Ours
+from tools.cel_variables import DECLARATIONS, values
 
 
 def test_the_list_of_known_differences_is_complete() -> None:

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.counterexamples import Prover, agrees
+from forewarn.analysis.engine import Engine
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import Reading, read
 from forewarn.compiler.policyfile import load_policies
 from tools.cel_oracles import CelPython, Google
+from tools.class_agreement import agrees
 from tools.policy_files import SHIPPED
 from tools.policy_oracle import Answer, Oracle
 
@@ -31,7 +32,7 @@ def decided_spaces(reading: Reading) -> Iterator[Decided]:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_class_of_a_shipped_policy(path: Path) -> None:
     reading = read(load_policies([path]))
-    prover = Prover(reading)
+    engine = Engine(reading.artifact, reading.fixed)
     oracles = {name: Oracle(path, engine) for name, engine in ENGINES.items()}
     classes, seen = 0, set()
     for decided in decided_spaces(reading):
@@ -40,7 +41,7 @@ def test_every_class_of_a_shipped_policy(path: Path) -> None:
         assert len(region_of) == decided.space.reachable.bit_count()
         for number, region in region_of.items():
             witness = decided.space.witness(number)
-            decision = prover.decide(witness)
+            decision = engine.decide(witness)
             assert agrees(decided.outcome(number), decision), decided.space.values(number)
             expected = Answer(region.output, region.rule, region.how)
             for name, oracle in oracles.items():
@@ -58,7 +59,7 @@ def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
     policy says, of every event type and status.
     """
     reading = read(load_policies(SHIPPED))
-    prover = Prover(reading)
+    engine = Engine(reading.artifact, reading.fixed)
     oracles = {policy.name: Oracle(path, CelPython) for path, policy in zip(SHIPPED, reading.policies, strict=True)}
     ways = classes = 0
     for decided in decided_spaces(reading):
@@ -67,7 +68,7 @@ def test_policies_together_by_one_class_of_every_way_to_decide() -> None:
             ways += 1
             number = decided.space.first(found)
             witness = decided.space.witness(number)
-            assert agrees(decided.outcome(number), prover.decide(witness)), decided.space.values(number)
+            assert agrees(decided.outcome(number), engine.decide(witness)), decided.space.values(number)
             case = witness.as_dict()
             for region in regions:
                 own = {k: v for k, v in case["params"].items() if k in oracles[region.policy].params}

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.counterexamples import Prover
-from forewarn.analysis.diff import NO_CHANGE, compare
+from forewarn.analysis.diff import compare
+from forewarn.analysis.engine import Engine
+from forewarn.analysis.kinds import NO_CHANGE
 from forewarn.analysis.symbolic.decide import Decided
-from forewarn.analysis.symbolic.reading import read, read_together
+from forewarn.analysis.symbolic.reading import read_together
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import compile_policies, load_policies
 from forewarn.compiler.policytest import run_tests
@@ -27,7 +28,7 @@ from tools.policy_files import SHIPPED
 
 
 def findings(artifact: Artifact) -> set[tuple[str, str | None]]:
-    return {(one.code, one.rule) for one in verify(read(artifact)).findings if one.severity != "note"}
+    return {(one.code, one.rule) for one in verify(artifact).findings if one.severity != "note"}
 
 
 def behaviour(decision: Decision) -> tuple[Any, ...]:
@@ -41,11 +42,11 @@ def behaviour(decision: Decision) -> tuple[Any, ...]:
 def differing_classes(old: Artifact, new: Artifact) -> int:
     """Ask the engine about every class, whatever the analysis thinks of it."""
     before, after = read_together([old, new])
-    provers, differing = (Prover(before), Prover(after)), 0
+    engines, differing = (Engine(before.artifact, before.fixed), Engine(after.artifact, after.fixed)), 0
     for space in before.spaces():
         for number in space.members(space.reachable):
             witness = space.witness(number)
-            first, second = (behaviour(prover.decide(witness)) for prover in provers)
+            first, second = (behaviour(engine.decide(witness)) for engine in engines)
             differing += first != second
     return differing
 

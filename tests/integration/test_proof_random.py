@@ -10,12 +10,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from forewarn.analysis.counterexamples import Prover, agrees
+from forewarn.analysis.engine import Engine
 from forewarn.analysis.symbolic.concrete import Witness
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read
 from forewarn.compiler.policyfile import load_policies
 from forewarn.policy.timevalues import format_duration
+from tools.class_agreement import agrees
 from tools.policy_files import SHIPPED
 from tools.random_events import case
 
@@ -26,7 +27,7 @@ EVENTS = 100_000
 def test_random_events_are_decided_as_their_class(path: Path) -> None:
     reading = read(load_policies([path]))
     (space,) = reading.spaces()
-    decided, prover, chance = Decided(reading, space), Prover(reading), random.Random(20_26)
+    decided, engine, chance = Decided(reading, space), Engine(reading.artifact, reading.fixed), random.Random(20_26)
     types = {name: entry["type"] for name, entry in reading.symbols.params.items()}
     outcomes: Counter[int] = Counter()
     answers: Counter[tuple[str, str | None]] = Counter()
@@ -35,7 +36,7 @@ def test_random_events_are_decided_as_their_class(path: Path) -> None:
         number = space.locate(event, facts, params, ())
         assert number is not None, (event, facts, params)
         given = {k: format_duration(v) if types[k] == "duration" else v for k, v in params.items()}
-        decision = prover.decide(Witness(event.as_dict(), document, facts, given))
+        decision = engine.decide(Witness(event.as_dict(), document, facts, given))
         assert agrees(decided.outcome(number), decision), (space.values(number), event, decision)
         outcomes[number] += 1
         answers[decision.output, decision.rule] += 1

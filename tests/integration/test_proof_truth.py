@@ -224,14 +224,14 @@ def test_an_unknown_duration_in_what_is_not_understood_is_seen(tmp_path: Path, t
     assert [decided(artifact, DurationInSeconds=seconds) for seconds in (-1, 900)] == ["approve", "hold"]
     (unknown,) = [one for one in verified(tmp_path, text) if one.code == "unknown-duration-approved"]
     assert unknown.severity == "error"
-    assert "approves a Freeze whose duration is unknown (-1), though a longer one is held" in unknown.message
+    assert "approves a Freeze whose duration is unknown (-1), though one of 60 s and more is held" in unknown.message
 
 
-def test_a_difference_that_no_event_shows_is_but_a_perhaps(tmp_path: Path) -> None:
-    test = "event.DurationInSeconds * 7 - 3 < 1000000000"  # which takes longer than any event that is tried
+def test_a_difference_that_only_events_of_years_show_is_seen(tmp_path: Path) -> None:
+    test = "event.DurationInSeconds * 7 - 3 < 1000000000"
     text = HEAD + f"    - {{id: a, condition: {test}, output: approve}}\n" + REST
     (unknown,) = [one for one in verified(tmp_path, text) if one.code == "unknown-duration-approved"]
-    assert (unknown.severity, unknown.certain) == ("note", False)
+    assert (unknown.severity, unknown.certain) == ("error", True)
     text = text.replace(test, f"event.DurationInSeconds >= 0 && {test}")
     assert "unknown-duration-approved" not in {one.code for one in verified(tmp_path, text)}
 
@@ -241,7 +241,7 @@ def test_a_difference_that_no_event_shows_is_but_a_perhaps(tmp_path: Path) -> No
     [
         ("event.NotBefore.getHours() < 5", "warning", "NotBefore"),
         ("now.getDayOfWeek() == 2", "warning", "now"),
-        ("event.Description.contains('migration')", "note", "Description"),  # no event that is tried has it
+        ("event.Description.contains('migration')", "warning", "Description"),
     ],
 )
 def test_what_is_approved_unprepared_by_what_is_not_understood_is_seen(
@@ -295,8 +295,7 @@ def test_what_is_not_understood_may_be_false_in_a_large_space(tmp_path: Path) ->
     findings = verified(tmp_path, text)
     assert "unsatisfiable-rule" not in codes(findings)
     (violated,) = [one for one in findings if one.code == "invariant-violated"]
-    assert "(event.Resources.exists(name, name.startsWith('db'))) is false" in violated.message
-    assert not any("opaque:" in one.message for one in findings)
+    assert violated.certain
 
 
 @pytest.mark.parametrize("most", [10, 20])  # classes in a slice
@@ -398,4 +397,4 @@ def test_a_field_that_is_there_twice_is_a_doubt() -> None:
 def test_what_has_no_value_is_not_called_false(tmp_path: Path) -> None:
     text = HEAD + '    - {id: share, condition: "60 / event.DurationInSeconds > 5", output: hold}\n' + REST
     (failing,) = [one for one in verified(tmp_path, text) if one.code == "rule-can-fail"]
-    assert failing.message.endswith("when (60 / event.DurationInSeconds) has no value")
+    assert failing.message.endswith("division by zero")

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
-from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import load_policies
 from tools.z3_policies import Maker, World, fates, rules, text
@@ -41,9 +40,11 @@ def test_dead_rules_are_dead_and_others_are_not(part: int, tmp_path: Path) -> No
         some = rules(Maker(WORLD, chance), chance)
         path = tmp_path / f"{number}.yml"
         path.write_text(text(some))
-        report = verify(read(load_policies([path])))
+        report = verify(load_policies([path]))
         assert not report.not_understood
-        claimed = {(one.rule, one.code) for one in report.findings}
+        # These policies know no time that is 292 years away.
+        within = [one for one in report.findings if "duration out of range" not in one.message]
+        claimed, within_centuries = ({(one.rule, one.code) for one in some_} for some_ in (report.findings, within))
         assert all(one.certain for one in report.findings)
         dead_around: list[str] = []
         for rule, (met, failed, wanted) in fates(WORLD, some).items():
@@ -52,7 +53,8 @@ def test_dead_rules_are_dead_and_others_are_not(part: int, tmp_path: Path) -> No
             shadowed, unsatisfiable = (rule, "shadowed-rule") in claimed, (rule, "unsatisfiable-rule") in claimed
             assert possible(met) == (not shadowed and not unsatisfiable), (path.read_text(), rule)
             assert possible(wanted) == (not unsatisfiable), (path.read_text(), rule)
-            assert possible(failed) == ((rule, "rule-can-fail") in claimed), (path.read_text(), rule)
+            key = (rule, "rule-can-fail")
+            assert key in claimed if possible(failed) else key not in within_centuries, (path.read_text(), rule)
             counts["shadowed" if shadowed else "unsatisfiable" if unsatisfiable else "alive"] += 1
             counts["can fail"] += (rule, "rule-can-fail") in claimed
             if shadowed or unsatisfiable:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forewarn.cli.main import main
 from tools.adhoc import AdHoc, Outcome
 
 BUILD = "forewarn.azure.runner_build"
@@ -107,6 +108,35 @@ def test_a_claim_that_does_not_hold_is_refused(adhoc: AdHoc) -> None:
     assert outcome.status == {"vm": "FAILED"}
     assert "forewarn policy verify objects" in outcome.only()["msg"]
     assert "nothing is approved" in outcome.only()["msg"]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_the_reference_holds_is_refused_or_with_warn_a_warning(adhoc: AdHoc, compiled: bool) -> None:
+    (adhoc.directory / "company").mkdir()
+    reference = adhoc.directory / "company" / "reference.yml"
+    reference.write_text(POLICY.replace("name: web", "name: company").replace('== "Freeze" &&', '== "Freeze" || '))
+    policies = ["policies"]
+    if compiled:
+        policies = [str(adhoc.directory / "web.json")]
+        assert main(["policy", "compile", str(adhoc.directory / "policies"), "--output", policies[0]]) == 0
+    args = {"policies": policies, "reference": "company"}
+    assert build(adhoc, args).status == {"vm": "SUCCESS"}
+    reference.write_text(POLICY.replace("name: web", "name: company").replace("> 5", "> 6"))
+    outcome = build(adhoc, args)
+    assert outcome.status == {"vm": "FAILED"}, "an earlier result for another reference does not count"
+    message = outcome.only()["msg"]
+    assert "Nothing was rolled out." in message
+    assert "refuted: whatever" in message
+    assert "--param tolerable_freeze=6" in message or compiled
+    warned = build(adhoc, {**args, "gate": "warn"})
+    assert warned.status == {"vm": "SUCCESS"}
+    assert "refuted: whatever" in warned.stdout + warned.stderr
+    missing = build(adhoc, {**args, "reference": "nowhere", "gate": "warn"})
+    assert missing.status == {"vm": "FAILED"}
+    reference.write_text("name: company\n")
+    broken = build(adhoc, {**args, "gate": "warn"})
+    assert broken.status == {"vm": "FAILED"}
+    assert "cannot be compared with the reference" in broken.only()["msg"]
 
 
 def test_a_policy_on_which_two_engines_differ_is_refused(adhoc: AdHoc) -> None:

@@ -357,3 +357,13 @@ def test_a_number_of_hosts_that_is_none_is_refused_before_a_vm_is_asked(play: Pl
     ((_, result),) = _FATAL.findall(played.text)
     assert f"forewarn_serial is {json.dumps(serial)}. It has to be" in json.loads(result)["msg"]
     assert "UNREACHABLE" not in played.text
+
+
+@pytest.mark.parametrize(("allowed", "code"), [("Freeze", 0), ("Reboot", 2)])
+def test_a_reference_limits_what_is_rolled_out(play: Play, tmp_path: Path, allowed: str, code: int) -> None:
+    (tmp_path / "reference.yml").write_text(POLICY.replace("name: web", "name: company").replace("Freeze", allowed))
+    variables = {**TOGETHER, "forewarn_policies": "web.yml", "forewarn_reference_policies": "reference.yml"}
+    (tmp_path / "web.yml").write_text(POLICY)
+    played = play({"vm": variables})
+    assert played.code == code, played.text[-3000:]
+    assert ("refuted: whatever" in played.text) == (code != 0)

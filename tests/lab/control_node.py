@@ -16,9 +16,10 @@ from .playbooks import Playbooks, Played
 
 ROLLOUT, SITE = "forewarn.azure.rollout", "site.yml"
 ROLE_PLAY = "- {hosts: all, gather_facts: false, roles: [forewarn.azure.forewarn]}\n"
-POLICY = """\
+# A policy up to the actions of its last match.
+POLICY_HEAD = """\
 name: drains
-description: Drains before a reboot.
+description: Drains before anything but a brief freeze.
 params:
   - {name: tolerable_freeze, type: int, default: 9}
 rule:
@@ -28,10 +29,15 @@ rule:
       output: approve
     - id: drain
       condition: event.EventType == "Reboot" && affects_me
+"""
+POLICY = (
+    POLICY_HEAD
+    + """\
       prepare: [{run: [/opt/forewarn/hooks/drain]}]
       recover: [{run: [/opt/forewarn/hooks/drain]}]
       output: approve
 """
+)
 HOOK = '#!/bin/sh\necho "$FOREWARN_PHASE $FOREWARN_EVENT_TYPE" >> /var/log/hooks/calls\n'
 
 

@@ -13,30 +13,22 @@ from typing import Any
 
 import pytest
 
-from .control_node import ROLE_PLAY, ROLLOUT, SITE, status
+from .control_node import HOOK, POLICY_HEAD, ROLE_PLAY, ROLLOUT, SITE, status
 from .hosts import Host
 from .lab import Lab
 from .playbooks import Playbooks
 
 NAMES = ("web_0", "web_1", "web_2")
-POLICY = """\
-name: drains
-description: Drains before anything but a brief freeze.
-params:
-  - {name: tolerable_freeze, type: int, default: 9}
-rule:
-  match:
-    - id: brief
-      condition: event.EventType == "Freeze" && event.DurationInSeconds in [5] && params.tolerable_freeze > 5
-      output: approve
-    - id: drain
-      condition: event.EventType == "Reboot" && affects_me
+POLICY = (
+    POLICY_HEAD
+    + """\
       prepare:
         - {run: [/usr/local/bin/hook]}
         - {unit: drain.service, action: start}
       recover: [{run: [/usr/local/bin/hook]}]
       output: approve
 """
+)
 TESTS = """\
 name: drains
 input: {vm: {name: web_0}, event: {Resources: [web_0]}}
@@ -45,7 +37,6 @@ section:
     tests:
       - {name: reboot, input: {event: {EventType: Reboot}}, output: approve, rule: drain}
 """
-HOOK = '#!/bin/sh\necho "$FOREWARN_PHASE $FOREWARN_EVENT_TYPE" >> /var/log/hooks/calls\n'
 # Outside the runner's sandbox: the runner itself could not write there.
 UNIT = "[Service]\nType=oneshot\nExecStart=/usr/bin/touch /root/drained\n"
 # What the installed runner is made another one by.

@@ -33,13 +33,19 @@ DAMAGES = {
     "a link to nowhere": 'rm -rf "$file"; ln -s /nowhere "$file"',
 }
 INTERVAL = 'sed -i \'s/"interval": [0-9.]*/"interval": {}/\' /etc/forewarn/config.json'
+# Waits until status names the configuration that is installed, for as long as the SSH connection may take.
+LOADED = (
+    "wanted=$(forewarn run --check-config --json --config /etc/forewarn/config.json | "
+    'grep -o \'"config": "sha256:[0-9a-f]*"\'); '
+    'until [ -n "$wanted" ] && forewarn status --json | grep -qF "$wanted"; do sleep 0.1; done'
+)
 EDITED = {
     "an interval that the runner refuses": INTERVAL.format(500),
     "a unit that was edited and loaded": (
         "sed -i 's/^MemoryMax=.*/MemoryMax=64M/' /etc/systemd/system/forewarn.service; systemctl daemon-reload"
     ),
     "a configuration that was loaded, and put back": (
-        f"cp -a /etc/forewarn/config.json /root/; {INTERVAL.format(30)}; systemctl reload forewarn; sleep 2; "
+        f"cp -a /etc/forewarn/config.json /root/; {INTERVAL.format(30)}; systemctl reload forewarn; {LOADED}; "
         "mv /root/config.json /etc/forewarn/"
     ),
     "a service that was stopped and disabled": "systemctl disable --now forewarn",

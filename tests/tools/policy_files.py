@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import verify
 from forewarn.compiler.policyfile import Compilation, compile_policies, load_policies
 from forewarn.events import LATEST_API_VERSION
@@ -41,4 +40,19 @@ def loaded(directory: Path, *texts: str, api_version: str = LATEST_API_VERSION) 
 
 def verified(directory: Path, *texts: str, api_version: str = LATEST_API_VERSION, **options: Any) -> list[ProofFinding]:
     """Write policies; return what ``verify`` finds in them. ``options`` are those of ``read``."""
-    return list(verify(read(loaded(directory, *texts, api_version=api_version), **options)).findings)
+    return list(verify(loaded(directory, *texts, api_version=api_version), **options).findings)
+
+
+def changed_web_tier(directory: Path) -> tuple[str, str]:
+    """Write a web-tier that drains for fewer freezes, approves evictions and no longer Redeploys; return both files."""
+    text = (DIRECTORY / "web-tier.yml").read_text()
+    for old, new in (
+        ("default: 9", "default: 15"),
+        ('"Preempt"\n      output: hold', '"Preempt"\n      output: approve'),
+        ('"Redeploy", "Terminate"', '"Terminate"'),
+    ):
+        assert old in text, old
+        text = text.replace(old, new)
+    path = directory / "web-tier.yml"
+    path.write_text(text)
+    return str(DIRECTORY / "web-tier.yml"), str(path)

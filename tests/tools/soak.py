@@ -1,9 +1,10 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks for promises that the runner breaks, for a given time: half of it by crashes, half by hypothesis.
+"""Looks for broken promises for a given time: a third of it each by crashes, by hypothesis, and by the prover.
 
-Each run tries something new. What breaks a promise is printed with the command that repeats it.
+The first two are about the runner. The prover makes claims about all events, and random ones contradict it. Each run
+tries something new. What is broken is printed with the command that repeats it.
 
     python -m tools.soak SECONDS
 """
@@ -17,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from tools import crashes
+from tools import claim_fuzz, crashes
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PROPERTIES = "tests/integration/test_runner_properties.py"
@@ -45,10 +46,12 @@ def try_properties(seconds: float) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Return 1 if a promise was broken."""
+    """Return 1 if a promise was broken, or a claim contradicted."""
     seconds = float(arguments[0])
-    crashed = crashes.main(["--seconds", str(seconds / 2)])
-    return 0 if try_properties(seconds / 2) and not crashed else 1
+    crashed = crashes.main(["--seconds", str(seconds / 3)])
+    well = try_properties(seconds / 3)
+    contradicted = claim_fuzz.main(["--seconds", str(seconds / 3), "--shrink"])
+    return 0 if well and not crashed and not contradicted else 1
 
 
 if __name__ == "__main__":

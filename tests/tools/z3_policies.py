@@ -49,7 +49,6 @@ class World:
         self.promises = z3.And(
             self.event_type != self.types[-1],  # the engine holds events of unknown type or status, without a rule
             self.event_status != self.statuses[-1],
-            z3.Implies(self.started, z3.Not(self.has_not_before)),
             self.duration >= -1,
             self.age >= 0,
             self.age <= CENTURY,

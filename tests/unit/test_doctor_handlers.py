@@ -16,6 +16,7 @@ from forewarn.cli.doctor_handlers import handlers
 from tools.fake_machines import UNIT, FakeMachine
 
 URL = "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"
+# Only read, never run: a handler that polls once a minute.
 POLLS = f"#!/bin/sh\nwhile sleep 60; do curl -H Metadata:true '{URL}'; done\n"
 HARMLESS = "#!/bin/sh\ncurl -H Metadata:true http://169.254.169.254/metadata/identity/oauth2/token\n"
 OWN = {500, 900}  # the doctor, and the runner

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from forewarn.analysis.counterexamples import Prover
-from forewarn.analysis.diff import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Difference, changed_classes, compare
+from forewarn.analysis.diff import Difference, compare
+from forewarn.analysis.engine import Engine
+from forewarn.analysis.kinds import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE
+from forewarn.analysis.symbolic.changes import changed_classes
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read, read_together
 from forewarn.analysis.symbolic.regions import Cube, words
@@ -133,7 +135,7 @@ def test_a_wider_limit_is_reported_as_one_cube(tmp_path: Path) -> None:
     (part,) = change.parts
     assert (change.what, part.when) == ("hold → approve", "EventType = Freeze and DurationInSeconds in 9..14")
     assert (part.old["output"], part.new["output"]) == ("hold", "approve")
-    assert part.case["event"]["DurationInSeconds"] == 9
+    assert 9 <= part.case["event"]["DurationInSeconds"] <= 14
     assert part.usual
     assert part.certain
 
@@ -143,8 +145,7 @@ def test_a_limit_that_is_a_parameter_is_reported_as_a_comparison(tmp_path: Path)
     new = brief(9).replace("name: p\n", "name: p\n" + params).replace("< 9", "< params.most")
     found = difference(tmp_path, brief(0), new)
     assert {part.when for change in found.changes for part in change.parts} >= {
-        "EventType = Freeze and DurationInSeconds in 0..60 and params.most in 0..60 "
-        "and DurationInSeconds < params.most",
+        "EventType = Freeze and DurationInSeconds in 0..60 and DurationInSeconds < params.most",
     }
 
 
@@ -165,19 +166,6 @@ def test_a_comparison_is_reported_only_of_values_within_one_interval(tmp_path: P
         {duration: (first[0], first[1] + 1), most: (second[1],)},
     ):
         assert "<" not in words(space, Cube(chosen, space.all)).replace("in a part", "")
-
-
-def test_slices_are_reported_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = brief(9), brief(15).replace("event.EventType == 'Freeze'", "affects_me")
-    whole = difference(tmp_path, old, new)
-    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 10)
-    parts = difference(tmp_path, old, new)
-    assert parts.verdict == whole.verdict
-    assert {(one.what, one.effect) for one in parts.changes} == {(one.what, one.effect) for one in whole.changes}
-    conditions = [set(part.when.split(" and ")) for change in parts.changes for part in change.parts]
-    mine = "this VM is affected"
-    assert {"EventType in Reboot, Redeploy, Preempt, Terminate", "DurationInSeconds in 0..14", mine} in conditions
-    assert {"EventType = Freeze", "DurationInSeconds in 9..14", mine} in conditions
 
 
 @pytest.mark.parametrize(
@@ -249,7 +237,7 @@ def test_random_events_change_exactly_where_the_difference_says(tmp_path: Path) 
         assert effect
         if "approve →" in what or "→ approve" in what:
             outputs |= classes
-    provers, chance = (Prover(before), Prover(after)), random.Random(3)
+    engines, chance = (Engine(before.artifact, {}), Engine(after.artifact, {})), random.Random(3)
     types = {name: entry["type"] for name, entry in before.symbols.params.items()}
     changed = 0
     for _ in range(1_500):
@@ -257,7 +245,7 @@ def test_random_events_change_exactly_where_the_difference_says(tmp_path: Path) 
         number = space.locate(event, facts, params, ())
         assert number is not None
         seen = space.witness(number)._replace(document=document, facts=facts, params=params)
-        first, second = (prover.decide(seen).output for prover in provers)
+        first, second = (prover.decide(seen).output for prover in engines)
         assert (first != second) == bool(outputs >> number & 1)
         changed += first != second
     assert changed > 50
@@ -283,6 +271,7 @@ RESULT = record(
     ruleIndex={"type": "integer", "minimum": -1},
     level=LEVEL,
     locations={"type": "array", "items": record({}, physicalLocation=PLACE)},
+    properties={"type": "object"},
 )
 RULE = record({"id": TEXT}, shortDescription=record({"text": TEXT}), defaultConfiguration=record({}, level=LEVEL))
 DRIVER = record({"name": TEXT}, version=TEXT, rules={"type": "array", "items": RULE, "uniqueItems": True})
@@ -341,8 +330,9 @@ def test_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     jsonschema.Draft202012Validator(SARIF, format_checker=jsonschema.FormatChecker()).validate(log)
     (run,) = log["runs"]
     (result,) = run["results"]
-    assert (result["level"], result["ruleId"]) == ("error", "more-permissive")
-    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "more-permissive"
+    assert (result["level"], result["ruleId"]) == ("error", "approved")
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "approved"
+    assert result["properties"] == {"effect": "more-permissive", "kinds": ["approved"]}
     place = result["locations"][0]["physicalLocation"]
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == (new.as_uri(), 4)
 

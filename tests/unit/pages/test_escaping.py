@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forewarn.analysis.diff import MORE, Change, Difference, Part
+from forewarn.analysis.diff import Change, Difference, Part
 from forewarn.analysis.finding import ProofFinding
+from forewarn.analysis.kinds import MORE
 from forewarn.analysis.report.page import difference_page, verification_page
 from forewarn.analysis.verify import Verification
 from forewarn.compiler.policyfile import load_policies
@@ -97,7 +98,7 @@ def verification(directory: Path, text: str) -> str:
             **{**fields, "policy": "hostile", "rule": "a"}, severity="note", line=1, column=1, suppressed=text
         ),
     )
-    report = Verification(findings, 3, assumptions=(text,), not_understood=(text,), constraints=(text,))
+    report = Verification(findings, assumptions=(text,), not_understood=(text,), constraints=(text,))
     return verification_page(artifact(directory, text), report, [text])
 
 
@@ -110,7 +111,7 @@ def difference(directory: Path, text: str) -> str:
         Change(text, MORE, ("hostile", "a", text, 1, 1)),
     )
     policies = artifact(directory, text)
-    return difference_page(policies, policies, Difference(MORE, changes, 3, (text,), (text,)), (text, text))
+    return difference_page(policies, policies, Difference(MORE, changes, (text,), (text,)), (text, text))
 
 
 @pytest.mark.parametrize("text", HOSTILE)

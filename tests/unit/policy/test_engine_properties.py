@@ -24,8 +24,9 @@ from forewarn.policy.params import bind
 from forewarn.policy.program import ROOTS
 from forewarn.policy.trace import TracingBuilder
 from forewarn.policy.view import DocumentView
-from tools.cel_expressions import DECLARATIONS, PARAMS, Generator, values
+from tools.cel_expressions import Generator
 from tools.cel_oracles import MISSING
+from tools.cel_variables import DECLARATIONS, PARAMS, values
 from tools.policy_data import policy, policy_set
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

@@ -9,6 +9,7 @@ import io
 import json
 import struct
 import sys
+import zoneinfo
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
@@ -16,8 +17,6 @@ from random import Random
 import pytest
 from forewarn.policy.tzfile import ZoneFile, load
 from tools.commands import run_program
-
-zoneinfo = pytest.importorskip("zoneinfo")
 
 LOCAL_TIME = """
 import json, sys, time

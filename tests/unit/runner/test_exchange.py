@@ -75,7 +75,7 @@ def test_a_runner_that_waits_for_the_service_is_found_out(story: Story) -> None:
         NobodyWaits().read(world.ledger)
 
 
-def test_a_recovery_is_taken_up_before_anybody_answers(story: Story) -> None:
+def test_a_recovery_is_resumed_before_anybody_answers(story: Story) -> None:
     story.turns(3)
     event = story.schedule("steps", notice=60.0)
     story.turns(4)

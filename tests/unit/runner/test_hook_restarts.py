@@ -80,7 +80,7 @@ def test_a_pause_before_the_next_attempt_is_forgotten_but_not_the_attempts(stage
     assert stage.running() == ["undrain"]
 
 
-def test_what_had_ended_before_its_state_was_kept_is_prepared_when_it_is_taken_up(stage: Stage) -> None:
+def test_what_had_ended_before_its_state_was_kept_is_prepared_when_it_is_resumed(stage: Stage) -> None:
     """Else it would be approved in a state that knows no approval."""
     record = stage.listed("A", "drain")
     stage.work()
@@ -106,7 +106,7 @@ def test_a_hook_that_was_not_started_for_the_journal_s_sake_is_told(stage: Stage
     assert stage.started() == ["drain"]
 
 
-def test_a_damaged_record_is_told_and_the_others_are_taken_up(stage: Stage) -> None:
+def test_a_damaged_record_is_reported_and_the_others_are_resumed(stage: Stage) -> None:
     stage.listed("A", "drain")
     stage.journal.save(EventRow(1, "b", states.PREPARED, True, {"id": 1, "event": {"EventId": "B"}, "drill": False}))
     stage.journal.commit()

@@ -52,7 +52,7 @@ def test_nothing_is_in_the_file_before_the_commit(tmp_path: Path, journal: Journ
     assert JournalReader(str(tmp_path)).records() == [record(1)]
 
 
-def test_the_latest_of_a_record_counts_and_only_open_ones_are_taken_up_again(tmp_path: Path) -> None:
+def test_the_latest_of_a_record_counts_and_only_open_ones_are_resumed(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     for row in (record(3), record(1), record(2), record(3, state="held")):
         journal.save(row)

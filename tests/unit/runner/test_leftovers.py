@@ -22,6 +22,7 @@ from tools.runner_world import VMS
 from tools.stories import DRAINED, Story, hook, match
 from tools.world_runner import new_runner
 
+# The child sleeps until it is killed.
 SCRIPT = """
 import os, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
@@ -55,6 +56,7 @@ def test_what_a_leftover_hook_has_started_is_ended_though_its_leader_is_gone() -
             os.kill(child, signal.SIGKILL)
 
 
+# It sleeps until it is killed.
 STUBBORN = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

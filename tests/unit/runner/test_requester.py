@@ -90,7 +90,7 @@ def test_where_no_thread_can_be_started_that_is_the_fault(monkeypatch: pytest.Mo
 
 
 def test_the_end_of_the_process_does_not_wait_for_a_request() -> None:
-    program = (
+    program = (  # its request sleeps for longer than the test may take
         "import time\n"
         "from forewarn.runner.requester import ThreadRequester\n"
         "requester = ThreadRequester(lambda: None)\n"

@@ -71,7 +71,7 @@ def test_a_request_begun_after_the_signal_has_the_grace_only(stop: StopSignals) 
 def test_a_sleep_within_a_request_ends_at_once(stop: StopSignals) -> None:
     _later(signal.SIGTERM)
     with pytest.raises(Interrupted):
-        stop.sleep(30)
+        stop.sleep(30)  # to be interrupted
 
 
 def test_a_thousand_signals_do_no_harm(stop: StopSignals) -> None:

@@ -1,0 +1,44 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No random event refutes what verify and diff say of random policies. Counts: ``-rP``; much more: ``make soak``."""
+
+from __future__ import annotations
+
+import pytest
+from tools.claim_fuzz import Effort, Fuzzer
+from tools.claim_tally import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Tally
+
+SEED, DRAWINGS = 2026, 36
+EFFORT = Effort(events=700, diff_events=350, seconds=5, small=True)
+KINDS = (*VERIFY_KINDS, *CASE_KINDS, *DIFF_KINDS)
+
+
+@pytest.fixture(scope="module")
+def tally() -> Tally:
+    """Return what was found in some drawings."""
+    fuzzer = Fuzzer(SEED, EFFORT)
+    for number in range(SEED, SEED + DRAWINGS):
+        fuzzer.one(number)
+    print(fuzzer.tally.text())
+    return fuzzer.tally
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_event_contradicts_a_claim(tally: Tally, kind: str) -> None:
+    found = tally.of(kind)
+    assert not found, f"{len(found)} policies, the first:\n{min(map(str, found), key=len)}"
+
+
+def test_every_kind_of_claim_was_judged(tally: Tally) -> None:
+    assert not [kind for kind in KINDS if not tally.claims[kind]]
+    assert not tally.claims.keys() - {*KINDS}
+    counts = tally.counts
+    assert min(counts["approved"], counts["pairs"] - counts["approved"]) > counts["pairs"] // 10
+    assert counts["changed"] > 100
+    judged = counts["policies"] - counts["policies given up"] - counts["policies refused"]
+    assert judged > DRAWINGS * 2 // 3
+
+
+def test_the_prover_does_not_crash(tally: Tally) -> None:
+    assert not tally.crashes, "\n".join((tally.crashes[0][0], *tally.crashes[0][1]))

@@ -1,0 +1,192 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The judges of the prover notice lies: findings left out, made up, or shown by another event; verdicts exchanged."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import yaml
+from forewarn.events import LATEST_API_VERSION
+from tools.claim_diff_judge import DiffJudge
+from tools.claim_judge import VerifyJudge
+from tools.claim_tally import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Tally
+from tools.claims import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Finding, Proof, compiled, diff, verify
+from tools.drawn_events import Seen, pool
+from tools.drawn_policies import Drawn, of
+
+EVENTS = 2000
+# A policy about which verify finds much, each of it true.
+RICH = """
+name: p0
+params: []
+rule:
+  match:
+    - {id: brief, condition: event.EventType == 'Freeze' && event.DurationInSeconds < 9, output: approve, approver: any}
+    - {id: role, condition: "vm.tags['role'] == 'web'", output: hold}
+    - {id: mine, condition: event.EventSource == 'User' && event.EventType != 'Freeze', output: approve}
+    - id: drained
+      condition: event.EventType == 'Reboot'
+      output: approve
+      prepare: [{run: [/usr/bin/drain]}]
+    - {id: never, condition: event.EventType == 'Freeze' && event.EventType == 'Reboot', output: approve}
+    - {id: last, condition: event.EventType != 'Preempt', output: hold}
+    - {id: shadowed, condition: event.EventType == 'Terminate', output: hold}
+invariants:
+  - {name: nothing, expression: decision == hold}
+  - {name: tagged, expression: "decision == hold || vm.tags['env'] != 'x'"}
+"""
+REMOVED = {  # the kind of claim that is made when findings with a code are left out
+    "cannot fail": "rule-can-fail",
+    "invariant holds": "invariant-violated",
+    "invariant has a value": "invariant-can-fail",
+    "covered": "uncovered-events",
+    "no unknown duration": "unknown-duration-approved",
+    "no follower": "follower-approves",
+    "no unprepared": "approved-unprepared",
+}
+OLD = """
+name: p0
+params: []
+rule:
+  match:
+    - {id: a, condition: event.EventType == 'Freeze', output: approve}
+    - {id: b, condition: event.EventType == 'Reboot', output: hold}
+"""
+APPROVING = OLD.replace("output: hold", "output: approve")
+HOLDING = OLD.replace("output: approve", "output: hold")
+ABSTAINING = OLD.replace("'Reboot'", "'Redeploy'")
+NOTIFYING = OLD.replace("output: hold}", "output: hold, notify: [{run: [/bin/tell]}]}")
+
+
+@pytest.fixture(scope="module")
+def events() -> list[Seen]:
+    """Return events to judge by."""
+    return pool(random.Random(1), LATEST_API_VERSION, EVENTS)
+
+
+@pytest.fixture(scope="module")
+def rich() -> tuple[Drawn, Proof]:
+    """Return the policy and what verify finds."""
+    drawn = of([yaml.safe_load(RICH)], LATEST_API_VERSION)
+    return drawn, verify(*drawn.texts)
+
+
+def judged(drawn: Drawn, proof: Proof, events: Sequence[Seen]) -> set[str]:
+    """Return the kinds of claims that the events contradict."""
+    tally = Tally()
+    judge = VerifyJudge(drawn, compiled(*drawn.texts), proof, tally)
+    judge.static()
+    engines = judge.engines({})
+    assert engines is not None
+    chance = random.Random(2)
+    for seen in events:
+        judge.judge(engines, seen, {}, chance)
+    return {one.kind for one in tally.contradictions}
+
+
+def lie(proof: Proof, *findings: Finding) -> Proof:
+    """Return a proof with other findings."""
+    return proof._replace(findings=tuple(findings))
+
+
+def test_all_kinds_of_lies_are_told_here() -> None:
+    told = {*REMOVED, "shadowed-rule", "unsatisfiable-rule", "fails for unusual events only"}
+    assert told == set(VERIFY_KINDS)
+    assert {*VERDICTS, "case of a change"} == set(DIFF_KINDS)
+
+
+@pytest.mark.parametrize("kind", sorted(REMOVED))
+def test_what_is_not_found_is_contradicted(rich: tuple[Drawn, Proof], events: list[Seen], kind: str) -> None:
+    drawn, proof = rich
+    assert REMOVED[kind] in proof.codes()
+    left = [one for one in proof.findings if one.code != REMOVED[kind]]
+    assert kind not in judged(drawn, proof, events)
+    assert kind in judged(drawn, lie(proof, *left), events)
+
+
+@pytest.mark.parametrize("code", ["shadowed-rule", "unsatisfiable-rule"])
+def test_a_rule_that_lives_is_not_dead(rich: tuple[Drawn, Proof], events: list[Seen], code: str) -> None:
+    drawn, proof = rich
+    (true,) = proof.having(code)
+    assert code not in judged(drawn, proof, events)
+    assert code in judged(drawn, lie(proof, *proof.findings, true._replace(rule="last")), events)
+
+
+def test_a_rule_that_fails_for_usual_events_is_no_note(rich: tuple[Drawn, Proof], events: list[Seen]) -> None:
+    drawn, proof = rich
+    softer = [one._replace(severity="note") if one.code == "rule-can-fail" else one for one in proof.findings]
+    kind = "fails for unusual events only"
+    assert kind not in judged(drawn, proof, events)
+    assert kind in judged(drawn, lie(proof, *softer), events)
+
+
+def test_a_claim_that_is_not_proven_does_not_pass(rich: tuple[Drawn, Proof], events: list[Seen]) -> None:
+    drawn, proof = rich
+    passed = lie(proof, *(one._replace(severity="note", certain=False) for one in proof.findings))._replace(code=0)
+    assert "invariant holds" in judged(drawn, passed, events)
+
+
+@pytest.mark.parametrize("code", [kind.removeprefix("case of ") for kind in CASE_KINDS[:-1]])
+def test_an_event_that_shows_nothing_is_noticed(rich: tuple[Drawn, Proof], code: str) -> None:
+    drawn, proof = rich
+    # The event of another finding, which is decided in another way.
+    others = {one.code: one.case for one in proof.findings if one.case is not None}
+    other = others["unknown-duration-approved" if code in ("rule-can-fail", "uncovered-events") else "uncovered-events"]
+    if code == "invariant-can-fail":
+        other = others["uncovered-events"]
+    kind = f"case of {code}"
+    true = proof.having(code)
+    assert true
+    lies = [one._replace(case=other) for one in true if one.certain]
+    assert kind in judged(drawn, lie(proof, *lies), [])
+
+
+@pytest.mark.parametrize(("key", "value"), [("output", "hold"), ("rule", "other"), ("policy", "other")])
+def test_a_decision_that_the_engine_does_not_make_is_noticed(rich: tuple[Drawn, Proof], key: str, value: str) -> None:
+    drawn, proof = rich
+    (one,) = proof.having("unknown-duration-approved")
+    assert one.case is not None
+    assert not judged(drawn, lie(proof, one), []) & {"case of unknown-duration-approved"}
+    wrong = {**one.case, "decision": {**one.case["decision"], key: value}}
+    assert "case of unknown-duration-approved" in judged(drawn, lie(proof, one._replace(case=wrong)), [])
+
+
+VERDICTS: dict[str, tuple[str, set[str]]] = {  # another version, and the verdicts that it refutes
+    "no change": (NOTIFYING, {NO_CHANGE}),
+    "not more permissive": (APPROVING, {LESS, ALIKE, NO_CHANGE}),
+    "not less permissive": (HOLDING, {MORE, ALIKE, NO_CHANGE}),
+    "hold to abstain": (ABSTAINING, {LESS, ALIKE, NO_CHANGE}),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(VERDICTS))
+def test_verdicts_are_judged(events: list[Seen], kind: str) -> None:
+    new, refuted = VERDICTS[kind]
+    versions = [of([yaml.safe_load(text)], LATEST_API_VERSION) for text in (OLD, new)]
+    found = diff(OLD, new)
+    for verdict in (MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE):
+        tally = Tally()
+        judge = DiffJudge(versions, [compiled(*one.texts) for one in versions], found._replace(verdict=verdict), tally)
+        for seen in events:
+            judge.judge(judge.engines({}), seen, {})
+        assert (kind in {one.kind for one in tally.contradictions}) == (verdict in refuted), verdict
+
+
+@pytest.mark.parametrize("side", ["old", "new", None])
+def test_the_event_of_a_change_is_judged(side: str | None) -> None:
+    versions = [of([yaml.safe_load(text)], LATEST_API_VERSION) for text in (OLD, APPROVING)]
+    found = diff(OLD, APPROVING)
+    changes: list[dict[str, Any]] = [dict(change) for change in found.changes]
+    for change in changes:
+        parts = [dict(part) for part in change["events"]]
+        change["events"] = [{**part, side: {**part[side], "rule": "other"}} if side else part for part in parts]
+    tally = Tally()
+    told = found._replace(changes=tuple(changes))
+    DiffJudge(versions, [compiled(*one.texts) for one in versions], told, tally).static()
+    assert tally.claims["case of a change"]
+    assert bool(tally.of("case of a change")) == (side is not None)

@@ -1,0 +1,57 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""For z3, an expression over an event has the value that the evaluator gives it, and no other. Counts: ``-rP``.
+
+FOREWARN_SMT_EXPRESSIONS=20000 asks for more expressions of each kind; FOREWARN_SMT_SEED for others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+
+import pytest
+from tools.cel_expressions import Generator
+from tools.expression_judge import Expression, judged
+from tools.fixed_inputs import case
+from tools.smt_expressions import Writer
+
+EXPRESSIONS = int(os.environ.get("FOREWARN_SMT_EXPRESSIONS", "300"))
+SEED = int(os.environ.get("FOREWARN_SMT_SEED", "0"))
+EVENTS = 4  # for each expression
+PARTS = 2
+KINDS = ("bool", "bool", "bool", "int", "string", "timestamp", "duration", "uint")
+
+
+def _written(chance: Random, exact: bool) -> Expression:
+    if not exact:
+        return Expression(Generator(chance).expression(), {})
+    writer, variables = Writer(chance), {}
+    for number in range(chance.choice((0, 0, 1, 2))):
+        kind = chance.choice(KINDS)
+        variables[f"v{number}"] = writer.make(kind, 2)
+        writer.variables.setdefault(kind, []).append(f"v{number}")
+    return Expression(writer.make(chance.choice(KINDS), chance.randint(1, 4)), variables)
+
+
+@pytest.mark.parametrize("exact", [True, False], ids=["exact", "any"])
+@pytest.mark.parametrize("part", range(PARTS))
+def test_an_expression_has_the_value_of_the_evaluator(part: int, exact: bool) -> None:
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    number = part
+    while counts["expressions"] < EXPRESSIONS and len(wrong) < 5:
+        chance = Random(f"{SEED} {exact} {number}")
+        number += PARTS
+        expression = _written(chance, exact)
+        if expression.form is None:
+            counts["refused"] += 1
+            continue
+        counts["expressions"] += 1
+        wrong += judged(expression, [case(chance) for _ in range(EVENTS)], counts)
+    print(dict(sorted(counts.items())))
+    assert not wrong, "\n\n".join(wrong)
+    assert counts["EXACT"] > (0.85 if exact else 0.3) * EVENTS * EXPRESSIONS
+    assert counts["errors"] > EXPRESSIONS // 4

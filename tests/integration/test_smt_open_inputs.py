@@ -1,0 +1,87 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Conditions over events of which nothing is fixed: what z3 proves impossible no random event does, and what it finds
+possible an event does, which the engine decides so. Counts: ``-rP``.
+
+FOREWARN_SMT_CONDITIONS=2000 asks for more conditions; FOREWARN_SMT_SEED for others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+from forewarn.analysis.proof import Proof, Shown
+from forewarn.analysis.smt.decisions import ERROR
+from forewarn.compiler.policyfile import PolicyError
+from forewarn.policy.decision import Verdict
+from forewarn.policy.engine import PolicySet
+from forewarn.policy.timevalues import format_duration, format_timestamp
+from tools.fixed_inputs import SCALAR_PARAMS, case
+from tools.policy_files import loaded
+from tools.smt_expressions import Writer
+
+CONDITIONS = int(os.environ.get("FOREWARN_SMT_CONDITIONS", "80"))
+SEED = int(os.environ.get("FOREWARN_SMT_SEED", "0"))
+PARTS = 2
+EVENTS = 30
+_PARAMS = """
+name: p
+extra_values: {EventType: [Other], EventStatus: [Paused]}
+params:
+  - {name: flag, type: bool, default: true}
+  - {name: n, type: int, default: 1}
+  - {name: ratio, type: double, default: 1.0}
+  - {name: label, type: string, default: a}
+  - {name: wait, type: duration, default: 5m}
+  - {name: since, type: timestamp, default: "2026-01-31T12:00:00Z"}
+  - {name: zone, type: string, default: UTC}
+  - {name: names, type: list(string), default: [web_0, b]}
+rule:
+  match:
+    - id: r
+      output: approve
+      condition: """
+
+
+def _how(verdict: Verdict) -> tuple[str | None, bool]:
+    return verdict.rule, verdict.error is not None
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_is_possible_happens_and_nothing_else_does(part: int, tmp_path: Path) -> None:
+    counts: Counter[str] = Counter()
+    for number in range(part, CONDITIONS, PARTS):
+        chance = Random(f"{SEED} {number}")
+        source = Writer(chance).make("bool", chance.randint(1, 3))
+        try:
+            artifact = loaded(tmp_path, _PARAMS + json.dumps(source))
+        except PolicyError:
+            counts["refused"] += 1
+            continue
+        counts["conditions"] += 1
+        proof, engine_of = Proof([artifact]), PolicySet
+        never: set[tuple[str | None, bool]] = set()
+        possible = {(one.rule, one.how == ERROR): one for one in proof.decisions[0].policies[0].outcomes}
+        for way in (("r", False), ("r", True), (None, False)):
+            outcome = possible.get(way)
+            shown = None if outcome is None else proof.shows(outcome.when, usual=False)
+            if shown is None:
+                never.add(way)
+            counts["possible" if isinstance(shown, Shown) else "never" if shown is None else "unproven"] += 1
+            counts["not understood"] += bool(proof.not_understood)
+        for _ in range(EVENTS):
+            one = case(chance)
+            given = {name: one.params[name] for name in SCALAR_PARAMS}
+            given["wait"], given["since"] = format_duration(given["wait"]), format_timestamp(given["since"])
+            verdict = engine_of(artifact, given).decide(one.document, one.facts)[0].verdicts[0]
+            assert _how(verdict) not in never, (source, verdict.reason, one)
+            counts["events"] += 1
+    print(dict(counts))
+    assert counts["unproven"] <= counts["conditions"] // 2
+    assert min(counts["possible"], counts["never"]) >= counts["conditions"] // 3

@@ -1,0 +1,170 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Random CEL expressions that z3 is given exactly, for the most part: each operation has one operand that z3 knows.
+
+``tools.cel_expressions`` combines everything with everything, so that few of its expressions are translated exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from .fixed_inputs import MOMENTS, NAMES
+
+ZONES = (
+    *("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Asia/Kolkata", "Australia/Lord_Howe", "America/St_Johns"),
+    *("UTC", "+02:00", "-08:30", "05:45", "+14:00", "-12:00", "+23:59"),
+)
+_ACCESSORS = ("FullYear", "Month", "Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "Hours", "Minutes", "Seconds",
+              "Milliseconds")  # fmt: skip
+_INTS = ("0", "1", "2", "7", "60", "-1", "-2", "-7", "3600", "9223372036854775807", "-9223372036854775808")
+_DURATIONS = ("0s", "1s", "59s", "1m", "5m", "1h", "24h", "-1s", "-1.5s", "1us", "1ns", "2562047h", "-2562047h")
+_PATTERNS = ("^web", "_[0-9]+$", "a|b", "[^a]", "^$", "(?i)WEB", ".", "^.{2}$", r"\\d", "^[A-Z]", "é|x", "(^|,)b")
+_TEXTS = ("", "a", "web", "web_0", "_0", "0", "x", " ", "An", "er", "é", "42", "true")
+_TAGS = ("role", "Role", "", "a", "it's")
+_DEPTH_OF_LOOPS = 1
+
+
+class Writer:
+    """Writes expressions of a kind. ``variables`` are the policy's, by their kinds."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._names: list[str] = []  # of loops over names
+        self.variables: dict[str, list[str]] = {}
+
+    def make(self, kind: str, depth: int) -> str:
+        """Return an expression; ``kind`` is ``bool``, ``int``, ``uint``, ``string``, ``timestamp`` or ``duration``."""
+        chance = self._chance
+        if self.variables.get(kind) and chance.random() < 0.15:
+            return f"variables.{chance.choice(self.variables[kind])}"
+        if depth > 0 and chance.random() < 0.08:
+            condition, then, otherwise = (self.make(one, depth - 1) for one in ("bool", kind, kind))
+            return f"(({condition}) ? ({then}) : ({otherwise}))"
+        method: Callable[[int], str] = getattr(self, f"_{kind}")
+        return method(depth)
+
+    def _pick(self, *some: str) -> str:
+        return self._chance.choice(some)
+
+    def _text(self) -> str:
+        return f'"{self._pick(*_TEXTS)}"'
+
+    def _number(self, but: str = "") -> str:
+        return self._pick(*(one for one in _INTS if one != but))
+
+    def _bool(self, depth: int) -> str:
+        pick = self._pick
+        if depth <= 0:
+            return pick("affects_me", "leader", "params.flag", "has(event.NotBefore)", "has(vm.tags.role)", "true")
+        kind = self._chance.randrange(16)
+        if kind < 4:
+            one, other = (self._bool(depth - 1) for _ in range(2))
+            return pick(f"({one}) && ({other})", f"({one}) || ({other})", f"!({one})", f"({one}) == ({other})")
+        compare = pick("==", "!=", "<", "<=", ">", ">=")
+        if kind < 8:
+            of = pick("int", "timestamp", "duration", "uint")
+            return f"({self.make(of, depth - 1)}) {compare} ({self.make(of, 0 if depth < 3 else depth - 2)})"
+        text = self.make("string", depth - 1)
+        if kind < 10:
+            other = pick(self._text(), self._text(), self.make("string", 0))
+            return f"({text}) {pick('==', '!=')} ({other})"
+        if kind == 10:
+            return f"({text}).matches('{pick(*_PATTERNS)}')"
+        if kind == 11:
+            return f"({text}).{pick('startsWith', 'endsWith', 'contains')}({self._text()})"
+        if kind == 12:
+            some = f"[{self._text()}, {self._text()}, {self.make('string', 0)}]"
+            return pick(f"({text}) in {some}", f"({text}) in event.Resources", f"({text}) in params.names")
+        if kind == 13:
+            return pick(f"{self._text()} in vm.tags", f"({self.make('int', depth - 1)}) in [1, 7, {self._number()}]")
+        return self._loop(depth)
+
+    def _loop(self, depth: int) -> str:
+        macro = self._pick("all", "exists", "exists_one" if self._names else "exists")
+        source = "event.Resources"
+        if len(self._names) >= _DEPTH_OF_LOOPS or self._chance.random() < 0.2 or macro == "exists_one":
+            source = f"[{self.make('string', 0)}, {self._text()}]"
+        name = f"x{len(self._names)}"
+        self._names.append(name)
+        body = self.make("bool", depth - 1)
+        if self._chance.random() < 0.5:
+            test = self._pick(f"{name}.startsWith('web')", f"{name} == vm.name", f"size({name}) > 3", f"{name} != 'b'")
+            body = f"{test} {self._pick('&&', '||')} ({body})"
+        self._names.pop()
+        return f"{source}.{macro}({name}, {body})"
+
+    def _int(self, depth: int) -> str:
+        pick = self._pick
+        if depth <= 0:
+            return pick("event.DurationInSeconds", "params.n", "event.DurationInSeconds", self._number())
+        one = f"({self.make('int', depth - 1)})"
+        kind = self._chance.randrange(12)
+        if kind < 3:
+            return f"{one} {pick('+', '-')} ({self.make('int', depth - 1)})"
+        if kind < 5:
+            return f"{one} {pick('/', '%')} {self._number(but='0')}"
+        if kind == 5:
+            return pick(f"{one} * {self._number()}", f"{self._number()} * {one}", f"-{one}")
+        if kind < 9:
+            zone = pick("", f"'{pick(*ZONES)}'", f"'{pick(*ZONES)}'")
+            return f"({self.make('timestamp', depth - 1)}).get{pick(*_ACCESSORS)}({zone})"
+        if kind == 9:
+            return f"({self.make('duration', depth - 1)}).get{pick('Hours', 'Minutes', 'Seconds')}()"
+        text = self.make("string", depth - 1)
+        if kind == 10:
+            return pick(f"size({text})", "size(event.Resources)", "size(vm.tags)", f"({text}).indexOf({self._text()})")
+        return pick(f"int({text})", f"int({self.make('timestamp', depth - 1)})", f"int({self.make('uint', depth - 1)})")
+
+    def _uint(self, depth: int) -> str:
+        pick = self._pick
+        if depth <= 0:
+            return pick("uint(event.DurationInSeconds)", "uint(params.n)", "7u", "0u", "18446744073709551615u")
+        one = f"({self.make('uint', depth - 1)})"
+        operation = pick("+", "-", "*", "/", "%")
+        return f"{one} {operation} {pick('1u', '2u', '7u', '18446744073709551615u')}"
+
+    def _string(self, depth: int) -> str:
+        pick, fields = self._pick, ("EventType", "EventStatus", "EventSource", "Description", "EventId")
+        if self._names and self._chance.random() < 0.5:
+            return self._pick(*self._names)
+        if depth <= 0 or self._chance.random() < 0.4:
+            known = pick(f"event.{pick(*fields)}", "vm.name", "vm.zone", "params.label", "event.Resources[0]")
+            return pick(known, known, f'vm.tags["{pick(*_TAGS)}"]', "vm.tags.role", f"'{pick(*NAMES)}'")
+        text = f"({self.make('string', depth - 1)})"
+        kind = self._chance.randrange(6)
+        if kind == 0:
+            return f"{text}.{pick('lowerAscii', 'upperAscii', 'trim', 'reverse')}()"
+        if kind == 1:
+            return pick(f"{text} + {self._text()}", f"{self._text()} + {text}")
+        if kind == 2:
+            return f"{text}.substring({pick('0', '1', '2')}{pick('', ', 3')})"
+        if kind == 3:
+            return pick(f"{text}.charAt({pick('0', '1', '3')})", f"{text}.split({self._text()})[{pick('0', '1')}]")
+        if kind == 4:
+            return f"{text}.replace({self._text()}, {self._text()})"
+        return f"[{text}, {self.make('string', 0)}][{pick('0', '1')}]"
+
+    def _timestamp(self, depth: int) -> str:
+        pick = self._pick
+        if depth <= 0:
+            return pick("now", "event.NotBefore", "params.since", f"timestamp('{pick(*MOMENTS)}Z')")
+        kind = self._chance.randrange(4)
+        if kind == 0:
+            return f"timestamp({self.make('int', depth - 1)})"
+        if kind == 1:
+            return self._timestamp(0)
+        return f"({self.make('timestamp', depth - 1)}) {pick('+', '-')} ({self.make('duration', depth - 1)})"
+
+    def _duration(self, depth: int) -> str:
+        pick = self._pick
+        if depth <= 0:
+            return pick("notice", "age", "params.wait", f"duration('{pick(*_DURATIONS)}')")
+        kind = self._chance.randrange(4)
+        if kind == 0:
+            return self._duration(0)
+        if kind == 1:
+            return f"({self.make('timestamp', depth - 1)}) - ({self.make('timestamp', depth - 1)})"
+        return f"({self.make('duration', depth - 1)}) {pick('+', '-')} ({self.make('duration', 0)})"

@@ -1,0 +1,221 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Single expressions as terms of z3: one test for each mistake that random expressions have shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+from forewarn.analysis.smt.problem import Translated
+from forewarn.compiler.environment import policy_declarations
+from forewarn.compiler.expression import check
+from tools.cel_variables import PARAMS
+from tools.expression_judge import Expression, judged
+from tools.fixed_inputs import SCALAR_PARAMS, case
+from tools.translated import FAILS, Agreement, Question
+
+
+def agreement(source: str, outcome: Any, **params: Any) -> Agreement:
+    """Return what z3 says of an outcome where some parameters have a value and all else is open."""
+    judge = Question()
+    terms = {name: judge.free(f"params.{name}", type_) for name, type_ in SCALAR_PARAMS.items()}
+    known = {name: Translated(term) for name, term in terms.items()}
+    form = check(source, policy_declarations("2020-07-01", PARAMS, {}, {})).form
+    assert form is not None, source
+    judge.translate(source, form, parameter=known.__getitem__)
+    return judge.agreement([judge.equals(terms[name], value) for name, value in params.items()], outcome)
+
+
+@pytest.mark.parametrize(
+    ("source", "params", "outcome"),
+    [
+        # A list that a function makes of a text was taken for a list of terms.
+        ("params.label.split(',').exists(x, x == 'b')", {"label": "a,b"}, True),
+        ("params.label.split(',').all(x, x == 'b')", {"label": "b,b"}, True),
+        ("({'a': []})[params.label].exists(x, params.flag)", {"label": "b", "flag": True}, FAILS),
+        # An element that z3 does not have was taken to differ from all others.
+        ("'ab' in [params.label + params.zone]", {"label": "a", "zone": "b"}, True),
+        ("params.label in [params.label + params.zone]", {"label": "a", "zone": ""}, True),
+        ("[params.ratio * 2.0] == [1.0]", {"ratio": 0.5}, True),
+    ],
+)
+def test_what_is_not_translated_may_be_anything(source: str, params: dict[str, Any], outcome: Any) -> None:
+    assert agreement(source, outcome, **params) is Agreement.OPEN
+
+
+@pytest.mark.parametrize(
+    ("source", "params", "outcome"),
+    [
+        # A constant beside an element that may fail.
+        ("[params.label.charAt(1), 'web_1'][1].matches('^$')", {"label": "ab"}, False),
+        ("[params.label.charAt(1), 'web_1'][1].matches('^$')", {"label": ""}, FAILS),
+        ("[params.label.charAt(1), 'ab'][1].startsWith('a')", {"label": "ab"}, True),
+        ("[params.label.charAt(1), 'ab'][1].startsWith('a')", {"label": ""}, FAILS),
+        ("int([params.label.charAt(1), 'ab'][1]) > 0", {"label": "ab"}, FAILS),
+        ("size([params.label.charAt(1), 'ab'][1])", {"label": "ab"}, 2),
+        # A list made of a text: whether there is one differs from text to text.
+        ("size([({'a': []})[params.label]]) == 1", {"label": "a"}, True),
+        ("size([({'a': []})[params.label]]) == 1", {"label": "b"}, FAILS),
+        ("size([({'a': []})[params.label], ({'a': []})[params.zone]])", {"label": "a", "zone": "a"}, 2),
+        (
+            "size([({'a': []})[params.label]]) == 1 && size([({'a': []})[params.zone]]) == 2",
+            {"label": "b", "zone": "a"},
+            False,
+        ),
+    ],
+)
+def test_a_value_and_no_other(source: str, params: dict[str, Any], outcome: Any) -> None:
+    assert agreement(source, outcome, **params) is Agreement.EXACT
+
+
+@pytest.mark.parametrize(
+    ("source", "right"),
+    [
+        ("params.ratio < 0.5", (-1.5, 0.1)),
+        ("params.ratio <= 0.5", (-1.5, 0.1, 0.5)),
+        ("0.5 > params.ratio", (-1.5, 0.1)),
+        ("params.ratio > 0.1", (0.5, 1e308)),
+        ("params.ratio >= 0.1", (0.1, 0.5, 1e308)),
+        ("params.ratio == 0.1", (0.1,)),
+        ("params.ratio != 0.1", (-1.5, 0.5, 1e308)),
+        ("params.ratio in [0.1, 1e308]", (0.1, 1e308)),
+        ("[params.ratio, 1.0] == [0.5, 1.0]", (0.5,)),
+        ("[params.ratio, 1.0] != [0.5, 1.0]", (-1.5, 0.1, 1e308)),
+        ("[params.ratio, 1.0] == [0.5, 2.0]", ()),
+        ("[params.ratio] == [0.5, 1.0]", ()),
+        ("[params.ratio] != [0.5, 1.0]", (-1.5, 0.1, 0.5, 1e308)),
+        ("[params.ratio] == [double('nan')]", ()),
+        ("params.ratio < double('inf')", (-1.5, 0.1, 0.5, 1e308)),
+        ("params.ratio <= double('-inf')", ()),
+        ("double('inf') <= params.ratio", ()),
+        ("double('-inf') < params.ratio", (-1.5, 0.1, 0.5, 1e308)),
+        ("params.ratio != double('nan')", (-1.5, 0.1, 0.5, 1e308)),
+        ("params.ratio < double('nan')", ()),
+    ],
+)
+def test_doubles_are_compared_as_they_are(source: str, right: tuple[float, ...]) -> None:
+    for ratio in (-1.5, 0.1, 0.5, 1e308):
+        assert agreement(source, ratio in right, ratio=ratio) is Agreement.EXACT, ratio
+
+
+@pytest.mark.parametrize(
+    ("source", "params", "outcome"),
+    [
+        ("params.label in {'a': 1, 'b': 2}", {"label": "b"}, True),
+        ("params.label in {'a': 1, 'b': 2}", {"label": "c"}, False),
+        ("params.n in {1: 'a', 3: 'b'}", {"n": 3}, True),
+        ("params.n in {1: 'a', 3: 'b'}", {"n": 2}, False),
+        ("params.n in [params.n]", {}, True),
+        ("params.n in []", {}, False),
+        ("params.flag == !params.flag", {}, False),
+        ("params.flag in [true]", {"flag": False}, False),
+        ("[params.n, 2].exists_one(x, x == 2)", {"n": 2}, False),
+        ("[params.n, 2].exists_one(x, x == 2)", {"n": 3}, True),
+        ("[1, 2].exists_one(x, x == params.n)", {"n": 3}, False),
+        ("['a', 'b'].exists(x, x == params.label)", {"label": "b"}, True),
+        ("['a', 'b'].all(x, x != params.label)", {"label": "b"}, False),
+        ("{'a': 1}.all(x, x == params.label)", {"label": "a"}, True),
+        ("[1, 2].all(x, x / params.n > 0)", {"n": 0}, FAILS),
+        ("size([params.n, params.n])", {}, 2),
+        ("[params.n, 5][1]", {}, 5),
+        ("[params.n, 5][0]", {"n": 3}, 3),
+        ("[params.n, 5][2]", {}, FAILS),
+        ("[params.n, 5][-1]", {}, FAILS),
+        ("event.Resources[-1]", {}, FAILS),
+        ("[0, 1].exists(x, params.n / x > 0)", {"n": 5}, True),
+        ("[0, 1].exists(x, params.n / x > 0)", {"n": -5}, FAILS),
+        ("[0, -1].exists(x, params.n % x == 0)", {"n": -(2**63)}, FAILS),
+        ("[params.n, 1 / params.n][0] == 1", {"n": 1}, True),
+        ("{'a': params.n}['a']", {"n": 2}, None),
+    ],
+)
+def test_lists_and_maps_of_terms(source: str, params: dict[str, Any], outcome: Any) -> None:
+    """An outcome of None: it is not known."""
+    if outcome is None:
+        assert agreement(source, FAILS, **params) is Agreement.OPEN
+    else:
+        assert agreement(source, outcome, **params) is Agreement.EXACT
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "vm.name in event.Resources",
+        "'web_0' in event.Resources",
+        "params.label in event.Resources",
+        "event.Resources[0] == vm.name",
+        "event.Resources[0].startsWith('web')",
+        "size(event.Resources) > 1",
+        "event.Resources.all(x, x.startsWith('web'))",
+        "event.Resources.exists(x, x == vm.name)",
+        "event.Resources.exists(x, x.charAt(3) == '_')",
+        "event.Resources.all(x, x.charAt(3) == '_' || x in event.Resources)",
+        "event.Resources.exists(x, x != vm.name && size(x) == size(vm.name))",
+        "affects_me",
+        "leader",
+        "affects_me && !leader",
+        "'role' in vm.tags",
+        "has(vm.tags.role)",
+        "vm.tags.role",
+        "vm.tags[''] == vm.tags['role']",
+        "size(vm.tags)",
+        "has(vm.zone) ? vm.zone : vm.location",
+        "event.EventType == 'Freeze' ? 1 : event.DurationInSeconds",
+        "event.EventType in ['Freeze', 'Reboot']",
+        "event.EventType < 'G'",
+        "event.Description.size() % 3",
+        "[event.DurationInSeconds, 1][0]",
+        "event.DurationInSeconds / -7",
+        "event.DurationInSeconds % -7",
+        "params.n / 7",
+        "params.n / -7",
+        "params.n % 7",
+        "params.n % -7",
+        "params.n / -1",
+        "params.n % -1",
+        "-params.n",
+        "params.n + event.DurationInSeconds",
+        "params.n - event.DurationInSeconds",
+        "params.n * 2",
+        "-2 * params.n",
+        "uint(params.n) * 2u",
+        "uint(params.n) - 7u",
+        "uint(params.n) / 7u",
+        "uint(params.n) % 7u",
+        "int(uint(params.n)) + 1",
+        "timestamp(params.n)",
+        "int(now)",
+        "notice < duration('5m')",
+        "notice + age",
+        "now - event.NotBefore",
+        "now + params.wait",
+        "now - params.wait",
+        "params.since - now",
+        "params.since.getMilliseconds('Europe/Berlin')",
+        "params.wait.getHours() + params.wait.getMinutes()",
+        "params.wait.getSeconds()",
+        "params.wait + params.wait",
+        "params.wait - duration('2562047h')",
+        "now.getHours('Asia/Kathmandu')",
+        "event.NotBefore.getDayOfWeek('America/New_York')",
+        "now.getFullYear('+14:00')",
+        "now.getDayOfYear('-12:00')",
+        "now.getDate() + now.getDayOfMonth() + now.getMonth()",
+        "(params.flag ? vm.name : params.label).upperAscii().startsWith('WEB')",
+        "(params.flag ? params.label.lowerAscii() : 'a').contains('b')",
+        "[params.label.trim(), 'x'][0] == 'a'",
+    ],
+)
+def test_an_input_is_translated_exactly(source: str) -> None:
+    counts: Counter[str] = Counter()
+    expression, chance = Expression(source, {}), Random(source)
+    assert expression.form is not None
+    assert judged(expression, [case(chance) for _ in range(24)], counts) == []
+    if "get" in source and "'A" in source:  # a zone is exact in the years 2000 to 2099
+        assert counts["EXACT"] >= 12
+    else:
+        assert counts["EXACT"] == 24

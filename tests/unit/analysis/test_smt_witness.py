@@ -1,0 +1,60 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events of models: what a text may be limits where it may stand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from forewarn.analysis.proof import Proof, Shown
+from tools.policy_files import loaded
+
+_POLICY = """
+name: p
+params: [{name: label, type: string, default: a}]
+rule:
+  match:
+    - id: r
+      output: approve
+      condition: """
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "params.label in event.Resources",
+        "params.label == '' && !(params.label in event.Resources)",
+        "vm.zone.substring(1) in event.Resources",
+        "vm.zone.substring(1) in event.Resources || size(vm.zone) == 1",
+        "vm.zone.lowerAscii() in event.Resources && vm.zone != vm.zone.lowerAscii()",
+        "vm.zone.trim() in event.Resources && affects_me",
+        "event.Resources.exists(x, size(x) < 1) || params.label == 'b'",
+        "event.Resources[0].trim() == '' || params.label == 'b'",
+        "event.EventId.trim() == ' ' || size(event.EventId) < 2",
+        "params.label.lowerAscii() == vm.zone.lowerAscii()",
+        "vm.zone.lowerAscii() != vm.zone",
+        "vm.name.lowerAscii() in event.Resources",
+    ],
+)
+def test_a_text_that_is_a_name(condition: str, tmp_path: Path) -> None:
+    proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
+    for one in proof.decisions[0].policies[0].outcomes:
+        shown = proof.shows(one.when, usual=False)
+        assert shown is None or isinstance(shown, Shown), (one.how, shown)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "params.label == '' && params.label in event.Resources",
+        "vm.zone.substring(1) == '' && vm.zone.substring(1) in event.Resources",
+        "size(vm.zone.substring(1)) == 0 && vm.zone.substring(1) in event.Resources",
+    ],
+)
+def test_a_text_that_is_no_name(condition: str, tmp_path: Path) -> None:
+    proof = Proof([loaded(tmp_path, _POLICY + json.dumps(condition))])
+    approved = next(one for one in proof.decisions[0].policies[0].outcomes if one.output == "approve")
+    assert not isinstance(proof.shows(approved.when, usual=False), Shown)

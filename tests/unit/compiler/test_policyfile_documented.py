@@ -1,0 +1,102 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The schema, the documentation and the policies that the repository ships agree with the compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from forewarn.compiler import expression, policyfile
+from forewarn.compiler.environment import policy_declarations
+from forewarn.compiler.findings import CODES
+from forewarn.compiler.policyfile import compile_policies
+from forewarn.compiler.policytest import run_tests
+from forewarn.compiler.schema import load as load_schema
+from forewarn.compiler.types import BOOL
+
+
+def test_the_schema_describes_every_key() -> None:
+    """An editor shows these texts: each key has a title, and a description unless another object describes it."""
+    from jsonschema import Draft202012Validator
+
+    for name in ("policy.schema.json", "policy-test.schema.json"):
+        Draft202012Validator.check_schema(load_schema(name))
+    schema = load_schema("policy.schema.json")
+    places = [schema, *schema["$defs"].values(), schema["properties"]["invariants"]["items"]]
+    places.append(schema["$defs"]["rule"]["properties"]["variables"]["items"])
+    for place in places:
+        for key, definition in place.get("properties", {}).items():
+            assert definition.get("description") or key in ("EventType", "EventStatus"), key
+
+
+def test_all_policies_of_the_repository_fit_the_schema_as_editors_read_them(repository: Path) -> None:
+    """An editor's YAML reader is not ours; what we ship must satisfy both."""
+    from jsonschema import Draft202012Validator
+
+    for path in sorted((repository / "policies").glob("*.yml")):
+        name = "policy-test.schema.json" if ".test." in path.name else "policy.schema.json"
+        errors = list(Draft202012Validator(load_schema(name)).iter_errors(yaml.safe_load(path.read_text())))
+        assert errors == [], path
+
+
+def rows_of(repository: Path) -> dict[str, list[str]]:
+    """Return the rows of docs/findings.md: code -> meaning and example."""
+    text = (repository / "docs" / "findings.md").read_text()
+    rows = [line.strip("|").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    return {row[0].strip().strip("`"): [cell.strip() for cell in row[1:]] for row in rows}
+
+
+def test_every_code_is_documented(repository: Path) -> None:
+    """docs/findings.md gives each code the meaning that the compiler gives it."""
+    meanings = {code: cells[0] for code, cells in rows_of(repository).items()}
+    assert meanings == {**CODES, **expression.CODES}
+
+
+def test_every_code_can_be_reported() -> None:
+    sources = Path(policyfile.__file__).parent.glob("*.py")
+    text = "".join(path.read_text() for path in sources if path.name not in ("findings.py", "expression.py"))
+    for code in CODES:
+        assert f'"{code}"' in text, f"nothing reports {code}"
+
+
+def test_the_documented_examples_of_expressions_have_the_code(repository: Path) -> None:
+    declarations = policy_declarations("2020-07-01", {}, {}, {})
+    tried = 0
+    for code, (_meaning, example) in rows_of(repository).items():
+        if code in expression.CODES and example.startswith("`") and example.count("`") == 2 and example.endswith("`"):
+            found = expression.check(example.strip("`"), declarations, BOOL).findings
+            assert code in [finding.code for finding in found], example
+            tried += 1
+    assert tried > 10
+
+
+def test_the_examples_of_the_documentation_work(tmp_path: Path, repository: Path) -> None:
+    """The first YAML block of docs/policies.md is a policy, the first below 'Tests' are its tests."""
+    before, after = (repository / "docs" / "policies.md").read_text().split("\n## Tests\n")
+    policy, tests = before.split("```yaml\n")[1], after.split("```yaml\n")[1]
+    (tmp_path / "web-tier.yml").write_text(policy.split("```")[0])
+    (tmp_path / "web-tier.test.yml").write_text(tests.split("```")[0])
+    outcome = run_tests([tmp_path / "web-tier.test.yml"])
+    assert (outcome.findings, [result.mismatches for result in outcome.failed]) == ([], [])
+    assert not outcome.coverage[0].missing
+
+
+def test_the_matches_of_the_documentation_compile(tmp_path: Path, repository: Path) -> None:
+    text = (repository / "docs" / "policies.md").read_text()
+    matches = [block.split("```")[0] for block in text.split("```yaml\n") if block.startswith("    - id: ")]
+    assert len(matches) == 3
+    for match in matches:
+        (tmp_path / "p.yml").write_text("name: p\nrule:\n  match:\n" + match)
+        assert compile_policies([tmp_path / "p.yml"]).findings == []
+
+
+def test_the_documentation_names_every_key(repository: Path) -> None:
+    text = (repository / "docs" / "policies.md").read_text()
+    schema = load_schema("policy.schema.json")
+    tests = load_schema("policy-test.schema.json")["$defs"]
+    places = [schema, *(schema["$defs"][name] for name in ("param", "match", "hook")), tests["test"], tests["input"]]
+    for place in places:
+        for key in place["properties"]:
+            assert key in text, key
