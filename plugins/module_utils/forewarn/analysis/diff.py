@@ -193,7 +193,8 @@ def _change(proof: Proof, given: Sequence[Context], description: Description, pa
         for when, part in parts:
             texts = [one for one in (context.words, when) if one not in ("", ANY)]
             found.append((" and ".join(texts) or ANY, conj((part, context.given))))
-    for when, part in found:
+    words_fit = any(proof.ask(formula, part) is not SolverAnswer.NEVER for _when, part in found)
+    for when, part in found if words_fit else [(ANY, True)]:  # no words are a reason to drop a change
         shown = proof.shows(formula, part)
         if shown is None:
             continue

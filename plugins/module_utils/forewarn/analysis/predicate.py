@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Tuple
 
 from ..compiler.environment import question_declarations
 from ..compiler.expression import check
@@ -33,7 +33,7 @@ from .smt.translation import Translation
 SOURCE = "expression"  # the file that messages name
 _NEW_DECISION = re.compile(r"\b(now|is|new)\b")
 _CHANGE_HINT = "the new decision is called 'decision', the old one 'was'; 'now' is the time"
-_Owner = tuple[int, str]  # a version, and a policy of it
+_Owner = Tuple[int, str]  # a version, and a policy of it
 
 
 def compiled(source: str, versions: Sequence[Artifact]) -> dict[str, Any]:

@@ -82,9 +82,7 @@ class RuleSearch:
                     solver.add(match.met)
                     self._block(match.inner)
             solver.add(neg(match.failed))
-            # After a nested rule without a condition go the events that it does not take.
-            grouped = match.inner is not None and not match.conditional
-            solver.add(neg(_taken(match.inner or ())) if grouped else neg(match.met))
+            solver.add(neg(_ends(match)))
         if self.seen:  # what the last rule leaves shows that its condition does not hold
             self._see(matches[-1], "does not hold", neg(matches[-1].met))
 
@@ -127,8 +125,12 @@ class RuleSearch:
 
 
 def _ends(match: MatchFormulas) -> Formula:
-    """Return which events, of those that reach a match, it takes, but for those for which it fails."""
-    return _taken(match.inner or ()) if match.inner is not None and not match.conditional else match.met
+    """Return which events, of those that reach a match, it takes, but for those for which it fails.
+
+    After a nested rule whose condition is a literal, or that has none, go the events that it does not take.
+    """
+    grouped = match.inner is not None and not match.conditional
+    return conj((match.met, _taken(match.inner or ()))) if grouped else match.met
 
 
 def _taken(matches: tuple[MatchFormulas, ...]) -> Formula:
@@ -136,9 +138,7 @@ def _taken(matches: tuple[MatchFormulas, ...]) -> Formula:
     left: Formula = True
     parts = []
     for match in matches:
-        grouped = match.inner is not None and not match.conditional
-        inner = _taken(match.inner or ()) if grouped else True
-        ends = disj((match.failed, conj((match.met, inner))))
+        ends = disj((match.failed, _ends(match)))
         parts.append(conj((left, ends)))
         left = conj((left, neg(ends)))
     return disj(parts)

@@ -22,22 +22,21 @@ def warnings(artifact: Artifact, params: Mapping[str, Any], cache: Cache) -> lis
     def proven() -> bytes:
         return json.dumps(_verify(artifact, params)).encode()
 
-    found: list[str] = cache.once("verified", [artifact.digest, dict(params)], proven, json.loads)
+    from ..analysis.proof import AnalysisError  # not at the top: most runs find a kept result
+
+    try:
+        found: list[str] = cache.once("verified", [artifact.digest, dict(params)], proven, json.loads)
+    except (AnalysisError, ForewarnError) as error:  # not kept: the reason may be this machine
+        return [f"The policies could not be verified: {error}"]
     return found
 
 
 def _verify(artifact: Artifact, params: Mapping[str, Any]) -> list[str]:
-    # Not at the top: most runs find a kept result.
-    from ..analysis.proof import AnalysisError
     from ..analysis.verify import verify
 
-    try:
-        report = verify(artifact, params)
-    except (AnalysisError, ForewarnError) as error:
-        return [f"The policies could not be verified: {error}"]
     findings = [
         f"{finding.source}:{finding.line}:{finding.column}: {finding.severity} {finding.code}: {finding.message}"
-        for finding in report.findings
+        for finding in verify(artifact, params).findings
         if finding.severity != "note" and finding.suppressed is None
     ]
     more = [f"and {len(findings) - _SHOWN} more: see forewarn policy verify"] if len(findings) > _SHOWN else []

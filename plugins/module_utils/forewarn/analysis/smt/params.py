@@ -40,7 +40,6 @@ _MODEST = {
     "timestamp": (30 * 365 * _DAY, 130 * 365 * _DAY),
 }
 _WRITES = {"duration": format_duration, "timestamp": format_timestamp}
-Declared = tuple[int, str, Mapping[str, Any]]  # a version, a policy, and the entry of the artifact
 
 
 class _Param(NamedTuple):

@@ -61,6 +61,7 @@ class Problem:
         self.growing: list[Sized] = []  # what ``pending`` depends on
         self._anything: dict[str, Translated] = {}
         self.pending: list[Callable[[], list[Formula]]] = []  # asked for facts when all expressions are translated
+        self.asked = False  # whether there was a question: what is translated later may mention texts that it excluded
 
     def named(self, name: str, formula: Formula) -> Formula:
         """Return a truth that stands for a formula, so that others can use it without repeating it."""

@@ -60,6 +60,7 @@ class Solver:
         self._solver.set("random_seed", 0)
         self._learnt: list[Formula] = []
         self._extent: tuple[int, ...] = ()
+        problem.asked = True
         self._refresh()
 
     def ask(self, *formulas: Formula, inputs: Inputs | None = None) -> Found:

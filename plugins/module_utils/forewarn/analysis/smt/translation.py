@@ -23,7 +23,7 @@ from .calls import TOTAL, Arguments, call, is_python
 from .inputs import Inputs, Tags
 from .problem import SORTS, UNTRANSLATED, Problem, Translated, Untranslated, failure
 from .resources import Resources
-from .terms import Formula, conj, disj, ite, neg, require, same
+from .terms import Formula, conj, disj, is_constant, ite, neg, require, same
 from .words import Mapped
 
 _MOST_UNROLLED = 64  # elements of a list that a loop goes over one by one
@@ -33,7 +33,8 @@ _TIMED = ("event", "events", "notice", "age", "now")
 class Translation:
     """Translates the expressions of one policy, or a claim.
 
-    ``parameter`` returns the value of a parameter by its name; ``known`` has the values of further variables.
+    ``parameter`` returns the value of a parameter by its name; ``known`` has the values of further variables. Raises
+    RuntimeError after the first question to the solver.
     """
 
     def __init__(
@@ -41,6 +42,8 @@ class Translation:
     ) -> None:
         self.inputs = inputs
         self.problem: Problem = inputs.problem
+        if self.problem.asked:
+            raise RuntimeError("nothing can be translated after the first question")
         self._parameter = parameter
         self._known = known or {}
         self._variables: dict[str, tuple[str, Translated]] = {}  # of the policy, each with the key of its expression
@@ -91,14 +94,14 @@ class Translation:
         if isinstance(form, f.PolicyVariable):
             return self._variables[form.name][0]
         if isinstance(form, f.Local) and form.number in self._locals:
-            return f"local:{self._locals[form.number].value}"
+            return f"local:{_value_key(self._locals[form.number].value)}"
         if isinstance(form, f.Field) and form.record == "params":
-            return f"param:{self._parameter(form.name).value!r}"
+            return f"param:{_value_key(self._parameter(form.name).value)}"
         if isinstance(form, f.Variable) and form.name in _TIMED:
             number = self.inputs.document if form.name == "events" else self.inputs.number
             return f"{form.name}:{number}"
         if isinstance(form, f.Variable) and form.name in self._known:
-            return f"{form.name}={self._known[form.name].value!r}"
+            return f"{form.name}={_value_key(self._known[form.name].value)}"
         parts = [self._key(one) if isinstance(one, Form) else repr(one) for one in form.operands]
         return f"{type(form).__name__}:{form.type}({', '.join(parts)})"
 
@@ -276,6 +279,15 @@ class Translation:
                 (self._source, self._locals), self._over_names = before, False
 
         return predicate
+
+
+def _value_key(value: Any) -> str:
+    """Return a text that is the same for the same value: no literal is written as a term of z3 is."""
+    if isinstance(value, Mapped):
+        return f"{value.key} of {_value_key(value.term)}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_value_key(one.value) for one in value)}]"
+    return repr(value) if is_constant(value) else f"term {value.sexpr()}"
 
 
 def _has_value(function: Callable[[str], Any], text: str) -> bool:

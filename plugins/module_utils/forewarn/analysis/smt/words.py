@@ -21,6 +21,7 @@ from .terms import require
 _MOST = 4000  # candidates for one text
 _MOST_LONG = 300  # characters that a candidate is made longer by
 _RLIMIT = 3_000_000  # of z3: about a second
+_LAST_CHARACTER = 0x2FFFF  # of SMT-LIB's strings (the theory of Unicode strings, version 2.7)
 _FILLINGS = ("x", "0", "_", "A", "-", " ", "z9", "é")
 
 
@@ -162,14 +163,14 @@ def _has(text: str, mapped: Mapped, fails: bool, result: Any) -> bool:
 
 
 def has_spellings(name: str) -> bool:
-    """Return whether a name can be written in other case."""
-    return any(one.isascii() and one.isalpha() for one in name)
+    """Return whether there may be another name that differs from this one in case only."""
+    return not name.isascii() or any(one.isalpha() for one in name)
 
 
 def _spellings(name: str) -> Iterator[str]:
     """Yield a name in other case."""
     yield from (name.upper(), name.lower(), name.capitalize())
-    cases = [(one.swapcase(), one) if one.isascii() and one.isalpha() else (one,) for one in name]
+    cases = [(one.swapcase(), one) if one.isalpha() else (one,) for one in name]
     yield from map("".join, itertools.product(*cases))
 
 
@@ -218,6 +219,8 @@ def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
         if fails or mapped.relation is None:
             return NoWord()
         kind, part = mapped.relation
+        if not _is_literal(part):
+            return NoWord()
         value = z3.StringVal(part, context)
         relation = {"starts_with": z3.PrefixOf, "ends_with": z3.SuffixOf}.get(kind)
         holds = z3.Contains(text, value) if relation is None else relation(value, text)
@@ -225,14 +228,19 @@ def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
         marks[f"result {number}"] = asked
     if solver.check() == z3.unsat:
         return NoWord(tuple(marks[str(mark)] for mark in solver.unsat_core()))
-    for one in sorted(taken):
+    for one in filter(_is_literal, sorted(taken)):  # what is found is compared with the others below
         solver.add(text != z3.StringVal(one, context))
     for _turn in range(20):
         if solver.check() != z3.sat:
             return NoWord()
         value = solver.model().eval(text, True)
         word = str(value.py_value())
-        if wanted.fits(word) and word.lower() not in {one.lower() for one in taken}:
+        if _is_literal(word) and wanted.fits(word) and word.lower() not in {one.lower() for one in taken}:
             return word
         solver.add(text != value)
     return NoWord()
+
+
+def _is_literal(text: str) -> bool:
+    """Return whether z3 reads a text as it is: it has escapes with a backslash, and no characters beyond U+2FFFF."""
+    return "\\" not in text and all(ord(one) <= _LAST_CHARACTER for one in text)

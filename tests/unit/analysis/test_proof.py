@@ -1,0 +1,98 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the prover must not call impossible: texts that z3 reads differently, letters, rules switched off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forewarn.analysis.describe import Wording
+from forewarn.analysis.diff import compare
+from forewarn.analysis.kinds import MORE
+from forewarn.analysis.proof import Proof
+from forewarn.analysis.verify import verify
+from forewarn.cli.main import main
+from forewarn.fleet.cache import Cache
+from forewarn.fleet.findings import warnings
+from tools.policy_files import loaded
+
+RULES = "name: p\nrule:\n  match:\n{}    - {{id: rest, output: hold}}\n"
+
+
+def rule(condition: str, name: str = "some") -> str:
+    return f"    - {{id: {name}, condition: {json.dumps(condition, ensure_ascii=False)}, output: approve}}\n"
+
+
+def dead(directory: Path, rules: str) -> set[str | None]:
+    found = verify(loaded(directory, RULES.format(rules))).findings
+    return {one.rule for one in found if one.code in ("shadowed-rule", "unsatisfiable-rule")}
+
+
+def approved(directory: Path, text: str, event: dict[str, Any], vm: str, capsys: pytest.CaptureFixture[str]) -> bool:
+    """Return whether the engine approves an event."""
+    (directory / "p.yml").write_text(text)
+    (directory / "event.json").write_text(json.dumps(event))
+    files = ["--policy", str(directory / "p.yml"), "--event", str(directory / "event.json")]
+    main(["policy", "explain", *files, "--vm-name", vm, "--json"])
+    (explained,) = json.loads(capsys.readouterr().out)["explanations"]
+    return bool(explained["decision"]["output"] == "approve")
+
+
+EVENT = {"EventId": "a", "EventType": "Freeze", "EventStatus": "Scheduled", "Resources": ["vm_0"]}
+
+
+@pytest.mark.parametrize("off", ["false", "1 == 2"])
+def test_rules_after_a_group_that_is_switched_off_are_alive(tmp_path: Path, off: str) -> None:
+    group = f"    - id: off\n      condition: {off}\n      rule: {{match: [{{id: all, output: hold}}]}}\n"
+    assert "some" not in dead(tmp_path, group + rule("event.EventType == 'Freeze'"))
+
+
+@pytest.mark.parametrize(("begin", "without"), [(r"\u{41}", "A"), ("\U00030000", "}")])
+def test_a_text_that_z3_writes_in_another_way_is_that_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str, without: str
+) -> None:
+    fillings = (without, begin + begin[0], "x", "0", "_", "A", "-", " ", "z9", "é")
+    excluded = "".join(f" && !event.Description.contains({cel(one)})" for one in fillings)
+    text = rule(f"event.Description.startsWith({cel(begin)}) && event.Description != {cel(begin)}{excluded}")
+    event = {**EVENT, "Description": begin + "w"}
+    assert approved(tmp_path, RULES.format(text), event, "vm_0", capsys)
+    assert "some" not in dead(tmp_path, text)
+
+
+def cel(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\") + '"'
+
+
+def test_letters_that_are_not_ascii_have_case_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = rule('"É" in event.Resources && size(event.Resources) == 1 && affects_me && vm.name != "É"')
+    assert approved(tmp_path, RULES.format(text), {**EVENT, "Resources": ["É"]}, "é", capsys)
+    assert "some" not in dead(tmp_path, text)
+
+
+def test_a_change_is_reported_even_if_its_words_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = (loaded(tmp_path, RULES.format(rule(f"event.EventType == '{one}'"))) for one in ("Freeze", "Reboot"))
+    monkeypatch.setattr(Wording, "parts", lambda *_: ([("never", False)], True))
+    found = compare(old, new)
+    assert MORE in [change.effect for change in found.changes]
+    assert all(change.parts and change.parts[0].case["event"] for change in found.changes)
+
+
+def test_nothing_is_translated_after_the_first_question(tmp_path: Path) -> None:
+    proof = Proof([loaded(tmp_path, RULES.format(""))])
+    proof.ask(proof.normal)
+    with pytest.raises(RuntimeError, match="after the first question"):
+        proof.decided(proof.inputs)
+
+
+def test_that_a_proof_failed_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = loaded(tmp_path, RULES.format(rule("event.EventType == 'Freeze' && event.DurationInSeconds < 9")))
+    cache = Cache(tmp_path / "cache", tmp_path)
+    with monkeypatch.context() as without:
+        without.setattr("forewarn.analysis.smt.terms.z3", None)
+        (warning,) = warnings(artifact, {}, cache)
+    assert "z3-solver is not installed" in warning
+    assert any("unknown-duration-approved" in one for one in warnings(artifact, {}, cache))
