@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
-RANK = {"error": 0, "warning": 1, "note": 2}
 
 # Every code and its meaning; docs/findings/CODE.md has a page for each.
 CODES = {

@@ -87,7 +87,7 @@ class PolicyDecided(NamedTuple):
 
 
 class Decided:
-    """The decisions of all policies over one space. ``approve`` and ``hold`` are sets; what is not held is approved."""
+    """The decisions of all policies over one space. ``approve`` is a set."""
 
     def __init__(self, reading: Reading, space: Space, evaluation: Evaluation | None = None) -> None:
         self.reading = reading
@@ -102,7 +102,6 @@ class Decided:
         self.policies = tuple(_walk(policy, self.evaluation, refused) for policy in reading.policies)
         held, approved = self.where(lambda one: one.output == HOLD), self.where(lambda one: one.output == APPROVE)
         self.approve = without(approved, held)
-        self.hold = space.reachable ^ self.approve
         self.uncovered = space.reachable ^ (held | approved)  # every policy abstains
 
     def where(self, test: Callable[[Region], object]) -> int:

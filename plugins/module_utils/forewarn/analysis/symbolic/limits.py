@@ -1,7 +1,7 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which parameters vary in an analysis, over which values, and what is assumed about the others.
+"""Which parameters vary in an analysis, and over which values. The others have their default.
 
 Versions of policies may declare a parameter with different limits. It then varies over all that any version allows. A
 version does not run with a value that it refuses, so it approves nothing then.
@@ -14,21 +14,17 @@ from typing import Any, Mapping, NamedTuple
 
 from ...errors import InputError
 from ...policy.params import check_bounds, check_names, convert
-from .domains import after, show
+from .domains import after
 
 Entry = Mapping[str, Any]  # a parameter's declaration in an artifact
 _LIMITS = ("type", "enum", "min", "max")
 
 
 class Settled(NamedTuple):
-    """Parameters by name: declarations of those that vary, those of each version by which it refuses values, and what
-    is assumed, for people. ``defaults``: the names of those that vary and have another default in each version.
-    """
+    """Parameters by name: declarations of those that vary, and those of each version by which it refuses values."""
 
     varying: Mapping[str, Entry]
     limits: tuple[Mapping[str, Entry], ...]
-    defaults: tuple[str, ...]
-    assumptions: tuple[str, ...]
 
 
 def settle(
@@ -48,35 +44,23 @@ def settle(
     check_names(given, (entry for places in declared.values() for _version, _policy, entry in places))
     varying: dict[str, Entry] = {}
     limits: list[dict[str, Entry]] = [{} for _version in versions]
-    defaults, assumptions = [], []
     for name, places in sorted(declared.items()):
         entries = [entry for _version, _policy, entry in places]
         if name in given:
-            assumptions.append(f"params.{name} is {given[name]}, as given")
-        elif any("default" not in one and not _can_vary(one) for one in entries):
+            continue
+        if any("default" not in one and not _can_vary(one) for one in entries):
             raise _without_default(name)
-        elif _alike(entries, (*_LIMITS, "default")):
+        if _alike(entries, (*_LIMITS, "default")):
             entry = entries[0]
             if _has_range(entry) or ("default" not in entry and _can_vary(entry)):
                 varying[name] = entry
-                assumptions.append(f"params.{name} is anything that its declaration allows: {_allowed(entry)}")
-            else:
-                assumptions.append(f"params.{name} is {_text(entry)}, its default, since it declares no limits")
         elif (by_version := _by_version(places)) and name not in at_default:
             varying[name] = _union(list(by_version.values()))
             for version, entry in by_version.items():
                 limits[version][name] = entry
-            assumptions.append(_differing(name, list(by_version.values())))
-            if all("default" in entry for entry in entries) and not _alike(entries, ("default",)):
-                defaults.append(name)
         elif any("default" not in one for one in entries):
             raise _without_default(name)
-        elif _alike(entries, ("default",)):
-            assumptions.append(f"params.{name} is {_text(entries[0])}, its default: its limits differ")
-        else:
-            listed = ", ".join(f"{_text(entry)} in {policy}" for _version, policy, entry in places)
-            assumptions.append(f"params.{name} is its default, which differs: {listed}")
-    return Settled(varying, tuple(limits), tuple(defaults), tuple(assumptions))
+    return Settled(varying, tuple(limits))
 
 
 def _without_default(name: str) -> InputError:
@@ -151,29 +135,3 @@ def _has_range(entry: Entry) -> bool:
 
 def _can_vary(entry: Entry) -> bool:
     return not entry["type"].startswith(("list(", "map("))
-
-
-def _allowed(entry: Entry) -> str:
-    if "enum" in entry:
-        return ", ".join(map(str, entry["enum"]))
-    if entry["type"] == "bool":
-        return "true or false"
-    limits = [f"{words} {entry[key]}" for key, words in (("min", "at least"), ("max", "at most")) if key in entry]
-    return " and ".join(limits) or f"any {entry['type']}"
-
-
-def _text(entry: Entry) -> str:
-    kind = entry["type"]
-    return show(kind, convert(entry["default"], kind)) if kind in ("duration", "timestamp") else str(entry["default"])
-
-
-def _differing(name: str, entries: Sequence[Entry]) -> str:
-    """Return what is assumed of a parameter that two versions declare differently."""
-    allowed = list(dict.fromkeys(_allowed(entry) for entry in entries))
-    text = f"params.{name} is anything that its declarations allow: {' before, '.join(allowed)}"
-    if len(allowed) > 1:
-        text += " after; with what one of them refuses, it approves nothing"
-    shown = list(dict.fromkeys(_text(entry) if "default" in entry else "none" for entry in entries))
-    if len(shown) > 1:
-        text += f"; its default is {' before, '.join(shown)} after"
-    return text

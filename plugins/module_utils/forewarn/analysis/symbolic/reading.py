@@ -43,10 +43,9 @@ class ReadPolicy(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """Policies that run together. ``fixed`` are JSON values of parameters given; ``assumptions`` are for people.
+    """Policies that run together. ``fixed`` are JSON values of parameters given.
 
-    ``limits`` declare parameters that vary beyond what these policies allow, and ``defaults`` are the names of those
-    that have another default in another version (see limits).
+    ``limits`` declare parameters that vary beyond what these policies allow.
     """
 
     artifact: Artifact
@@ -54,9 +53,7 @@ class Reading(NamedTuple):
     invariants: tuple[Invariant, ...]
     symbols: SymbolTable
     fixed: Mapping[str, Any]
-    assumptions: tuple[str, ...]
     limits: Mapping[str, Entry] = {}
-    defaults: tuple[str, ...] = ()
 
     def spaces(self) -> Iterator[Space]:
         """Yield the event space, that of all who share the table, in slices where it is large.
@@ -102,9 +99,7 @@ def read_together(
         if "default" not in entry:  # the engine takes no event without it, even if nothing reads it
             symbols.asked(Param(name, entry))
     return [
-        _read(artifact, symbols, given, settled.assumptions, invariants)._replace(
-            limits=limits, defaults=settled.defaults
-        )
+        _read(artifact, symbols, given, invariants)._replace(limits=limits)
         for artifact, limits in zip(artifacts, settled.limits)
     ]
 
@@ -113,7 +108,6 @@ def _read(
     artifact: Artifact,
     symbols: SymbolTable,
     given: Mapping[str, Any],
-    assumptions: tuple[str, ...],
     further: Sequence[Mapping[str, Any]],
 ) -> Reading:
     policies, claims = [], []
@@ -132,7 +126,7 @@ def _read(
     for entry in further:
         claims.append(_claim(entry, entry["source"], symbols, everything))
     used = {name: value for name, value in given.items() if _declares(artifact, name)}
-    return Reading(artifact, tuple(policies), tuple(claims), symbols, used, assumptions)
+    return Reading(artifact, tuple(policies), tuple(claims), symbols, used)
 
 
 def _declares(artifact: Artifact, name: str) -> bool:

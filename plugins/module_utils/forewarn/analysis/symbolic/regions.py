@@ -9,12 +9,12 @@ A cube, as in logic, is a conjunction: it chooses some values for each of some d
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from .domains import DomainValue
 from .resources import PLACE
-from .space import Cell, Space, without
+from .space import Space, without
 
 ANY = "any event comes"
 _OR, _REST = "; or ", "in other cases"
@@ -144,30 +144,3 @@ _SIGNS: dict[tuple[tuple[int, ...], ...], str] = {
     ((0, 1), (0,)): "≥",
     ((1,), (0, 1)): "≥",
 }
-
-
-def describe(space: Space, classes: int, among: int | None = None, most: int = 3) -> str:
-    """Return a set of classes in words that distinguish it from the other (reachable) classes of ``among``.
-
-    The words mention events that the service does not send only if there are no others. They are empty if all events
-    are meant. They do not say which slice of a space it is: see ``united``.
-    """
-    care = space.reachable if among is None else among
-    if classes & space.normal:
-        care &= space.normal
-    found, rest = cubes(space, classes & care, most, care)
-    texts = [words(space, cube, care) for cube in found]
-    return _OR.join([*dict.fromkeys(texts), *([_REST] if rest else [])])
-
-
-def united(space: Space, texts: Sequence[tuple[str, Cell]], most: int = 3) -> str:
-    """Join the texts of several slices into one of ``most`` parts; ``space`` is one of the slices."""
-    cells: dict[str, list[Cell]] = {}
-    for text, cell in texts:
-        for one in text.split(_OR):
-            cells.setdefault(one, []).append(cell)
-    rest = cells.pop(_REST, None) is not None or len(cells) > most
-    parts = []
-    for text, some in list(cells.items())[:most]:
-        parts.append(" and ".join(part for part in (space.cell_words(some), text) if part) or ANY)
-    return ANY if ANY in parts else _OR.join([*parts, *([_REST] if rest else [])])

@@ -22,7 +22,7 @@ from . import concrete
 from .case import Case, observed
 from .domains import MISSING, DomainValue
 from .resources import OTHER_CASE
-from .symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, NOW, Dimension, Opaque, Symbol, case_of
+from .symbols import EVENT_STATUS, EVENT_TYPE, NOTICE, Dimension, Opaque, Symbol, case_of
 
 S = TypeVar("S", bound=Symbol)
 
@@ -191,21 +191,6 @@ class Space:
             symbol.put(case, value)
         return concrete.witness(case, self.api_version)
 
-    def breakpoints(self, number: int) -> Iterator[Mapping[Symbol, Any]]:
-        """Yield times, for ``witness``, at which what is not understood may change for an event of a class.
-
-        What is known of the class is true at each.
-        """
-        clock = ("now", "event.NotBefore", "notice", "age", "event", "events")
-        if not any(name in opaque.reads for opaque in self.opaque_terms.values() for name in clock):
-            return
-        dimension = self.by_name.get(NOW.name)
-        if dimension is not None and len(dimension.peers) > 1:
-            return
-        for moment in concrete.SAMPLE_TIMES:
-            if dimension is None or _within(dimension.values[self.place(NOW.name, number)], moment):
-                yield {NOW: moment}
-
     def locate(self, event: Event, facts: Facts, params: Mapping[str, Any], roots: tuple[Any, ...]) -> int | None:
         """Return the class of a concrete case, None if the service never sends it (or another slice has it).
 
@@ -244,25 +229,6 @@ class Space:
         peers = (self._whole[peer].symbol.get(case) for peer in dimension.peers) if inside else ()
         rivals = sorted({one for one in peers if _within(dimension.values[inside[0]], one)})
         return inside[rivals.index(actual)] if inside else None
-
-    # For people
-
-    def cell_words(self, cells: Sequence[Cell]) -> str:
-        """Return in words what distinguishes some slices from all slices of the same space; empty if they are all."""
-        parts, product = [], 1
-        for name, _place in self.cell:
-            dimension = self._whole[name]
-            places = sorted({place for cell in cells for one, place in cell if one == name})
-            product *= len(places)
-            if dimension.kind == "opaque":
-                distinct = len(places) == 1
-            else:
-                distinct = any(value.normal for place, value in enumerate(dimension.values) if place not in places)
-            if distinct:
-                parts.append(dimension.phrase([dimension.values[place] for place in places]))
-        if product == len(set(cells)):
-            return " and ".join(parts)
-        return " or ".join(self.cell_words([cell]) for cell in dict.fromkeys(cells))
 
 
 def without(classes: int, others: int) -> int:
