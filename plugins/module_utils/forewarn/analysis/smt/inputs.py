@@ -54,8 +54,6 @@ class Tags:
         self.count = problem.integer("size(vm.tags)", 0)
         self.asked: dict[str, tuple[Any, Any]] = {}  # whether there is the tag, and its value
         self.read = False  # whether something reads them
-        problem.pending.append(self._facts)
-        problem.growing.append(self.asked)
 
     def tag(self, name: str) -> tuple[Any, Any]:
         """Return whether there is a tag, and its value."""
@@ -64,7 +62,8 @@ class Tags:
             self.asked[name] = there, self._problem.texts.variable(f"vm.tags[{name!r}]", bool_of_any)
         return self.asked[name]
 
-    def _facts(self) -> list[Formula]:
+    def facts(self) -> list[Formula]:
+        """Return what is true of all tags that something reads so far."""
         total: Any = 0
         for there, _value in self.asked.values():
             total = total + ite(there, 1, 0)
@@ -87,8 +86,6 @@ class Inputs:
         self.has_not_before = problem.boolean("has event.NotBefore")
         self.named = problem.boolean("vm.name is known")
         self.resources = Resources(problem, api_version, self.own_name)
-        problem.pending.append(self.resources.facts)
-        problem.growing.append(self.resources.names)
         self.tags = Tags(problem)
 
     @property
@@ -102,6 +99,17 @@ class Inputs:
         With ``same_document``, expressions about all events have the same value for both.
         """
         return _Variant(self, differing, same_document=same_document)
+
+    # Facts
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How much ``facts`` are about; it grows with what expressions read."""
+        return len(self.resources.names), len(self.tags.asked)
+
+    def facts(self) -> list[Formula]:
+        """Return what is true of lists and maps, once all expressions are translated."""
+        return [*self.resources.facts(), *self.tags.facts()]
 
     # Single inputs
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -58,9 +57,7 @@ class Problem:
         self.opaque: dict[str, str] = {}
         self.numbers = itertools.count(1)  # for names that must be unique
         self.exact = True  # whether each value of the solver is one of CEL
-        self.growing: list[Sized] = []  # what ``pending`` depends on
         self._anything: dict[str, Translated] = {}
-        self.pending: list[Callable[[], list[Formula]]] = []  # asked for facts when all expressions are translated
         self.asked = False  # whether there was a question: what is translated later may mention texts that it excluded
 
     def named(self, name: str, formula: Formula) -> Formula:
@@ -111,12 +108,10 @@ class Problem:
     @property
     def extent(self) -> tuple[int, ...]:
         """How much there is to know; it grows where something is asked for that was not translated before."""
-        return (len(self.facts), *map(len, self.growing), *self.texts.extent)
+        return (len(self.facts), *self.texts.extent)
 
     def take_facts(self) -> list[Formula]:
         """Return all facts that were not returned before."""
-        for pending in self.pending:
-            self.facts += pending()
         facts = [*self.facts, *self.texts.define()]
         self.facts = []
         return [fact for fact in facts if fact is not True]

@@ -11,6 +11,7 @@ there are, and that a loop over the list says the same of each name in it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...events import API_VERSIONS, MAX_NAME_CHARACTERS, MAX_NAMES
@@ -34,7 +35,8 @@ class Resources:
     def __init__(self, problem: Problem, api_version: str, own: Any) -> None:
         """``own`` is the VM's own name, as a term; what it is where it is not known does not matter."""
         self._problem = problem
-        self._longest = MAX_NAME_CHARACTERS - (1 if api_version == API_VERSIONS[0] else 0)
+        longest = MAX_NAME_CHARACTERS - (1 if api_version == API_VERSIONS[0] else 0)
+        self.can_be: Callable[[str], bool] = partial(_can_be_a_name, longest)
         self._own = own
         self._z3 = require()
         self.each_once = problem.boolean("event.Resources has each VM once")
@@ -48,10 +50,6 @@ class Resources:
         self._by_key: dict[str, NameLoop] = {}
         self.first: Any = None
         self._affected: Any = None
-
-    def can_be(self, text: str) -> bool:
-        """Return whether a text can be the name of a VM."""
-        return 0 < len(text) <= self._longest
 
     def has(self, name: Any) -> Formula:
         """Return whether the list has a name, in these very letters."""
@@ -167,3 +165,8 @@ class Resources:
         if not isinstance(name, str) and key not in self._elements:  # any text, of which only names are in the list
             can_be = Mapped(name, "can be the name of a VM", self.can_be, "bool", total=True)
             self._problem.facts.append(implies(self._has(name), self._problem.texts.apply(can_be)[0]))
+
+
+def _can_be_a_name(longest: int, text: str) -> bool:
+    """Return whether a text can be the name of a VM in the list."""
+    return 0 < len(text) <= longest

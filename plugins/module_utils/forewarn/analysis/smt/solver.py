@@ -92,9 +92,9 @@ class Solver:
 
     def _refresh(self) -> None:
         """Learn the facts about what was asked for since the last question."""
-        if self.problem.extent != self._extent:
-            facts = self.problem.take_facts()
-            self._extent = self.problem.extent
+        if (*self.problem.extent, *self.inputs.extent) != self._extent:
+            facts = [*self.inputs.facts(), *self.problem.take_facts()]
+            self._extent = (*self.problem.extent, *self.inputs.extent)
             self._learnt += facts
             self._solver.add(facts)
 
