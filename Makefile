@@ -4,7 +4,7 @@
 # make cast    draws docs/demo.svg, from a run of the demo      make docs      the documentation site, in build/docs
 # make test    every test                                   make bench   how long things take
 # make unit    only the unit tests, or those of PACKAGE=runner: under a minute on two cores; make integration: the others
-# make coverage     which branches the unit tests take; the minimum is in pyproject.toml
+# make coverage     which branches the unit tests take, file by file; the minimum is in pyproject.toml
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
 # make test-ansible                  the tests of the plugins by each other ansible-core, or those of CORES="2.16 2.21"
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
@@ -42,7 +42,7 @@ LINT := ruff mypy shellcheck reuse yamllint changelog docs ansible-lint galaxy s
 # Neither directory is part of the collection.
 SANITY := sanity $(addprefix --exclude ,$(wildcard demo/ tests/))
 
-.PHONY: demo demo-fleet cast docs test test-vm test-ansible unit integration coverage lab soak mutants lint bench screenshots runner release venv \
+.PHONY: demo demo-fleet cast docs test test-system test-unit test-vm test-ansible unit integration coverage lab soak mutants lint bench screenshots runner release venv \
 	constraints format clean $(LINT:%=lint-%) $(CORES:%=test-ansible-%)
 
 demo: .venv/.installed
@@ -57,9 +57,17 @@ cast: .venv/.installed
 docs: .venv/.installed-all
 	tests/tools/site/build.sh build/docs
 
-test: .venv/.installed-all
-	$(heading) 'pytest'
-	$(PY) -m pytest $(PYTEST_ARGS)
+# In two runs: it is the unit tests that have to cover enough. With options of the user's own there is no minimum.
+test: test-unit test-system
+
+test-system: .venv/.installed-all
+	$(heading) 'tests of processes, and on hosts'
+	$(PY) -m pytest $(PYTEST_ARGS) tests/lab tests/integration
+
+test-unit: .venv/.installed-all
+	$(heading) 'unit tests'
+	$(PY) -m pytest $(PYTEST_ARGS) --cov --cov-report= $(if $(filter command,$(origin PYTEST_ARGS)),--cov-fail-under=0) \
+		tests/unit
 
 # What a VM runs, as a process of its own: started, killed, with hooks, drills and a damaged journal.
 test-vm: .venv/.installed-all
@@ -73,8 +81,8 @@ $(CORES:%=test-ansible-%): test-ansible-%: .venv/.installed-all
 	FOREWARN_ANSIBLE_CORE=$* $(PY) -m pytest $(PYTEST_ARGS) $(ANSIBLE_TESTS:%=tests/integration/test_%.py)
 
 # Some of these wait, for a disk or for time to pass: so use one worker more than there are processors.
-unit coverage: DIST := worksteal
-unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
+unit test-unit coverage: DIST := worksteal
+unit test-unit coverage: export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN))
 
 unit: .venv/.installed-all
 	$(heading) 'unit tests'
