@@ -13,7 +13,7 @@ import pytest
 import yaml
 from forewarn.events import LATEST_API_VERSION, Vm
 from tools.claim_judge import VerifyJudge
-from tools.claim_tally import Tally
+from tools.claim_results import Results
 from tools.claims import (
     ALIKE,
     INCOMPARABLE,
@@ -88,11 +88,11 @@ def violated(*texts: str, invariants: str = "") -> None:
 
 def shows(*texts: str) -> None:
     """Demand that the event of each certain finding shows what the finding says, and that there are such events."""
-    policies, tally = of(map(yaml.safe_load, texts), LATEST_API_VERSION), Tally()
+    policies, results = of(map(yaml.safe_load, texts), LATEST_API_VERSION), Results()
     proof = verify(*policies.texts)
     assert proof.answered, proof.problem
-    VerifyJudge(policies, compiled(*policies.texts), proof, tally).static()
-    assert not tally.contradictions, str(tally.contradictions[0])
+    VerifyJudge(policies, compiled(*policies.texts), proof, results).static()
+    assert not results.contradictions, str(results.contradictions[0])
 
 
 # Slices of what is not understood

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from tools.claim_fuzz import Effort, Fuzzer
-from tools.claim_tally import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Tally
+from tools.claim_results import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Results
 
 SEED, DRAWINGS = 2026, 36
 EFFORT = Effort(events=700, diff_events=350, seconds=5, small=True)
@@ -15,30 +15,30 @@ KINDS = (*VERIFY_KINDS, *CASE_KINDS, *DIFF_KINDS)
 
 
 @pytest.fixture(scope="module")
-def tally() -> Tally:
+def results() -> Results:
     """Return what was found in some drawings."""
     fuzzer = Fuzzer(SEED, EFFORT)
     for number in range(SEED, SEED + DRAWINGS):
         fuzzer.one(number)
-    print(fuzzer.tally.text())
-    return fuzzer.tally
+    print(fuzzer.results.text())
+    return fuzzer.results
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_event_contradicts_a_claim(tally: Tally, kind: str) -> None:
-    found = tally.of(kind)
+def test_no_event_contradicts_a_claim(results: Results, kind: str) -> None:
+    found = results.of(kind)
     assert not found, f"{len(found)} policies, the first:\n{min(map(str, found), key=len)}"
 
 
-def test_every_kind_of_claim_was_judged(tally: Tally) -> None:
-    assert not [kind for kind in KINDS if not tally.claims[kind]]
-    assert not tally.claims.keys() - {*KINDS}
-    counts = tally.counts
+def test_every_kind_of_claim_was_judged(results: Results) -> None:
+    assert not [kind for kind in KINDS if not results.claims[kind]]
+    assert not results.claims.keys() - {*KINDS}
+    counts = results.counts
     assert min(counts["approved"], counts["pairs"] - counts["approved"]) > counts["pairs"] // 10
     assert counts["changed"] > 100
     judged = counts["policies"] - counts["policies given up"] - counts["policies refused"]
     assert judged > DRAWINGS * 2 // 3
 
 
-def test_the_prover_does_not_crash(tally: Tally) -> None:
-    assert not tally.crashes, "\n".join((tally.crashes[0][0], *tally.crashes[0][1]))
+def test_the_prover_does_not_crash(results: Results) -> None:
+    assert not results.crashes, "\n".join((results.crashes[0][0], *results.crashes[0][1]))

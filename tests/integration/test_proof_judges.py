@@ -14,7 +14,7 @@ import yaml
 from forewarn.events import LATEST_API_VERSION
 from tools.claim_diff_judge import DiffJudge
 from tools.claim_judge import VerifyJudge
-from tools.claim_tally import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Tally
+from tools.claim_results import CASE_KINDS, DIFF_KINDS, VERIFY_KINDS, Results
 from tools.claims import ALIKE, INCOMPARABLE, LESS, MORE, NO_CHANGE, Finding, Proof, compiled, diff, verify
 from tools.drawn_events import Seen, pool
 from tools.drawn_policies import Drawn, of
@@ -78,15 +78,15 @@ def rich() -> tuple[Drawn, Proof]:
 
 def judged(drawn: Drawn, proof: Proof, events: Sequence[Seen]) -> set[str]:
     """Return the kinds of claims that the events contradict."""
-    tally = Tally()
-    judge = VerifyJudge(drawn, compiled(*drawn.texts), proof, tally)
+    results = Results()
+    judge = VerifyJudge(drawn, compiled(*drawn.texts), proof, results)
     judge.static()
     engines = judge.engines({})
     assert engines is not None
     chance = random.Random(2)
     for seen in events:
         judge.judge(engines, seen, {}, chance)
-    return {one.kind for one in tally.contradictions}
+    return {one.kind for one in results.contradictions}
 
 
 def lie(proof: Proof, *findings: Finding) -> Proof:
@@ -170,11 +170,13 @@ def test_verdicts_are_judged(events: list[Seen], kind: str) -> None:
     versions = [of([yaml.safe_load(text)], LATEST_API_VERSION) for text in (OLD, new)]
     found = diff(OLD, new)
     for verdict in (MORE, LESS, INCOMPARABLE, ALIKE, NO_CHANGE):
-        tally = Tally()
-        judge = DiffJudge(versions, [compiled(*one.texts) for one in versions], found._replace(verdict=verdict), tally)
+        results = Results()
+        judge = DiffJudge(
+            versions, [compiled(*one.texts) for one in versions], found._replace(verdict=verdict), results
+        )
         for seen in events:
             judge.judge(judge.engines({}), seen, {})
-        assert (kind in {one.kind for one in tally.contradictions}) == (verdict in refuted), verdict
+        assert (kind in {one.kind for one in results.contradictions}) == (verdict in refuted), verdict
 
 
 @pytest.mark.parametrize("side", ["old", "new", None])
@@ -185,8 +187,8 @@ def test_the_event_of_a_change_is_judged(side: str | None) -> None:
     for change in changes:
         parts = [dict(part) for part in change["events"]]
         change["events"] = [{**part, side: {**part[side], "rule": "other"}} if side else part for part in parts]
-    tally = Tally()
+    results = Results()
     told = found._replace(changes=tuple(changes))
-    DiffJudge(versions, [compiled(*one.texts) for one in versions], told, tally).static()
-    assert tally.claims["case of a change"]
-    assert bool(tally.of("case of a change")) == (side is not None)
+    DiffJudge(versions, [compiled(*one.texts) for one in versions], told, results).static()
+    assert results.claims["case of a change"]
+    assert bool(results.of("case of a change")) == (side is not None)

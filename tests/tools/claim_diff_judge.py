@@ -13,7 +13,7 @@ from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import APPROVERS, Decision
 from forewarn.policy.engine import PolicySet
 
-from .claim_tally import Contradiction, Tally, engine
+from .claim_results import Contradiction, Results, engine
 from .claims import INCOMPARABLE, LESS, MORE, NO_CHANGE, Comparison, shown
 from .drawn_events import Seen
 from .drawn_policies import Drawn
@@ -62,9 +62,9 @@ class DiffJudge:
     """Judges what diff says about two versions of policies."""
 
     def __init__(
-        self, versions: Sequence[Drawn], artifacts: Sequence[Artifact], found: Comparison, tally: Tally
+        self, versions: Sequence[Drawn], artifacts: Sequence[Artifact], found: Comparison, results: Results
     ) -> None:
-        self.artifacts, self.found, self.tally = artifacts, found, tally
+        self.artifacts, self.found, self.results = artifacts, found, results
         self.texts = ("OLD", *versions[0].texts, "NEW", *versions[1].texts, f"VERDICT {found.verdict}")
         self.api_version = versions[0].api_version
 
@@ -77,8 +77,8 @@ class DiffJudge:
         decisions = [None if one is None else one.decide(seen.document, seen.facts)[0] for one in engines]
         old, new = map(behaviour, decisions)
         verdict = self.found.verdict
-        self.tally.counts["pairs of diff"] += 1
-        self.tally.counts["changed"] += old != new
+        self.results.counts["pairs of diff"] += 1
+        self.results.counts["changed"] += old != new
         wrong = []
         if verdict == NO_CHANGE and old != new:
             wrong.append("no change")
@@ -96,11 +96,11 @@ class DiffJudge:
         if verdict not in (MORE, INCOMPARABLE) and _lets_others(*decisions):
             wrong.append("hold to abstain")
         for kind in wrong:
-            self.tally.add(Contradiction(kind, f"{old} → {new}", self.texts, (seen, params), self.api_version))
+            self.results.add(Contradiction(kind, f"{old} → {new}", self.texts, (seen, params), self.api_version))
 
     def static(self) -> None:
         """Judge the cases of changes, and count what is claimed."""
-        verdict, claims = self.found.verdict, self.tally.claims
+        verdict, claims = self.found.verdict, self.results.claims
         claims["no change"] += verdict == NO_CHANGE
         claims["not more permissive"] += verdict not in (MORE, INCOMPARABLE)
         claims["hold to abstain"] += verdict not in (MORE, INCOMPARABLE)
@@ -121,7 +121,7 @@ class DiffJudge:
         reasons = [one and one.reason for one in decisions]
         if told != seen or (behaviour(decisions[0]) == behaviour(decisions[1]) and reasons[0] == reasons[1]):
             about = f"{change['change']}: said {told}, seen {seen}"
-            self.tally.add(Contradiction("case of a change", about, self.texts, part["case"], self.api_version))
+            self.results.add(Contradiction("case of a change", about, self.texts, part["case"], self.api_version))
 
 
 def _bare(decision: Decision | None) -> frozenset[str]:

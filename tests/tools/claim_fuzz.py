@@ -25,11 +25,12 @@ from forewarn.policy.artifact import Artifact
 
 from .claim_diff_judge import DiffJudge
 from .claim_judge import VerifyJudge
+from .claim_results import Results
 from .claim_shrink import shrunk
-from .claim_tally import Tally
 from .claims import GAVE_UP, compiled, diff, verify
+from .drawn_changes import changed
 from .drawn_events import Seen, pool, several
-from .drawn_policies import Drawn, changed, drawn
+from .drawn_policies import Drawn, drawn
 
 POOL = 8000  # events of each api-version
 _MODES = ("--small", "--within-limits")
@@ -49,9 +50,9 @@ class Effort(NamedTuple):
 class Fuzzer:
     """Judges drawings by a pool of events that all of them share."""
 
-    def __init__(self, seed: int, effort: Effort, tally: Tally | None = None) -> None:
+    def __init__(self, seed: int, effort: Effort, results: Results | None = None) -> None:
         self.effort = effort
-        self.tally = Tally() if tally is None else tally
+        self.results = Results() if results is None else results
         self._seed = seed
         self._pools: dict[str, list[Seen]] = {}
 
@@ -77,14 +78,14 @@ class Fuzzer:
             try:
                 return policies, compiled(*policies.texts, api_version=api_version)
             except ForewarnError:
-                self.tally.counts["refused by the compiler"] += 1
+                self.results.counts["refused by the compiler"] += 1
 
     def _verify(self, chance: random.Random, policies: Drawn, artifact: Artifact) -> None:
         proof = verify(*policies.texts, api_version=policies.api_version, seconds=self.effort.seconds)
         self._count("policies", proof.code, proof.problem, policies.texts)
         if not proof.answered:
             return
-        judge = VerifyJudge(policies, artifact, proof, self.tally)
+        judge = VerifyJudge(policies, artifact, proof, self.results)
         judge.static()
         choices = list(several(chance, self._varying([policies]), CHOICES, policies.required()))
         for params in choices:
@@ -99,7 +100,7 @@ class Fuzzer:
         self._count("changes", found.code, found.problem, (*old.texts, *new.texts))
         if not found.answered:
             return
-        judge = DiffJudge(versions, artifacts, found, self.tally)
+        judge = DiffJudge(versions, artifacts, found, self.results)
         judge.static()
         choices = list(several(chance, self._varying(versions), CHOICES, old.required() | new.required()))
         for params in choices:
@@ -115,7 +116,7 @@ class Fuzzer:
         return sorted(names)
 
     def _count(self, what: str, code: int, problem: str, texts: Sequence[str]) -> None:
-        counts = self.tally.counts
+        counts = self.results.counts
         counts[what] += 1
         if code == GAVE_UP:
             counts[f"{what} given up"] += 1
@@ -123,7 +124,7 @@ class Fuzzer:
             counts[f"{what} refused"] += 1
         elif code not in (0, 1):
             counts[f"{what} with exit code {code}"] += 1
-            self.tally.crashes.append((problem, tuple(texts)))
+            self.results.crashes.append((problem, tuple(texts)))
 
     def _events(self, chance: random.Random, api_version: str, count: int) -> Iterator[Seen]:
         if api_version not in self._pools:
@@ -146,31 +147,31 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--small", action="store_true", help="small policies")
     args = parser.parse_args(arguments)
     fuzzer = Fuzzer(args.seed, Effort(within_limits=args.within_limits, small=args.small))
-    tally, shown, told_of = fuzzer.tally, 0, Counter[str]()
+    results, shown, told_of = fuzzer.results, 0, Counter[str]()
     again = " ".join(["Again: python -m tools.claim_fuzz", *(one for one in arguments if one in _MODES)])
     began = told = time.monotonic()
     _say(f"policies from number {args.seed} on (--seed {args.seed})")
     for number in range(args.seed, args.seed + args.policies):
         fuzzer.one(number)
-        for found in tally.contradictions[shown:]:
+        for found in results.contradictions[shown:]:
             told_of[found.kind] += 1
             if told_of[found.kind] <= args.most and (not args.show or found.kind in args.show):
                 found = shrunk(found) if args.shrink and "OLD" not in found.texts else found
                 _say(f"\nnumber {number}: {found}\n{again} --seed {number} --policies 1")
-        shown = len(tally.contradictions)
+        shown = len(results.contradictions)
         now = time.monotonic()
         if now - told > 30:
             told = now
             _say(
-                f"{now - began:6.0f} s  {number - args.seed + 1} drawings, {tally.counts['pairs']:,} pairs for verify, "
-                f"{tally.counts['pairs of diff']:,} for diff, {shown} contradictions"
+                f"{now - began:6.0f} s  {number - args.seed + 1} drawings, "
+                f"{results.counts['pairs']:,} pairs for verify, {results.counts['pairs of diff']:,} for diff, {shown} contradictions"
             )
         if args.seconds and now - began > args.seconds:
             break
-    _say(tally.text())
-    for problem, texts in tally.crashes[:3]:
+    _say(results.text())
+    for problem, texts in results.crashes[:3]:
         _say("\n".join(("", problem, *texts)))
-    return 1 if tally.contradictions or tally.crashes else 0
+    return 1 if results.contradictions or results.crashes else 0
 
 
 def _say(text: str) -> None:

@@ -19,7 +19,7 @@ from forewarn.policy.artifact import Artifact
 from forewarn.policy.decision import Decision
 from forewarn.policy.engine import PolicySet
 
-from .claim_tally import CASE_KINDS, Contradiction, Tally, engine
+from .claim_results import CASE_KINDS, Contradiction, Results, engine
 from .claims import Case, Finding, Proof, compiled, shown
 from .drawn_events import LONG, Seen, alike, longer
 from .drawn_policies import EXTRA, Data, Drawn, written
@@ -41,8 +41,8 @@ class Engines(NamedTuple):
 class VerifyJudge:
     """Judges what verify says about some policies."""
 
-    def __init__(self, drawn: Drawn, artifact: Artifact, proof: Proof, tally: Tally) -> None:
-        self.drawn, self.artifact, self.proof, self.tally = drawn, artifact, proof, tally
+    def __init__(self, drawn: Drawn, artifact: Artifact, proof: Proof, results: Results) -> None:
+        self.drawn, self.artifact, self.proof, self.results = drawn, artifact, proof, results
         self.claims = list(drawn.claims())
         self._dead = {(one.policy, one.rule): one.code for one in proof.having(*DEAD) if one.certain}
         self._probed = [key for key, code in self._dead.items() if code == "unsatisfiable-rule"]
@@ -73,11 +73,11 @@ class VerifyJudge:
         wrong += self._invariants(decision, engines, seen)
         wrong += self._together(decision, engines, seen, chance)
         for kind, about in wrong:
-            self.tally.add(
+            self.results.add(
                 Contradiction(kind, about, self.drawn.texts, (seen, params, decision), self.drawn.api_version)
             )
-        self.tally.counts["pairs"] += 1
-        self.tally.counts["approved"] += decision.output == "approve"
+        self.results.counts["pairs"] += 1
+        self.results.counts["approved"] += decision.output == "approve"
 
     def _rules(self, decision: Decision, engines: Engines, seen: Seen) -> Iterator[tuple[str, str]]:
         for verdict in decision.verdicts:
@@ -143,10 +143,12 @@ class VerifyJudge:
             if one.certain and one.case is not None:
                 kind = f"case of {one.code}"
                 kind = kind if kind in CASE_KINDS else "case of another finding"
-                self.tally.claims[kind] += 1
+                self.results.claims[kind] += 1
                 if not self._shows(one):
-                    self.tally.add(Contradiction(kind, one.message, self.drawn.texts, one.case, self.drawn.api_version))
-        claims = self.tally.claims
+                    self.results.add(
+                        Contradiction(kind, one.message, self.drawn.texts, one.case, self.drawn.api_version)
+                    )
+        claims = self.results.claims
         for code in self._dead.values():
             claims[code] += 1
         rules = {(data["name"], path) for data in self.drawn.data for path in paths(data["rule"])}

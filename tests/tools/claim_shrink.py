@@ -12,7 +12,7 @@ import yaml
 from forewarn.errors import ForewarnError
 
 from .claim_judge import VerifyJudge
-from .claim_tally import Contradiction, Tally
+from .claim_results import Contradiction, Results
 from .claims import compiled, verify
 from .drawn_policies import Data, Drawn, of
 
@@ -37,13 +37,13 @@ def shrunk(found: Contradiction) -> Contradiction:
 
 
 def _still(found: Contradiction, policies: Drawn) -> Contradiction | None:
-    tally = Tally()
+    results = Results()
     try:
         artifact = compiled(*policies.texts, api_version=policies.api_version)
         proof = verify(*policies.texts, api_version=policies.api_version, seconds=3)
         if not proof.answered:
             return None
-        judge = VerifyJudge(policies, artifact, proof, tally)
+        judge = VerifyJudge(policies, artifact, proof, results)
         judge.static()
         if not found.kind.startswith("case "):
             seen, params, _decision = found.seen
@@ -52,7 +52,7 @@ def _still(found: Contradiction, policies: Drawn) -> Contradiction | None:
                 judge.judge(engines, seen, params, random.Random(found.kind))  # type: ignore[arg-type]
     except (ForewarnError, ValueError):  # the compiler refuses it
         return None
-    return next(iter(tally.of(found.kind)), None)
+    return next(iter(results.of(found.kind)), None)
 
 
 def _smaller(policies: list[Data]) -> Iterator[list[Data]]:

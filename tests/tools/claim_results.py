@@ -52,7 +52,7 @@ class Contradiction(NamedTuple):
         return "\n".join((shown, *(f"{one.output} by {one.policy}/{one.rule}: {one.reason}" for one in decision)))
 
 
-class Tally:
+class Results:
     """Counts pairs of policies and events, the claims that were judged, and keeps what was contradicted."""
 
     def __init__(self) -> None:

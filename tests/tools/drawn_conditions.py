@@ -1,0 +1,209 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Random conditions of policies: arithmetic, times of day in zones, texts, names, loops, lists and long expressions."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .drawn_words import DAYS, MINUTES, NAMES, NUMBERS, SECONDS, TAGS, TEXTS, TIMES, TYPES, ZONES
+
+# What a condition is made of, by what makes it hard. The words in braces are drawn.
+_ATOMS: Mapping[str, tuple[str, ...]] = {
+    "fields": (
+        *("event.EventType == '{type}'", "event.EventType in ['{type}', 'Reboot']", "has(event.EventSource)"),
+        *("event.EventType.startsWith('{begin}')", "event.EventStatus == 'Started'", "event.EventSource == 'User'"),
+        *("event.EventType != '{type}'", "event.EventStatus != 'Scheduled'", "has(event.NotBefore)"),
+        *(
+            "!has(event.DurationInSeconds) || event.DurationInSeconds > {seconds}",
+            "event.ResourceType == 'VirtualMachine'",
+        ),
+        *("event.EventType.contains('e') && size(event.EventType) == 6", "event.EventType.lowerAscii() == 'freeze'"),
+    ),
+    "numbers": (
+        *("event.DurationInSeconds < {seconds}", "event.DurationInSeconds == {seconds}", "{int} < {int}"),
+        *("{int} == {int}", "{int} >= {int}", "{int} != {int}", "event.DurationInSeconds in [{seconds}, {seconds}]"),
+        *("double(event.DurationInSeconds) < 60.5", "{int} / {int} > {number}", "{int} % 2 == 0", "variables.odd"),
+        *("params.r > 0.25", "params.r * 2.0 == double({int})", "{int} in params.numbers", "size(params.numbers) > 1"),
+        *("event.DurationInSeconds > {int} && event.DurationInSeconds < {int}", "string({int}) == '{seconds}'"),
+    ),
+    "durations": (
+        *("notice < {dur}", "notice >= {dur}", "age > {dur}", "{dur} < {dur}", "{dur} == {dur}", "variables.soon"),
+        *(
+            "event.NotBefore - now < {dur}",
+            "{dur} + {dur} > {dur}",
+            "{dur} - {dur} <= {dur}",
+            "notice.getMinutes() < {number}",
+        ),
+        *("params.e - params.d < duration('1us') && params.e > params.d", "age > {dur} && notice < {dur}"),
+        *("duration(string({int}) + 's') < {dur}", "int(params.d.getSeconds()) > {seconds}", "params.d != params.e"),
+    ),
+    "times": (
+        *(
+            "now.getHours() < {number}",
+            "now.getDayOfWeek() == {day}",
+            "now.getDayOfWeek() in [0, 6]",
+            "variables.weekend",
+        ),
+        *(
+            "now.getHours('{zone}') >= {number}",
+            "now.getDayOfWeek('{zone}') != {day}",
+            "event.NotBefore.getHours() < 5",
+        ),
+        *("now.getDate() == 31", "now.getMinutes() == 7", "now.getFullYear() > 2030", "now.getMonth() == {number}"),
+        *("now < {time}", "event.NotBefore < {time}", "{time} - now > {dur}", "event.NotBefore + {dur} > {time}"),
+        *("event.NotBefore.getDayOfWeek('{zone}') == {day}", "now + {dur} < event.NotBefore", "now < params.until"),
+        *("event.NotBefore.getDayOfYear() > 200", "now.getMilliseconds() == 999"),
+    ),
+    "names": (
+        *(
+            "'{name}' in event.Resources",
+            "!('{name}' in event.Resources)",
+            "vm.name == '{name}'",
+            "vm.name != '{name}'",
+        ),
+        *("affects_me", "leader", "!affects_me", "affects_me && !leader", "size(event.Resources) == {count}"),
+        *("'{name}' in event.Resources && size(event.Resources) == 1", "size(event.Resources) < params.m"),
+        *("event.Resources.exists(one, one.startsWith('{begin}'))", "event.Resources.all(one, one != '{name}')"),
+        *("event.Resources[0] == '{name}'", "event.Resources == ['{name}']", "vm.name in params.names"),
+        *(
+            "event.Resources.exists(one, one == vm.name)",
+            "params.s in event.Resources",
+            "vm.name.startsWith('{begin}')",
+        ),
+        *("size(event.Resources) > event.DurationInSeconds", "event.Resources.exists_one(one, one in params.names)"),
+        *("event.Resources.exists(one, one.lowerAscii() == vm.name.lowerAscii())", "event.Resources[1] == '{name}'"),
+    ),
+    "facts": (
+        *("vm.tags['{tag}'] == '{text}'", "'{tag}' in vm.tags", "has(vm.tags.role) && vm.tags.role == '{text}'"),
+        *("vm.tags['{tag}'] != '{text}'", "vm.tags['{tag}'] in ['{text}', '{text}']", "vm.zone == '{number}'"),
+        *("has(vm.zone)", "vm.tags['{tag}'] == vm.tags['{tag}']", "size(vm.tags) == 0", "vm.tags == params.map"),
+        *("vm.tags['{tag}'].startsWith('{begin}')", "params.map['{tag}'] == vm.tags['{tag}']", "has(vm.tags)"),
+        *("vm.tags.exists(key, key == '{tag}')", "vm.location == '{text}'", "vm.size != vm.zone", "params.map == {{}}"),
+        *("int(vm.fault_domain) < {number}", "vm.scale_set in ['{text}']", "has(vm.fault_domain)"),
+    ),
+    "texts": (
+        *(
+            "event.Description == '{text}'",
+            "event.Description.contains('{begin}')",
+            "event.Description.matches('^a+b?$')",
+        ),
+        *("event.Description + 'x' == '{text}x'", "size(event.Description) < {number}", "event.EventId == '{text}'"),
+        *("event.Description.startsWith('{begin}') && !event.Description.endsWith('t')", "event.EventId != 'a'"),
+        *(
+            "params.s == '{text}'",
+            "params.s == event.Description",
+            "params.s.startsWith('{begin}')",
+            "params.s == vm.name",
+        ),
+        *("event.Description.substring(1) == 'he host'", "event.Description.lowerAscii() == '{text}'"),
+        *("event.Description.matches('[0-9]') || event.Description == ''", "params.s.matches('(?i)web')"),
+        *(
+            "event.Description.split(' ')[0] == 'The'",
+            "int(event.Description) > {number}",
+            "event.EventType == params.s",
+        ),
+    ),
+    "documents": (
+        *("size(events) > 1", "events.exists(one, one.EventType == '{type}')", "events.all(one, one.EventId != 'z')"),
+        *("events.exists(one, one.EventStatus == 'Started')", "events.exists(one, one.EventId != event.EventId)"),
+        *(
+            "events.filter(one, one.EventType == event.EventType).size() == {count}",
+            "events[0].EventId == event.EventId",
+        ),
+        *("events.map(one, one.EventType) == ['{type}']", "events.exists(one, one.DurationInSeconds > {seconds})"),
+    ),
+    "constants": (
+        *(
+            "params.b",
+            "!params.b",
+            "params.b == affects_me",
+            "has(event.Description)",
+            "params.b ? affects_me : leader",
+        ),
+        *(
+            "size('{text}') == {number}",
+            "'{text}' < '{text}'",
+            "1 / {number} > 0",
+            "[{number}, {number}][{count}] == {number}",
+        ),
+    ),
+}
+VARIABLES = {
+    "odd": "event.DurationInSeconds % 2 == 1",
+    "soon": "event.NotBefore - now < duration('10m')",
+    "weekend": "now.getDayOfWeek() == 0 || now.getDayOfWeek() == 6",
+}
+
+
+class Conditions:
+    """Makes conditions of one policy. Of each kind of word it takes a few, so that they meet."""
+
+    def __init__(self, chance: random.Random, small: bool) -> None:
+        self.chance, self.small = chance, small
+        kinds = chance.sample(sorted(_ATOMS), chance.choice((1, 2) if small else (1, 2, 2, 3)))
+        self.atoms = [atom for kind in kinds for atom in chance.sample(_ATOMS[kind], min(4, len(_ATOMS[kind])))]
+        pools: Mapping[str, Sequence[Any]] = {
+            "seconds": SECONDS,
+            "minutes": MINUTES,
+            "number": NUMBERS,
+            "day": DAYS,
+            "zone": ZONES,
+            "name": NAMES,
+            "tag": TAGS,
+            "text": TEXTS,
+            "type": TYPES,
+            "stamp": TIMES,
+            "count": (0, 1, 2),
+            "begin": ("Re", "F", "web", "w", "", "The", "db"),
+        }
+        self.words = {kind: chance.sample(pool, min(3, len(pool))) for kind, pool in pools.items()}
+
+    def drawn(self, depth: int | None = None) -> str:
+        """Return a condition, in which operators are nested at most so deep."""
+        if depth is None:
+            depth = 1 if self.small else 2
+        kind = self.chance.choice(("and", "and", "and", "or", "or", "not", "if")) if depth else ""
+        if not kind or self.chance.random() < 0.3:
+            return self.filled(self.chance.choice(self.atoms))
+        parts = [f"({self.drawn(depth - 1)})" for _ in range(3)]
+        if kind == "if":
+            return f"{parts[0]} ? {parts[1]} : {parts[2]}"
+        return f"!{parts[0]}" if kind == "not" else f" {'&&' if kind == 'and' else '||'} ".join(parts[:2])
+
+    def filled(self, atom: str) -> str:
+        if atom.count("{") == 0:
+            return atom
+        return re.sub(r"\{(\w+)\}|\{\{|\}\}", lambda found: self._word(found[1]) if found[1] else found[0][0], atom)
+
+    def _word(self, kind: str) -> str:
+        if kind == "atom":
+            return f"({self.filled(self.chance.choice(self.atoms))})"
+        if kind == "int":
+            return self._int()
+        if kind == "dur":
+            return self._duration()
+        if kind == "time":
+            return self.chance.choice(
+                (f"timestamp('{self.chance.choice(self.words['stamp'])}')", "params.until", "now")
+            )
+        return str(self.chance.choice(self.words[kind]))
+
+    def _int(self, depth: int = 1) -> str:
+        if depth and self.chance.random() < 0.4:
+            left, right = self._int(0), self._int(0)
+            return f"({left} {self.chance.choice('+-*%/')} {right})"
+        known = ("event.DurationInSeconds", "event.DurationInSeconds", "params.n", "params.m", "size(event.Resources)")
+        others = ("now.getHours()", "size(events)", "event.NotBefore.getMinutes()", "now.getDayOfWeek()")
+        return self.chance.choice((*known, *known, *others, self._word("seconds"), self._word("seconds")))
+
+    def _duration(self, depth: int = 1) -> str:
+        if depth and self.chance.random() < 0.3:
+            return f"({self._duration(0)} {self.chance.choice('+-')} {self._duration(0)})"
+        literal = f"duration('{self._word('minutes')}m')"
+        known = ("notice", "age", "params.d", "params.e", "(event.NotBefore - now)", f"(now - {self._word('time')})")
+        return self.chance.choice((*known, literal, literal))
