@@ -162,9 +162,10 @@ def main(arguments: Sequence[str]) -> int:
         now = time.monotonic()
         if now - told > 30:
             told = now
+            counts = results.counts
             _say(
-                f"{now - began:6.0f} s  {number - args.seed + 1} drawings, "
-                f"{results.counts['pairs']:,} pairs for verify, {results.counts['pairs of diff']:,} for diff, {shown} contradictions"
+                f"{now - began:6.0f} s  {number - args.seed + 1} drawings, {counts['pairs']:,} pairs for verify, "
+                f"{counts['pairs of diff']:,} for diff, {shown} contradictions"
             )
         if args.seconds and now - began > args.seconds:
             break

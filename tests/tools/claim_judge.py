@@ -27,7 +27,7 @@ from .drawn_policies import EXTRA, Data, Drawn, written
 DEAD = ("shadowed-rule", "unsatisfiable-rule")
 _DECISION = re.compile(r"\bdecision\b|\bapprove\b|\bhold\b")
 _ANYTHING = {"EventType": [*EXTRA["EventType"], "freeze"], "EventStatus": [*EXTRA["EventStatus"], "Paused"]}
-_KNOWN = (*EVENT_TYPE_SINCE, *EVENT_STATUSES)
+_KNOWN = {"EventType": EVENT_TYPE_SINCE, "EventStatus": EVENT_STATUSES}
 
 
 class Engines(NamedTuple):
@@ -189,7 +189,7 @@ class VerifyJudge:
         if one.code in ("invariant-violated", "invariant-can-fail"):
             named = {"EventType": decision.event.event_type, "EventStatus": decision.event.event_status}
             extra = {
-                key: [*_ANYTHING[key], *({named[key] or ""} - {*_KNOWN, *_ANYTHING[key], ""})] for key in _ANYTHING
+                key: [*_ANYTHING[key], *({named[key] or ""} - {*_KNOWN[key], *_ANYTHING[key], ""})] for key in _ANYTHING
             }
             judge = engine(self._claim_artifacts(extra)[decision.output], given.params) if self.claims else None
             if judge is None:

@@ -10,7 +10,23 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .drawn_words import DAYS, MINUTES, NAMES, NUMBERS, SECONDS, TAGS, TEXTS, TIMES, TYPES, ZONES
+from .drawn_words import (
+    BEGINNINGS,
+    DAYS,
+    LETTERS,
+    MINUTES,
+    NAMES,
+    NUMBERS,
+    SECONDS,
+    STRANGE_BEGINNINGS,
+    STRANGE_NAMES,
+    STRANGE_TEXTS,
+    TAGS,
+    TEXTS,
+    TIMES,
+    TYPES,
+    ZONES,
+)
 
 # What a condition is made of, by what makes it hard. The words in braces are drawn.
 _ATOMS: Mapping[str, tuple[str, ...]] = {
@@ -77,6 +93,8 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
         ),
         *("size(event.Resources) > event.DurationInSeconds", "event.Resources.exists_one(one, one in params.names)"),
         *("event.Resources.exists(one, one.lowerAscii() == vm.name.lowerAscii())", "event.Resources[1] == '{name}'"),
+        *("affects_me && vm.name == '{name}' && !('{name}' in event.Resources)", "affects_me && vm.name != '{name}'"),
+        "'{name}' in event.Resources && size(event.Resources) == 1 && affects_me && vm.name != '{name}'",
     ),
     "facts": (
         *("vm.tags['{tag}'] == '{text}'", "'{tag}' in vm.tags", "has(vm.tags.role) && vm.tags.role == '{text}'"),
@@ -108,6 +126,15 @@ _ATOMS: Mapping[str, tuple[str, ...]] = {
             "event.EventType == params.s",
         ),
     ),
+    "long": (
+        "[{long}, {long}].exists_one(one, string(one).endsWith('{count}'))",
+        "[{long}, {long}].exists(one, string(one).endsWith('{count}')) && {long} > {long}",
+        "['{input}', {input}].exists_one(one, (one + event.Description + params.s).contains('{begin}'))",
+        "['{input}', {input}].exists(one, size(one + event.Description + params.s) == {number})",
+        "event.Description.startsWith('{begin}') && event.Description != '{begin}'{without}",
+        "event.Description.startsWith('{begin}') && !event.Description.contains('{begin}')",
+        "!event.Description.startsWith('{begin}') && event.Description.endsWith('{begin}'){without}",
+    ),
     "documents": (
         *("size(events) > 1", "events.exists(one, one.EventType == '{type}')", "events.all(one, one.EventId != 'z')"),
         *("events.exists(one, one.EventStatus == 'Started')", "events.exists(one, one.EventId != event.EventId)"),
@@ -138,6 +165,9 @@ VARIABLES = {
     "soon": "event.NotBefore - now < duration('10m')",
     "weekend": "now.getDayOfWeek() == 0 || now.getDayOfWeek() == 6",
 }
+_INTEGERS = ("event.DurationInSeconds", "params.n", "size(event.Resources)", "now.getHours()")
+_STRANGE = 0.3  # of the policies have words that are hard to read
+_INPUTS = ("vm.name", "event.EventType", "event.Description", "event.EventId", "params.s")
 
 
 class Conditions:
@@ -159,8 +189,12 @@ class Conditions:
             "type": TYPES,
             "stamp": TIMES,
             "count": (0, 1, 2),
-            "begin": ("Re", "F", "web", "w", "", "The", "db"),
+            "begin": BEGINNINGS,
+            "input": (chance.choice(_INPUTS),),  # the same wherever it occurs
         }
+        if chance.random() < _STRANGE:
+            pools = {**pools, "name": STRANGE_NAMES, "text": STRANGE_TEXTS, "begin": STRANGE_BEGINNINGS}
+        self._more = f" + {chance.choice(_INTEGERS)}" * 24
         self.words = {kind: chance.sample(pool, min(3, len(pool))) for kind, pool in pools.items()}
 
     def drawn(self, depth: int | None = None) -> str:
@@ -191,7 +225,12 @@ class Conditions:
             return self.chance.choice(
                 (f"timestamp('{self.chance.choice(self.words['stamp'])}')", "params.until", "now")
             )
-        return str(self.chance.choice(self.words[kind]))
+        if kind == "long":  # deeper than what z3 prints
+            return f"({self._word('number')}{self._more})"
+        if kind == "without":
+            letters = self.chance.sample(LETTERS, self.chance.choice((0, 1, 11)))
+            return "".join(f" && !event.Description.contains('{_quoted(one)}')" for one in letters)
+        return _quoted(str(self.chance.choice(self.words[kind])))
 
     def _int(self, depth: int = 1) -> str:
         if depth and self.chance.random() < 0.4:
@@ -207,3 +246,8 @@ class Conditions:
         literal = f"duration('{self._word('minutes')}m')"
         known = ("notice", "age", "params.d", "params.e", "(event.NotBefore - now)", f"(now - {self._word('time')})")
         return self.chance.choice((*known, literal, literal))
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a literal in quotes has it."""
+    return text.replace("\\", "\\\\")

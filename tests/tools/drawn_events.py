@@ -17,7 +17,19 @@ from typing import Any, NamedTuple
 from forewarn.events import Document, Vm, event_types, format_time, has_field, parse_document
 from forewarn.policy.decision import Facts
 
-from .drawn_words import MINUTES, NAMES, SECONDS, TAGS, TEXTS, TIMES, UNKNOWN_TYPES
+from .drawn_words import (
+    LETTERS,
+    MINUTES,
+    NAMES,
+    SECONDS,
+    STRANGE_BEGINNINGS,
+    STRANGE_NAMES,
+    STRANGE_TEXTS,
+    TAGS,
+    TEXTS,
+    TIMES,
+    UNKNOWN_TYPES,
+)
 
 LONG = 10**6  # seconds, more than any number in a policy
 _MOMENTS = [datetime.fromisoformat(one[:-1]).replace(tzinfo=timezone.utc) for one in TIMES if "20" <= one[:2] < "21"]
@@ -29,7 +41,7 @@ _VALUES: Mapping[str, Sequence[Any]] = {
     "d": ("0s", "59s", "1m", "5m", "5m0.000000001s", "6m", "10m", "15m", "30m", "31m", "1440m", "-5m"),
     "e": ("0s", "1s", "1m", "5m", "4m59.999999999s", "5m0.0000005s", "10m", "31m"),
     "until": (*TIMES, "2026-06-15T12:00:00.000000001Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"),
-    "s": (*TEXTS, "Reboot", "web_0", "any other"),
+    "s": (*TEXTS, *STRANGE_TEXTS, "Reboot", "web_0", "any other"),
     "r": (0.0, -0.0, 0.25, 0.5, 1.0, 1e308, -1.0, 0.30000000000000004),
     "b": (True, False),
     "names": ([], ["web_0"], ["WEB_0", "db_0"], ["any other"]),
@@ -60,8 +72,13 @@ def seen(chance: random.Random, api_version: str) -> Seen:
     """Return a random event."""
     normal = chance.random() < 0.5
     now = _now(chance)
-    facts = _vm(chance, normal)
+    strange = chance.random() < 0.25
+    facts = _vm(chance, normal, STRANGE_NAMES if strange else NAMES)
     fields = _fields(chance, api_version, now, facts["name"], normal)
+    if strange:
+        fields["Resources"] = _resources(chance, facts["name"], STRANGE_NAMES)
+        if "Description" in fields:
+            fields["Description"] = _strange(chance)
     others = [
         {**_fields(chance, api_version, now, facts["name"], normal=False), "EventId": f"other {number}"}
         for number in range(chance.choice((0, 0, 0, 0, 1, 2)))
@@ -116,8 +133,14 @@ def _lead(chance: random.Random, normal: bool) -> timedelta:
     return lead if chance.random() < 0.7 else -lead
 
 
-def _vm(chance: random.Random, normal: bool) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": chance.choice(NAMES if normal or chance.random() < 0.8 else (None,))}
+def _strange(chance: random.Random) -> str:
+    kind = chance.random()
+    begin, end = chance.choice(STRANGE_BEGINNINGS), chance.choice((*LETTERS, *STRANGE_BEGINNINGS))
+    return chance.choice(STRANGE_TEXTS) if kind < 0.3 else begin + end if kind < 0.8 else begin + end + begin
+
+
+def _vm(chance: random.Random, normal: bool, names: Sequence[str]) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": chance.choice(names if normal or chance.random() < 0.8 else (None,))}
     others = ("location", "zone", "size", "scale_set", "fault_domain")
     facts.update({one: chance.choice((None, "1", "2", "01", *TEXTS)) for one in others})
     if normal:  # what a runner always knows
@@ -158,14 +181,14 @@ def _fields(chance: random.Random, api_version: str, now: datetime, name: str | 
     return {one: value for one, value in fields.items() if has_field(api_version, one)}
 
 
-def _resources(chance: random.Random, name: str | None) -> list[str]:
-    listed = {one.lower(): one for one in chance.sample(NAMES, chance.choice((0, 0, 1, 2, 3)))}
+def _resources(chance: random.Random, name: str | None, names: Sequence[str] = NAMES) -> list[str]:
+    listed = {one.lower(): one for one in chance.sample(names, chance.choice((0, 0, 1, 2, 3)))}
     if name is not None and chance.random() < 0.7:
         listed[name.lower()] = chance.choice((name, name, name.upper(), name.swapcase()))
-    names = chance.sample(list(listed.values()), len(listed))
+    found = chance.sample(list(listed.values()), len(listed))
     if chance.random() < 0.03:
-        names += [f"more_{number}" for number in range(30)]
-    return names or [chance.choice(("vm_9", "any other"))]
+        found += [f"more_{number}" for number in range(30)]
+    return found or [chance.choice(("vm_9", "any other"))]
 
 
 def pool(chance: random.Random, api_version: str, count: int) -> list[Seen]:

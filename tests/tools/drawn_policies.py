@@ -167,8 +167,11 @@ class _Maker:
                 match["condition"] = self.conditions.drawn(0)
             if depth and self.chance.random() < 0.4:
                 match["rule"] = self._block(2, depth - 1)
-                if self.chance.random() < 0.3:
-                    match.pop("condition", None)  # a group
+                group = self.chance.random()
+                if group < 0.3:
+                    match.pop("condition", None)
+                elif group < 0.6:
+                    match["condition"] = self.chance.choice(("false", "true", "1 == 2"))
             else:
                 match.update(self._outcome())
             matches.append(match)

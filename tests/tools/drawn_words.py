@@ -13,6 +13,13 @@ ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kolkata", "+05:30", "-03:00"
 NAMES = ("web_0", "WEB_0", "Web_0", "db_0", "db_1", "vm_0", "VM_0", "7")
 TAGS = ("role", "Role", "ROLE", "a.b", "", "env", "missing")
 TEXTS = ("web", "WEB", "db", "", "x", "a", "ab", "The host", "the host", "7", "Freeze", "role", "VirtualMachine")
+# Letters that are not ASCII, among them some whose other case has more letters; what z3 reads as an escape, and as one
+# character less than it is; texts that are printed as inputs are.
+STRANGE_NAMES = ("É", "é", "É_0", "é_0", "ß", "İ", "ǆ", "vm.name", "\\u{41}", "A")
+STRANGE_TEXTS = ("É", "é", "ß", "İ", "\\u{41}", "A", "C:\\x", "\U00020000", "\U00030000", "vm.name", "event.EventType")
+BEGINNINGS = ("Re", "F", "web", "w", "", "The", "db")
+STRANGE_BEGINNINGS = ("É", "é", "\\u{41}", "A", "C:\\", "\U00030000", "vm")
+LETTERS = ("x", "0", "_", "A", "-", " ", "z9", "é", "w", "}", "\U00030000\U00030000", "\\u{41}\\")
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 UNKNOWN_TYPES = ("Hibernate", "SpotRebalanceRecommendation", "freeze")
 TIMES = (
