@@ -1,0 +1,179 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Single functions with values that are known, as terms, against the functions that the engine evaluates."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+import z3  # type: ignore[import-untyped]  # has no types
+from forewarn.analysis.smt.calls import TOTAL, Arguments, call, compared
+from forewarn.analysis.smt.problem import UNTRANSLATED, Problem, Translated
+from forewarn.policy.forms import Call, Literal
+from forewarn.policy.functions import FUNCTIONS, INT_MAX, INT_MIN, UINT_MAX, EvaluationError
+from forewarn.policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
+
+VALUES = {
+    "int": (0, 1, -1, 2, 7, -7, 8, -2, INT_MAX, INT_MIN, INT_MAX // 2, INT_MIN // 2 - 1, INT_MAX // 2 + 1),
+    "uint": (0, 1, 2, 7, 8, UINT_MAX, UINT_MAX // 2, UINT_MAX // 2 + 1),
+    "duration": (0, 1, -1, SECOND, MAX_DURATION, MIN_DURATION, MAX_DURATION - 1, MIN_DURATION // 2),
+    "timestamp": (0, 1, -1, SECOND, -SECOND - 1, MAX_TIMESTAMP, MIN_TIMESTAMP, MAX_TIMESTAMP - SECOND),
+}
+PROBLEM = Problem()
+EVERY_SECOND = (
+    MAX_TIMESTAMP // SECOND,
+    MAX_TIMESTAMP // SECOND + 1,
+    MIN_TIMESTAMP // SECOND,
+    MIN_TIMESTAMP // SECOND - 1,
+)
+
+
+def called(function: str, result: str, types: tuple[str, ...], values: tuple[Any, ...]) -> Translated | None:
+    """Translate a call. No argument is called a constant, so nothing but the translation evaluates it."""
+    arguments = tuple(Literal((type_, 0, 0), value) for type_, value in zip(types, values))
+    form = Call((result, 0, 0), function, *arguments)
+    given = tuple(map(Translated, values))
+    return call(Arguments(PROBLEM, form, given, lambda one: one, lambda: Translated(PROBLEM.integer("anything"))))
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "result"),
+    [
+        *((f"{name}_int", ("int", "int"), "int") for name in ("add", "sub", "mul", "div", "mod")),
+        *((f"{name}_uint", ("uint", "uint"), "uint") for name in ("add", "sub", "mul", "div", "mod")),
+        *((f"{name}_timestamp", ("timestamp", "duration"), "timestamp") for name in ("add", "sub")),
+        *((f"{name}_duration", ("duration", "duration"), "duration") for name in ("add", "sub")),
+        *((name, (type_, type_), "bool") for name in ("eq", "ne", "lt", "le", "gt", "ge") for type_ in VALUES),
+        ("diff_timestamp", ("timestamp", "timestamp"), "duration"),
+        ("neg_int", ("int",), "int"),
+        ("neg_duration", ("duration",), "duration"),
+        ("timestamp_to_int", ("timestamp",), "int"),
+        ("int_to_timestamp", ("int",), "timestamp"),
+        ("uint_to_int", ("uint",), "int"),
+        ("int_to_uint", ("int",), "uint"),
+        ("same", ("int",), "int"),
+        ("not", ("bool",), "bool"),
+    ],
+)
+def test_a_function_of_numbers(function: str, types: tuple[str, ...], result: str) -> None:
+    values = {**VALUES, "bool": (True, False)}
+    if function == "int_to_timestamp":
+        values["int"] = (*values["int"], *EVERY_SECOND)
+    for given in itertools.product(*(values[type_] for type_ in types)):
+        found = called(function, result, types, given)
+        assert found is not None, given
+        try:
+            expected = FUNCTIONS[function](*given)
+        except EvaluationError:
+            assert found.error is True, given
+        else:
+            assert (found.value, found.error) == (expected, False), given
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "given", "expected"),
+    [
+        ("size", ("list(int)",), ((Translated(1), Translated(2)),), 2),
+        ("index_list", ("list(int)", "int"), ((Translated(1), Translated(2)), 0), 1),
+        ("index_list", ("list(int)", "int"), ((Translated(1), Translated(2)), 1), 2),
+        ("index_list", ("list(int)", "int"), ((Translated(1), Translated(2)), 2), None),
+        ("index_list", ("list(int)", "int"), ((Translated(1), Translated(2)), -1), None),
+        ("in", ("int", "list(int)"), (2, (Translated(1), Translated(2))), True),
+        ("in", ("int", "list(int)"), (3, (Translated(1), Translated(2))), False),
+        ("in", ("int", "list(int)"), (3, [1, 3]), True),
+        ("in", ("int", "map(int, int)"), (3, {1: 3}), False),
+        ("in", ("int", "map(int, int)"), (1, {1: 3}), True),
+        *(
+            (name, ("list(int)", "list(int)"), (one, other), (one == other) is (name == "eq_deep"))
+            for name in ("eq_deep", "ne_deep")
+            for one in ([], [1], [1, 2])
+            for other in ([], [1], [2], [1, 3], [1, 2])
+        ),
+    ],
+)
+def test_a_function_of_a_list(function: str, types: tuple[str, ...], given: tuple[Any, ...], expected: Any) -> None:
+    """An expected value of None: there is none."""
+    found = called(function, "bool" if isinstance(expected, bool) else "int", types, given)
+    assert found is not None
+    assert (None if found.error is True else found.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "given"),
+    [
+        ("in", ("list(int)", "list(list(int))"), ([1], [[1]])),
+        ("eq_deep", ("map(int, int)", "map(int, int)"), ({}, {})),
+        ("eq_deep", ("list(list(int))", "list(list(int))"), ([[1]], [[1]])),
+        ("size", ("map(int, int)",), ({},)),
+        ("lt", ("string", "string"), ("a", "b")),
+        ("lt", ("bool", "bool"), (False, True)),
+        ("index_map", ("map(int, int)", "int"), ({}, 1)),
+        ("add_double", ("double", "double"), (1.0, 2.0)),
+    ],
+)
+def test_what_is_not_translated(function: str, types: tuple[str, ...], given: tuple[Any, ...]) -> None:
+    assert called(function, "bool", types, given) is None
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_nothing_is_made_of_what_is_not_translated(place: int) -> None:
+    values: list[Any] = [1, 1]
+    values[place] = UNTRANSLATED
+    assert called("add_int", "int", ("int", "int"), tuple(values)) is None
+    for name in ("eq", "lt"):
+        one, other = map(Translated, values)
+        assert compared(Problem(), name, "int", one, other) is None
+
+
+@pytest.mark.parametrize("name", ["eq", "ne"])
+def test_a_comparison_fails_where_an_argument_does(name: str) -> None:
+    problem = Problem()
+    for type_, value in (("int", 1), ("string", "a"), ("bool", True), ("double", 1.5), ("double", float("nan"))):
+        for errors in itertools.product((False, True), repeat=2):
+            one, other = (Translated(value, error) for error in errors)
+            found = compared(problem, name, type_, one, other)
+            assert found is not None
+            assert found.error is any(errors), (type_, errors)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in ("eq", "ne", "lt", "le", "gt", "ge")))
+def test_doubles_that_are_not_numbers(name: str) -> None:
+    inf, nan = float("inf"), float("nan")
+    for special in (inf, -inf, nan):
+        for given in ((special, 1.5), (1.5, special), (special, inf), (nan, special)):
+            if given[0] == given[1]:
+                continue  # both are constant: nothing asks for it
+            one, other = map(Translated, given)
+            found = compared(Problem(), name, "double", one, other)
+            assert found is not None
+            if sum(value in (inf, -inf) or value != value for value in given) == 1:
+                assert (found.value, found.error) == (FUNCTIONS[name](*given), False), given
+
+
+@pytest.mark.parametrize("function", ["div_int", "mod_int", "div_uint", "mod_uint"])
+def test_a_divisor_that_is_not_known_is_not_zero(function: str) -> None:
+    problem = Problem()
+    type_ = function.partition("_")[2]
+    divisor = problem.integer("divisor")
+    form = Call((type_, 0, 0), function, Literal((type_, 0, 0), 0), Literal((type_, 0, 0), 0))
+
+    for dividend, by, fails in (
+        *((1, 0, True), (1, 1, False), (1, -1, False), (INT_MIN, 1, False)),
+        *((INT_MIN, -1, type_ == "int"), (INT_MIN + 1, -1, False)),
+    ):
+        given = (Translated(dividend), Translated(divisor))
+        found = call(Arguments(problem, form, given, lambda one: one, lambda: Translated(problem.integer("any"))))
+        assert found is not None
+        solver = z3.SimpleSolver(ctx=problem.context)
+        solver.add(divisor == by)
+        assert (solver.check(found.error) == z3.sat) is fails, (dividend, by)
+        assert solver.check(found.value == 12345) == z3.sat
+
+
+def test_functions_that_always_have_a_value() -> None:
+    """No function of which some arguments have no value is called total."""
+    assert not TOTAL & {name for name in FUNCTIONS if name.startswith(("add_int", "sub_int", "div_int", "index_"))}
+    assert not TOTAL & {"string_to_int", "string_to_double", "string_to_duration", "string_to_timestamp", "substring"}

@@ -1,0 +1,119 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Calendar fields as integer arithmetic, against the functions that the engine evaluates."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+import z3  # type: ignore[import-untyped]  # has no types
+from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.terms import is_constant
+from forewarn.analysis.smt.times import ACCESSORS, accessor, duration_field, transitions
+from forewarn.policy.functions import FUNCTIONS, EvaluationError
+from forewarn.policy.timevalues import MAX_TIMESTAMP, MIN_TIMESTAMP, SECOND
+
+HOUR, DAY = 3600 * SECOND, 86_400 * SECOND
+ZONES = ("Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Pacific/Apia", "Australia/Lord_Howe")
+OFFSETS = ("+14:00", "-12:00", "+00:01")
+
+
+def moment(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()) * SECOND
+
+
+FIRST, LAST = moment("2000-01-01"), moment("2100-01-01")  # between them zones are exact
+DAYS = [
+    moment(f"{year:04}-{day}")
+    for year in (1, 4, 99, 100, 400, 1600, 1700, 1900, 1970, 1999, 2000, 2001, 2004, 2023, 2026, 2100, 2399, 2400, 9999)
+    for day in ("01-01", "01-31", "02-28", "03-01", "04-30", "06-15", "10-31", "12-30", "12-31")
+] + [moment(f"{year}-02-29") for year in (4, 400, 1600, 1972, 2000, 2024, 2400) for year in (f"{year:04}",)]
+TIMES = sorted(
+    min(max(day + step, MIN_TIMESTAMP), MAX_TIMESTAMP)
+    for day in (*DAYS, MIN_TIMESTAMP, MAX_TIMESTAMP)
+    for step in (0, -1, 1, 13 * HOUR + 59 * 60 * SECOND + 59 * SECOND + 987_654_321, DAY - 1)
+)
+
+
+def evaluated(function: str, *values: Any) -> Any:
+    """Return the engine's value, None if there is none."""
+    try:
+        return FUNCTIONS[function](*values)
+    except EvaluationError:
+        return None
+
+
+@pytest.mark.parametrize("function", sorted(ACCESSORS))
+def test_a_field_of_a_time(function: str) -> None:
+    problem = Problem()
+    for zone in (None, "UTC", *OFFSETS):
+        for time in (*TIMES, *(range(moment("1600-01-01"), moment("2001-01-01"), 97 * DAY) if zone is None else ())):
+            found = accessor(problem, function, time, zone)
+            expected = evaluated(function, time) if zone is None else evaluated(function, time, zone)
+            if function != "milliseconds" or expected is not None:
+                assert (None if found.error else found.value) == expected, (time, zone)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_a_field_of_a_local_time(zone: str) -> None:
+    problem = Problem()
+    changes = [seconds * SECOND for seconds, _offset in transitions(zone)[:: max(1, len(transitions(zone)) // 20)]]
+    times = {*TIMES, FIRST, LAST - 1, *changes, *(one - 1 for one in changes[1:]), *(one + 1 for one in changes)}
+    for function in ("hours", "minutes", "day_of_month", "day_of_year"):
+        for time in times:
+            found = accessor(problem, function, time, zone)
+            if FIRST <= time < LAST:
+                assert (found.value, found.error) == (evaluated(function, time, zone), False), time
+            else:
+                assert not is_constant(found.value), time
+
+
+@pytest.mark.parametrize("zone", [*ZONES, "Africa/Casablanca"])
+def test_an_offset_changes_when_the_zone_says_so(zone: str) -> None:
+    changes = transitions(zone)
+    assert changes[0][0] * SECOND == FIRST
+    for (before, offset), (seconds, other) in zip(changes, changes[1:]):
+        assert before < seconds
+        assert offset != other
+        for time, expected in ((seconds - 1, offset), (seconds, other)):
+            hours = evaluated("hours", time * SECOND, zone)
+            assert hours == (time + expected) % 86_400 // 3600, (zone, time)
+
+
+def test_a_local_time_outside_the_exact_years_may_be_anything() -> None:
+    problem = Problem()
+    for time, may_fail in (
+        *((MIN_TIMESTAMP, True), (MIN_TIMESTAMP + 2 * DAY - 1, True), (MIN_TIMESTAMP + 2 * DAY, False)),
+        *((FIRST - 1, False), (LAST, False), (MAX_TIMESTAMP // SECOND * SECOND - 2 * DAY, False)),
+        *((MAX_TIMESTAMP // SECOND * SECOND - 2 * DAY + SECOND, True), (MAX_TIMESTAMP, True)),
+    ):
+        found = accessor(problem, "hours", time, "Europe/Berlin")
+        assert z3.is_const(found.value), time
+        assert (found.error is not False) is may_fail, time
+    assert "a time before 2000 or after 2099 in Europe/Berlin" in problem.opaque
+
+
+def test_a_time_that_is_not_known_is_in_one_zone_or_another() -> None:
+    problem = Problem()
+    now = problem.integer("now")
+    solver = z3.SimpleSolver(ctx=problem.context)
+    solver.add(now == moment("2026-07-01"))
+    for zone, expected in (("Europe/Berlin", 2), ("America/New_York", 20), ("UTC", 0), ("+05:30", 5)):
+        found = accessor(problem, "hours", now, zone)
+        assert found.error is False or solver.check(found.error) == z3.unsat
+        assert solver.check(found.value != expected) == z3.unsat, zone
+
+
+def test_there_is_no_time_in_a_zone_that_is_none() -> None:
+    assert accessor(Problem(), "hours", 0, "Europe/Nowhere").error is True
+
+
+@pytest.mark.parametrize("function", ["duration_hours", "duration_minutes", "duration_seconds"])
+def test_a_field_of_a_duration(function: str) -> None:
+    for value in (0, 1, SECOND - 1, SECOND, 61 * SECOND, HOUR - 1, HOUR, 25 * HOUR + 1):
+        for duration in (value, -value):
+            found = duration_field(function, duration)
+            assert (found.value, found.error) == (FUNCTIONS[function](duration), False), duration
