@@ -1,0 +1,33 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Questions to z3 about a problem of ``analysis.smt``, without the search for texts that ``smt.solver`` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3  # type: ignore[import-untyped]  # has no types
+from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.terms import Formula, neg
+
+
+class Facts:
+    """What is true of everything that was made so far. Nothing may be made after the first question."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._solver = z3.SimpleSolver(ctx=problem.context)
+        self._solver.add(problem.take_facts())
+
+    def possible(self, *formulas: Formula) -> bool:
+        """Return whether all formulas may hold together."""
+        if any(one is False for one in formulas):
+            return False
+        found: Any = self._solver.check([one for one in formulas if one is not True])
+        assert found != z3.unknown
+        return bool(found == z3.sat)
+
+    def certain(self, formula: Formula, *given: Formula) -> bool:
+        """Return whether a formula holds wherever the others do; they must be possible."""
+        assert self.possible(*given)
+        return not self.possible(neg(formula), *given)

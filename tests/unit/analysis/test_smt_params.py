@@ -1,0 +1,262 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parameters as terms: what a host may give, what a policy reads then, and which versions run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from forewarn.analysis.smt.params import Params, as_json, exact
+from forewarn.analysis.smt.problem import Problem, Untranslated
+from forewarn.analysis.smt.terms import conj, neg, same
+from forewarn.errors import InputError
+from forewarn.policy.functions import INT_MAX, INT_MIN
+from forewarn.policy.timevalues import MAX_DURATION, MIN_DURATION
+from tools.smt_facts import Facts
+
+MINUTE, DAY = 60 * 10**9, 24 * 3600 * 10**9
+
+
+def declared(type_: str, name: str = "x", **keys: Any) -> dict[str, Any]:
+    return {"name": name, "type": type_, **keys}
+
+
+def params(
+    *versions: Sequence[Mapping[str, Any]], fixed: Mapping[str, Any] | None = None, names: Sequence[str] = "pqr"
+) -> tuple[Problem, Params]:
+    """Return parameters of versions, each the declarations of x by one policy after another."""
+    problem = Problem()
+    policies = [[{"name": name, "params": [entry]} for name, entry in zip(names, version)] for version in versions]
+    return problem, Params(problem, policies, fixed or {})
+
+
+def allowed(problem: Problem, made: Params, values: Sequence[Any], *versions: int) -> list[Any]:
+    """Return the values with which all of some versions run."""
+    term = made.varying()["x"][1]
+    texts = problem.texts
+    equal = {
+        value: same(
+            term,
+            texts.code(value)
+            if isinstance(value, str)
+            else exact(problem, value)
+            if isinstance(value, float)
+            else value,
+        )
+        for value in values
+    }
+    facts = Facts(problem)
+    return [value for value in values if facts.possible(equal[value], *map(made.accepted, versions))]
+
+
+@pytest.mark.parametrize(
+    ("entry", "values", "right"),
+    [
+        (declared("int", default=1), (INT_MIN - 1, INT_MIN, 0, INT_MAX, INT_MAX + 1), [INT_MIN, 0, INT_MAX]),
+        (declared("int", default=1, min=0), (-1, 0, 1), [0, 1]),
+        (declared("int", default=1, max=2), (1, 2, 3), [1, 2]),
+        (declared("int", default=1, min=1, max=2), (0, 1, 2, 3), [1, 2]),
+        (declared("int", default=1, enum=[1, 4]), (0, 1, 2, 4), [1, 4]),
+        (
+            declared("duration", default="1m", max="2m"),
+            (MIN_DURATION - 1, MIN_DURATION, 2 * MINUTE, 2 * MINUTE + 1),
+            [MIN_DURATION, 2 * MINUTE],
+        ),
+        (
+            declared("duration", default="1m", min="1m"),
+            (MINUTE - 1, MINUTE, MAX_DURATION, MAX_DURATION + 1),
+            [MINUTE, MAX_DURATION],
+        ),
+        (declared("double", default=0.5, min=0.25, max=0.5), (0.1, 0.25, 0.5, 0.75), [0.25, 0.5]),
+        (declared("double", default=0.5, enum=[0.5, 0.1]), (0.1, 0.25, 0.5), [0.1, 0.5]),
+        (
+            declared("double", default=0.5),
+            (-sys.float_info.max, sys.float_info.max),
+            [-sys.float_info.max, sys.float_info.max],
+        ),
+        (declared("string", default="a", enum=["a", "b"]), ("a", "b", "c"), ["a", "b"]),
+        (declared("string", default="a"), ("a", "b"), ["a", "b"]),
+        (declared("bool", default=True), (True, False), [True, False]),
+        (declared("bool", default=True, enum=[True]), (True, False), [True]),
+    ],
+)
+def test_a_declaration_allows(entry: Mapping[str, Any], values: Sequence[Any], right: list[Any]) -> None:
+    problem, made = params([entry])
+    assert allowed(problem, made, values, 0) == right
+
+
+def test_a_double_is_finite() -> None:
+    problem, made = params([declared("double", default=0.5)])
+    largest, term = exact(problem, sys.float_info.max), made.varying()["x"][1]
+    assert not Facts(problem).possible(term > largest)
+    problem, made = params([declared("double", default=0.5)])
+    largest, term = exact(problem, sys.float_info.max), made.varying()["x"][1]
+    assert not Facts(problem).possible(term < -largest)
+
+
+def test_policies_of_a_version_run_together() -> None:
+    problem, made = params([declared("int", default=1, max=5), declared("int", default=1, min=3)])
+    assert allowed(problem, made, (2, 3, 5, 6), 0) == [3, 5]
+
+
+def test_some_version_runs() -> None:
+    versions = [declared("int", default=1, max=5)], [declared("int", default=1, min=3)]
+    problem, made = params(*versions)
+    assert allowed(problem, made, (2, 3, 5, 6)) == [2, 3, 5, 6]
+    for version, right in ((0, [2, 3, 5]), (1, [3, 5, 6])):
+        problem, made = params(*versions)
+        assert allowed(problem, made, (2, 3, 5, 6), version) == right
+    problem, made = params([declared("int", default=1, max=1)], [declared("int", default=1, max=2)])
+    assert allowed(problem, made, (1, 2, 3)) == [1, 2]
+
+
+def test_a_parameter_with_one_default_is_always_given() -> None:
+    _problem, made = params([declared("int", default=1), declared("int", default=1)])
+    kind, term, given = made.varying()["x"]
+    assert (kind, given) == ("int", True)
+    assert made.value(0, "p", "x").value is term
+    assert made.owners(0, "x") == ["p"]
+
+
+def test_what_is_not_given_is_the_default_of_each_policy() -> None:
+    problem, made = params([declared("int", default=1), declared("int", default=2), declared("int", default=1)])
+    _kind, term, given = made.varying()["x"]
+    values = {policy: made.value(0, policy, "x").value for policy in "pqr"}
+    anybody = made.value(0, None, "x").value
+    facts = Facts(problem)
+    for policy, default in (("p", 1), ("q", 2), ("r", 1)):
+        assert facts.certain(values[policy] == default, neg(given))
+        assert facts.certain(values[policy] == term, given)
+    assert facts.certain(anybody == 1, neg(given))
+    assert made.owners(0, "x") == ["p", "q"]
+    assert made.owners(1, "x") == []
+
+
+def test_each_version_reads_its_own_default() -> None:
+    problem, made = params([declared("string", default="a")], [declared("string", default="b")])
+    given = made.varying()["x"][2]
+    values = [made.value(version, "p", "x").value for version in (0, 1)]
+    right = [same(value, problem.texts.code(text)) for value, text in zip(values, "ab")]
+    assert Facts(problem).certain(conj(right), neg(given))
+
+
+def test_a_version_runs_without_a_value_only_if_it_has_a_default() -> None:
+    problem, made = params([declared("int", default=1, max=5)], [declared("int", min=3)], [declared("int", default=2)])
+    _kind, term, given = made.varying()["x"]
+    facts = Facts(problem)
+    assert facts.possible(neg(given), made.accepted(0))
+    assert not facts.possible(neg(given), made.accepted(1))
+    assert facts.certain(made.accepted(0), neg(given), term == 9)  # what is not given is within no limits
+    assert facts.certain(neg(made.accepted(0)), given, term == 9)
+    assert made.value(1, "p", "x").value is term
+
+
+def test_what_the_command_gives_is_a_constant() -> None:
+    _problem, made = params([declared("duration", default="1m", max="2m")], fixed={"x": "90s"})
+    assert made.varying() == {}
+    assert made.value(0, "p", "x").value == 90 * 10**9
+    assert made.accepted(0) is True
+    assert made.owners(0, "x") == ["p"]
+    assert made.assumptions == ["params.x is 90s, as given"]
+    _problem, refused = params([declared("int", default=1, max=2)], [declared("int", default=1)], fixed={"x": 3})
+    assert (refused.accepted(0), refused.accepted(1)) == (False, True)
+    with pytest.raises(InputError, match="y"):
+        params([declared("int", default=1)], fixed={"y": 1})
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [declared("list(int)", default=[1])],
+        [declared("map(string, int)", default={})],
+        [declared("int", default=1), declared("string", default="a")],
+    ],
+)
+def test_what_the_solver_has_no_values_for(entries: Sequence[Mapping[str, Any]]) -> None:
+    _problem, made = params(entries)
+    assert isinstance(made.value(0, "p", "x").value, Untranslated)
+    assert made.accepted(0) is True
+    assert not [given for _kind, term, given in made.varying().values() if term is not None]
+    words = " or ".join(sorted(entry["type"] for entry in entries))
+    assert made.assumptions == [f"params.x is any {words}"]
+    with pytest.raises(InputError, match="x has no default"):
+        params([{key: value for key, value in entry.items() if key != "default"} for entry in entries])
+
+
+def test_lists_of_versions_are_the_same_if_their_defaults_are() -> None:
+    _problem, made = params(
+        [declared("list(int)", default=[1])], [declared("list(int)", default=[1])], [declared("list(int)", default=[2])]
+    )
+    values = [made.value(version, "p", "x").value for version in range(3)]
+    assert values[0] == values[1] != values[2]
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "right"),
+    [
+        ("int", (-(10**6) - 1, -(10**6), 10**6, 10**6 + 1), [-(10**6), 10**6]),
+        ("duration", (-365 * DAY, 365 * DAY, 365 * DAY + 10**9, 1, 10**9), [-365 * DAY, 365 * DAY, 10**9]),
+        (
+            "timestamp",
+            (0, 30 * 365 * DAY, 130 * 365 * DAY, 130 * 365 * DAY + 10**9, 40 * 365 * DAY + 1),
+            [30 * 365 * DAY, 130 * 365 * DAY],
+        ),
+        ("bool", (True, False), [True, False]),
+    ],
+)
+def test_values_that_people_give(type_: str, values: Sequence[Any], right: list[Any]) -> None:
+    problem, made = params([declared(type_)])
+    term, modest = made.varying()["x"][1], made.modest()
+    facts = Facts(problem)
+    assert [value for value in values if facts.possible(*modest, same(term, value))] == right
+
+
+def test_what_is_not_given_need_not_be_modest() -> None:
+    problem, made = params([declared("int", default=1)], [declared("int", default=2)])
+    _kind, term, given = made.varying()["x"]
+    modest = made.modest()
+    assert Facts(problem).possible(*modest, neg(given), term == 10**9)
+
+
+def test_values_as_json_has_them() -> None:
+    assert as_json("int", 1) == 1
+    assert as_json("duration", 90 * 10**9) == "90s"
+    assert as_json("timestamp", 0) == "1970-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("versions", "words"),
+    [
+        ([[declared("int", default=1)]], "anything that its declaration allows: any int"),
+        ([[declared("int", default=1, min=0)]], "anything that its declaration allows: at least 0"),
+        (
+            [[declared("int", default=1, min=0, max=5)]],
+            "anything that its declaration allows: at least 0 and at most 5",
+        ),
+        ([[declared("int", default=1, enum=[1, 2])]], "anything that its declaration allows: 1, 2"),
+        ([[declared("bool", default=True)]], "anything that its declaration allows: true or false"),
+        (
+            [[declared("int", default=1, max=5), declared("int", default=1, max=6)]],
+            "anything that all of its declarations allow: at most 5; at most 6",
+        ),
+        (
+            [[declared("int", default=1, max=5)], [declared("int", default=1, max=6)]],
+            "anything that its declarations allow: at most 5 before, at most 6 after; with what one of them "
+            "refuses, it approves nothing",
+        ),
+        (
+            [[declared("int", default=1)], [declared("int")]],
+            "anything that its declaration allows: any int; where it is not given, its default is 1 or none",
+        ),
+        (
+            [[declared("int", default=1)], [declared("int", default=2)]],
+            "anything that its declaration allows: any int; where it is not given, its default is 1 or 2",
+        ),
+    ],
+)
+def test_assumptions_in_words(versions: Sequence[Sequence[Mapping[str, Any]]], words: str) -> None:
+    assert params(*versions)[1].assumptions == [f"params.x is {words}"]
