@@ -1,0 +1,209 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Texts of which functions have given results: those that are found have them, and none is denied that there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from forewarn.analysis.smt.words import Mapped, NoWord, Wanted, find_words, has_spellings, images
+from forewarn.policy.functions import EvaluationError
+
+FUNCTIONS: dict[str, Callable[[str, str], bool]] = {
+    "starts_with": str.startswith,
+    "ends_with": str.endswith,
+    "contains": lambda text, part: part in text,
+}
+
+
+def relation(kind: str, part: str) -> Mapped:
+    return Mapped(
+        None, f"{kind}({part!r})", lambda text: FUNCTIONS[kind](text, part), "bool", (part,), (kind, part), True
+    )
+
+
+def size() -> Mapped:
+    return Mapped(None, "size", len, "int", total=True)
+
+
+def number() -> Mapped:
+    def function(text: str) -> int:
+        if not text.isdigit():
+            raise EvaluationError("no number")
+        return int(text)
+
+    return Mapped(None, "int", function, "int")
+
+
+def lower() -> Mapped:
+    return Mapped(None, "lower", str.lower, "string", total=True)
+
+
+def wanted(
+    *results: tuple[Mapped, Any], name: bool = False, allowed: Callable[[str], bool] | None = None, **group: Any
+) -> Wanted:
+    """Return what has certain results; FAILS for none."""
+    given = {mapped.key: (mapped, value is FAILS, None if value is FAILS else value) for mapped, value in results}
+    return Wanted(name, [] if allowed is None else [allowed], given, **group)
+
+
+FAILS = object()
+
+
+def one(asked: Wanted, known: Sequence[str] = ()) -> str | NoWord:
+    found = find_words({-1: asked}, known)
+    return found if isinstance(found, NoWord) else found[-1]
+
+
+@pytest.mark.parametrize(
+    ("results", "right"),
+    [
+        ([], lambda _text: True),
+        ([(relation("starts_with", "web"), True)], lambda text: text.startswith("web")),
+        (
+            [(relation("starts_with", "web"), True), (relation("ends_with", "bad"), True)],
+            lambda text: text[:3] == "web" and text[-3:] == "bad",
+        ),
+        ([(relation("contains", "b"), True), (relation("starts_with", "b"), False)], lambda text: "b" in text[1:]),
+        ([(size(), 0)], lambda text: text == ""),
+        ([(size(), 7)], lambda text: len(text) == 7),
+        (
+            [(size(), 7), (relation("starts_with", "web"), True), (relation("ends_with", "x"), True)],
+            lambda text: len(text) == 7,
+        ),
+        ([(size(), 4096)], lambda text: len(text) == 4096),
+        ([(number(), 42)], lambda text: int(text) == 42),
+        ([(number(), FAILS), (size(), 1)], lambda text: not text.isdigit() and len(text) == 1),
+    ],
+)
+def test_a_text_has_the_results(results: list[tuple[Mapped, Any]], right: Callable[[str], bool]) -> None:
+    found = one(wanted(*results))
+    assert isinstance(found, str)
+    assert right(found)
+
+
+def test_a_text_is_none_of_the_known_ones_in_any_case() -> None:
+    first = one(wanted())
+    assert isinstance(first, str)
+    second = one(wanted(), [first.upper()])
+    assert isinstance(second, str)
+    assert second.lower() != first.lower()
+
+
+def test_a_text_is_allowed() -> None:
+    assert one(wanted(allowed=lambda text: text == "z9")) == "z9"
+    assert one(wanted(name=True)) == "vm_0"
+    assert one(wanted(name=True), ["VM_0"]) == "vm_1"
+
+
+def test_that_there_is_no_text_is_proven_by_the_results_that_exclude_it() -> None:
+    long, short, other = relation("starts_with", "web"), relation("starts_with", "we"), relation("contains", "q")
+    found = one(wanted((long, True), (short, False), (other, True)))
+    assert isinstance(found, NoWord)
+    assert {(mapped.key, result) for mapped, _fails, result in found.impossible} == {
+        (long.key, True),
+        (short.key, False),
+    }
+    assert found.number == -1
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [(relation("starts_with", "web"), True), (relation("starts_with", "we"), False), (size(), 5)],
+        [(relation("starts_with", "\\u{41}"), True), (relation("contains", "\\u"), False)],
+        [(relation("starts_with", "a\U00030000"), True), (relation("starts_with", "a"), False)],
+        [(relation("starts_with", "web"), True), (number(), FAILS), (relation("contains", "w"), False)],
+        [(size(), -1)],
+        [(number(), -5)],
+    ],
+)
+def test_that_no_text_was_found_proves_nothing(results: list[tuple[Mapped, Any]]) -> None:
+    found = one(wanted(*results))
+    assert isinstance(found, NoWord)
+    assert found.impossible == ()
+
+
+def test_z3_finds_what_no_candidate_is() -> None:
+    excluded = [relation("contains", text) for text in ("x", "0", "_", "A", "-", " ", "z9", "é", "other")]
+    found = one(wanted((relation("starts_with", "ab"), True), *((mapped, False) for mapped in excluded)), ["ab"])
+    assert isinstance(found, str)
+    assert found.startswith("ab")
+    assert found != "ab"
+    assert not any(FUNCTIONS["contains"](found, text) for text in ("x", "0", "_", "A", "-", " ", "z9", "é"))
+
+
+def test_texts_are_as_different_as_their_numbers() -> None:
+    found = find_words({number: wanted() for number in (-1, -2, -3)}, ["other"])
+    assert isinstance(found, dict)
+    assert len({text.lower() for text in (*found.values(), "other")}) == 4
+
+
+@pytest.mark.parametrize("name", ["vm", "VM", "É", "straße", "a1"])
+def test_a_name_in_another_case(name: str) -> None:
+    found = one(wanted(name=True, group=7, like=name), [name])
+    assert isinstance(found, str)
+    assert found != name
+    assert found.lower() == name.lower()
+    assert has_spellings(name)
+
+
+@pytest.mark.parametrize("name", ["7", "_", "", "1-2"])
+def test_a_name_that_has_no_other_case(name: str) -> None:
+    assert not has_spellings(name)
+    found = one(wanted(name=True, group=7, like=name), [name])
+    assert isinstance(found, NoWord)
+    assert found.impossible == ()
+
+
+def test_names_of_one_group_differ_in_case_only() -> None:
+    found = find_words(
+        {-1: wanted(name=True, group=1), -2: wanted(name=True, group=1), -3: wanted(name=True, group=2)}, []
+    )
+    assert isinstance(found, dict)
+    assert found[-1] != found[-2]
+    assert found[-1].lower() == found[-2].lower() != found[-3].lower()
+
+
+def test_a_name_without_a_like_one_is_like_no_known_one() -> None:
+    found = find_words({-1: wanted(name=True, group=1)}, ["VM_0"])
+    assert isinstance(found, dict)
+    assert found[-1].lower() != "vm_0"
+
+
+def test_texts_that_functions_make_of_others() -> None:
+    found = find_words({-1: wanted(), -2: wanted()}, [], {-1: [(lower(), -2)]})
+    assert isinstance(found, dict)
+    assert found[-2] == found[-1].lower() != found[-1]
+    itself = find_words({-1: wanted()}, [], {-1: [(lower(), -1)]})
+    assert isinstance(itself, dict)
+    assert itself[-1] == itself[-1].lower()
+
+
+def test_what_is_made_of_a_text_has_its_own_results() -> None:
+    made = {-1: [(lower(), -2)]}
+    found = find_words({-1: wanted(), -2: wanted((relation("starts_with", "X"), True))}, [], made)
+    assert isinstance(found, NoWord)
+    assert found.impossible == ()
+    assert found.number == -2
+    both = find_words({-1: wanted(), -2: wanted(), -3: wanted()}, [], {-1: [(lower(), -3)], -2: [(lower(), -3)]})
+    if isinstance(both, dict):
+        assert both[-1] != both[-2]
+        assert both[-1].lower() == both[-2].lower() == both[-3]
+
+
+def test_what_a_function_makes() -> None:
+    found = images(lower(), ["The Host"])
+    assert "the host" in found
+    assert all(text == text.lower() for text in found)
+    fails = Mapped(None, "first", lambda text: _first(text), "string", ("ab",))
+    assert "a" in images(fails, [])
+
+
+def _first(text: str) -> str:
+    if not text:
+        raise EvaluationError("no letter")
+    return text[0]
