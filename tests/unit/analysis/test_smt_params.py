@@ -193,6 +193,8 @@ def test_lists_of_versions_are_the_same_if_their_defaults_are() -> None:
     )
     values = [made.value(version, "p", "x").value for version in range(3)]
     assert values[0] == values[1] != values[2]
+    _problem, made = params([declared("list(int)", default=[1])], [])
+    assert isinstance(made.value(1, "p", "x").value, Untranslated)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_lists_of_versions_are_the_same_if_their_defaults_are() -> None:
         ("duration", (-365 * DAY, 365 * DAY, 365 * DAY + 10**9, 1, 10**9), [-365 * DAY, 365 * DAY, 10**9]),
         (
             "timestamp",
-            (0, 30 * 365 * DAY, 130 * 365 * DAY, 130 * 365 * DAY + 10**9, 40 * 365 * DAY + 1),
+            (0, 29 * 365 * DAY, 30 * 365 * DAY, 130 * 365 * DAY, 130 * 365 * DAY + 10**9, 40 * 365 * DAY + 1),
             [30 * 365 * DAY, 130 * 365 * DAY],
         ),
         ("bool", (True, False), [True, False]),
