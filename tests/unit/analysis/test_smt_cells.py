@@ -211,6 +211,15 @@ def test_a_parameter_that_is_a_number(kind: str) -> None:
     assert number(made.inputs, made.params, dimension.symbol) is term
 
 
+def test_a_parameter_that_is_cut_at_a_double() -> None:
+    """At the double itself: 0.1 is a little more than a tenth."""
+    made = asked("double", default=1.0)
+    term = made.params.varying()["x"][1]
+    low, high = DomainValue("low", 0.0, True, None, 0.1), DomainValue("high", 1.0, True, 0.25, None)
+    dimension = Dimension(Param("x", {"type": "double"}), (low, high))
+    assert met(made, dimension, term == exact(made.inputs.problem, 0.1)) == [[True, False]]
+
+
 def test_a_parameter_with_a_list_of_values() -> None:
     for kind, values in (("int", (1, 2)), ("double", (0.1, 0.5)), ("string", ("a", "b")), ("bool", (True, False))):
         made = asked(kind, default=values[0])

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -139,6 +140,13 @@ def test_facts_about_the_vm() -> None:
     assert not given.asked("Description")
     given.text("Description")
     assert given.asked("Description")
+
+
+def test_the_years_2000_to_2100() -> None:
+    first, last = (
+        datetime.fromtimestamp(0, timezone.utc) + timedelta(microseconds=one) for one in (FIRST_NORMAL, LAST_NORMAL)
+    )
+    assert (first, last) == tuple(datetime(year, 1, 1, tzinfo=timezone.utc) for year in (2000, 2100))
 
 
 def normal_without(api_version: str, change: Callable[[Inputs], Formula]) -> bool:

@@ -183,6 +183,14 @@ def test_texts_that_functions_make_of_others() -> None:
     assert itself[-1] == itself[-1].lower()
 
 
+def test_what_a_text_is_made_of_is_found_first() -> None:
+    longer = Mapped(None, "longer", lambda text: text + "!", "string", total=True)
+    for makes, made in ((-1, -2), (-2, -1)):
+        found = find_words({-1: wanted(), -2: wanted()}, [], {makes: [(longer, made)]})
+        assert isinstance(found, dict)
+        assert found[made] == found[makes] + "!"
+
+
 def test_what_is_made_of_a_text_has_its_own_results() -> None:
     made = {-1: [(lower(), -2)]}
     found = find_words({-1: wanted(), -2: wanted((relation("starts_with", "X"), True))}, [], made)

@@ -1,0 +1,173 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The list of an event's names as formulas: what has to be true of every list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from forewarn.analysis.smt.problem import Problem, Translated
+from forewarn.analysis.smt.resources import Resources
+from forewarn.analysis.smt.terms import Formula, neg, same
+from forewarn.events import MAX_NAME_CHARACTERS
+from tools.smt_facts import Facts
+
+
+class Asked:
+    """A list of names. Its facts belong to the problem, as those of ``Inputs`` do."""
+
+    def __init__(self, api_version: str = "2020-07-01") -> None:
+        self.problem = Problem()
+        self.own = self.problem.texts.variable("vm.name", bool)
+        self.names = Resources(self.problem, api_version, self.own)
+        self.problem.pending.append(self.names.facts)
+        self.problem.growing.append(self.names.names)
+
+    def is_text(self, term: Any, text: str) -> Formula:
+        return same(term, self.problem.texts.code(text))
+
+    def loop(self, text: str, *, deciding: bool, fails: str = "") -> Any:
+        """Return a loop that asks of each name whether it is a text, and has no value for another."""
+
+        def predicate(name: Any) -> Translated:
+            code = self.problem.texts.code
+            is_so = same(code(name), code(text))
+            error = same(code(name), code(fails)) if fails else False
+            return Translated(is_so if deciding else neg(is_so), error)
+
+        return self.names.loop(f"{text} {deciding} {fails}", predicate, deciding=deciding)
+
+
+def test_a_list_has_at_least_the_names_that_are_in_it() -> None:
+    asked = Asked()
+    a, b = asked.names.has("a"), asked.names.has("b")
+    facts = Facts(asked.problem)
+    assert facts.possible(a, b, asked.names.count == 2)
+    assert not facts.possible(a, b, asked.names.count == 1)
+    assert facts.possible(a, neg(b), asked.names.count == 1)
+    assert facts.possible(neg(a), neg(b), asked.names.count == 1)
+    assert not facts.possible(asked.names.count == 0)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "most"), [("2020-07-01", MAX_NAME_CHARACTERS), ("2017-03-01", MAX_NAME_CHARACTERS - 1)]
+)
+def test_what_can_be_a_name(api_version: str, most: int) -> None:
+    names = Asked(api_version).names
+    assert names.can_be("a" * most)
+    assert not names.can_be("a" * (most + 1))
+    assert not names.can_be("")
+    assert names.has("") is False
+    assert names.has("a" * (most + 1)) is False
+
+
+def test_a_text_that_is_in_the_list_can_be_a_name() -> None:
+    asked = Asked()
+    zone = asked.problem.texts.variable("vm.zone", lambda _text: True)
+    empty, has = asked.is_text(zone, ""), asked.names.has(zone)
+    facts = Facts(asked.problem)
+    assert facts.possible(has)
+    assert facts.possible(empty)
+    assert not facts.possible(empty, has)
+
+
+def test_the_first_name_is_in_the_list() -> None:
+    asked = Asked()
+    first, a = asked.names.leader(), asked.names.has("a")
+    is_a = asked.is_text(first, "a")
+    facts = Facts(asked.problem)
+    assert not facts.possible(is_a, neg(a))
+    assert facts.possible(neg(is_a), a)
+    assert not facts.possible(neg(is_a), a, asked.names.count == 1)
+    assert asked.names.leader() is first
+
+
+def test_this_vm_is_in_the_list_in_any_case() -> None:
+    asked = Asked()
+    affected, leads = asked.names.affected(), asked.names.leads()
+    upper, lower = asked.names.has("VM"), asked.names.has("vm")
+    own = asked.is_text(asked.own, "vm")
+    assert asked.names.affected() is affected
+    facts = Facts(asked.problem)
+    assert facts.certain(affected, own, upper)
+    assert facts.certain(affected, own, lower)
+    assert facts.possible(own, affected, neg(upper), neg(lower))  # as Vm
+    assert facts.possible(own, neg(affected))
+    assert facts.certain(affected, leads)
+    assert facts.possible(affected, neg(leads))
+    assert not facts.possible(affected, neg(leads), asked.names.count == 1)
+
+
+def test_each_vm_is_listed_once_where_the_service_does_as_it_says() -> None:
+    asked = Asked()
+    upper, lower, once = asked.names.has("VM"), asked.names.has("vm"), asked.names.each_once
+    facts = Facts(asked.problem)
+    assert facts.possible(upper, lower)
+    assert not facts.possible(upper, lower, once)
+
+
+def test_a_loop_is_decided_by_a_name() -> None:
+    for deciding in (True, False):
+        asked = Asked()
+        loop = asked.loop("a", deciding=deciding)
+        a, b = asked.names.has("a"), asked.names.has("b")
+        assert asked.loop("a", deciding=deciding) is loop
+        facts = Facts(asked.problem)
+        assert facts.certain(loop.decided, a) is True
+        assert not facts.possible(loop.decided, neg(a))
+        assert facts.certain(neg(loop.decided), b, asked.names.count == 1)
+        assert not facts.possible(loop.failed)
+
+
+def test_a_loop_fails_for_a_name() -> None:
+    asked = Asked()
+    loop = asked.loop("a", deciding=True, fails="b")
+    a, b = asked.names.has("a"), asked.names.has("b")
+    facts = Facts(asked.problem)
+    assert facts.certain(loop.failed, b)
+    assert not facts.possible(loop.failed, neg(b))
+    assert facts.possible(loop.failed, loop.decided, a)
+
+
+def test_a_name_that_fails_decides_nothing() -> None:
+    asked = Asked()
+    loop = asked.loop("a", deciding=True, fails="a")
+    a = asked.names.has("a")
+    facts = Facts(asked.problem)
+    assert facts.certain(loop.failed, a)
+    assert not facts.possible(loop.decided)
+
+
+def test_a_loop_goes_over_names_that_nothing_else_reads() -> None:
+    asked = Asked()
+    loop = asked.loop("a", deciding=True)
+    other = asked.loop("b", deciding=False)
+    facts = Facts(asked.problem)
+    assert facts.possible(loop.decided, other.decided, asked.names.count == 2)
+    assert not facts.possible(loop.decided, other.decided, asked.names.count == 1)
+    assert facts.possible(neg(loop.decided), neg(other.decided), asked.names.count == 9)
+
+
+def test_which_names_a_model_allows() -> None:
+    asked = Asked()
+    loop = asked.loop("a", deciding=True, fails="b")
+    for decided in (True, False):
+        for failed in (True, False):
+
+            def truth(formula: Formula, decided: bool = decided, failed: bool = failed) -> bool:
+                given = {loop.decided: decided, loop.failed: failed}
+                return formula if isinstance(formula, bool) else given[formula]
+
+            assert asked.names.allows(truth, "a") is decided
+            assert asked.names.allows(truth, "b") is failed
+            assert asked.names.allows(truth, "c")
+
+
+def test_names_are_added_once() -> None:
+    asked = Asked()
+    zone = asked.problem.texts.variable("vm.zone", lambda _text: True)
+    for name in ("a", zone, "a", zone):
+        asked.names.has(name)
+    assert len(asked.names.names) == 2

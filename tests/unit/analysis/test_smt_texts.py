@@ -1,0 +1,207 @@
+# Copyright (c) 2026, Forewarn maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Texts as codes: what the solver knows of them, and the texts that are found for a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import z3  # type: ignore[import-untyped]  # has no types
+from forewarn.analysis.smt.problem import Problem
+from forewarn.analysis.smt.terms import Formula, neg
+from forewarn.analysis.smt.texts import Guess
+from forewarn.analysis.smt.words import Mapped
+from forewarn.policy.functions import EvaluationError, LimitError
+from tools.smt_facts import Facts
+
+
+def anything(problem: Problem, name: str = "text") -> Any:
+    return problem.texts.variable(name, lambda _text: True)
+
+
+def mapped(
+    term: Any, name: str, function: Any, type_: str = "bool", *, total: bool = True, relation: Any = None
+) -> Mapped:
+    return Mapped(term, name, function, type_, (), relation, total)
+
+
+def first(text: str) -> str:
+    if not text:
+        raise EvaluationError("no letter")
+    return text[0]
+
+
+def test_each_text_has_a_code() -> None:
+    texts = Problem().texts
+    assert [texts.code(text) for text in ("a", "b", "a")] == [0, 1, 0]
+    term = anything(Problem())
+    assert texts.code(term) is term
+
+
+def test_a_text_is_one_of_the_known_ones_or_another() -> None:
+    problem = Problem()
+    text = anything(problem)
+    for known in "ab":
+        problem.texts.code(known)
+    facts = Facts(problem)
+    assert [code for code in range(-2, 4) if facts.possible(text == code)] == [-2, -1, 0, 1]
+    assert facts.certain(problem.texts.is_unknown(text), text == -1)
+    assert facts.certain(neg(problem.texts.is_unknown(text)), text == 0)
+
+
+def test_a_text_is_allowed() -> None:
+    problem = Problem()
+    text = problem.texts.variable("text", lambda text: text != "b")
+    for known in "ab":
+        problem.texts.code(known)
+    facts = Facts(problem)
+    assert facts.possible(text == 0)
+    assert not facts.possible(text == 1)
+    assert facts.possible(text == -1)
+    assert problem.texts.variable("text", bool) is text
+
+
+def test_what_a_function_makes_of_a_known_text() -> None:
+    problem = Problem()
+    text = anything(problem)
+    codes = {known: problem.texts.code(known) for known in ("", "ab", "b")}
+    size, size_error = problem.texts.apply(mapped(text, "size", len, "int"))
+    letter, letter_error = problem.texts.apply(mapped(text, "first", first, "string", total=False))
+    ends, _error = problem.texts.apply(mapped(text, "ends", lambda text: text.endswith("b")))
+    facts = Facts(problem)
+    code = problem.texts.code
+    assert size_error is False
+    for known, number in codes.items():
+        assert facts.certain(size == len(known), text == number)
+        assert facts.certain(ends if known.endswith("b") else neg(ends), text == number)
+    assert facts.certain(letter_error, text == codes[""])
+    assert facts.certain(neg(letter_error), text == codes["ab"])
+    assert facts.certain(letter == code("a"), text == codes["ab"])  # which nothing mentions
+    assert facts.certain(letter == codes["b"], text == codes["b"])
+    for value in (0, 1, 7):
+        assert facts.possible(text == -1, size == value)
+
+
+def test_a_function_that_is_too_much_is_not_known() -> None:
+    def function(_text: str) -> bool:
+        raise LimitError("too long")
+
+    problem = Problem()
+    text = anything(problem)
+    problem.texts.code("a")
+    value, error = problem.texts.apply(mapped(text, "limit", function, total=False))
+    facts = Facts(problem)
+    assert facts.possible(text == 0, value, neg(error))
+    assert facts.possible(text == 0, neg(value), neg(error))
+
+
+def test_texts_are_exact_unless_a_function_makes_others() -> None:
+    problem = Problem()
+    text = anything(problem)
+    problem.texts.apply(mapped(text, "size", len, "int"))
+    assert problem.texts.exact
+    problem.texts.apply(mapped(text, "lower", str.lower, "string"))
+    assert not problem.texts.exact
+
+
+def test_texts_that_are_the_same_but_for_case() -> None:
+    problem = Problem()
+    text = anything(problem)
+    codes = {known: problem.texts.code(known) for known in ("vm", "VM", "db", "7")}
+    fold = problem.texts.fold
+    assert fold("vm") == fold("VM") != fold("db")
+    folded = fold(text)
+    facts = Facts(problem)
+    for known, code in codes.items():
+        assert facts.certain(folded == fold(known), text == code)
+    assert facts.possible(folded == fold("vm"), text == -1)  # Vm
+    assert not facts.possible(folded == fold("7"), text == -1)  # there is no other
+    assert facts.certain(text == codes["7"], folded == fold("7"))
+
+
+def test_facts_are_given_once() -> None:
+    problem = Problem()
+    text = anything(problem)
+    problem.texts.code("a")
+    problem.texts.apply(mapped(text, "size", len, "int"))
+    before = problem.extent
+    assert problem.take_facts()
+    again = problem.take_facts()
+    assert all("size" not in str(fact) for fact in again)
+    assert problem.extent == before
+    problem.texts.code("b")
+    assert problem.extent != before
+    assert any("size" in str(fact) for fact in problem.take_facts())
+
+
+def read(problem: Problem, terms: dict[str, Any], *formulas: Formula, names: tuple[str, ...] = ()) -> Any:
+    """Return the texts of a model of some formulas."""
+    solver = z3.SimpleSolver(ctx=problem.context)
+    solver.add(problem.take_facts())
+    solver.add(list(formulas))
+    assert solver.check() == z3.sat
+    return problem.texts.read(solver.model(), terms, names)
+
+
+def test_the_texts_of_a_model() -> None:
+    problem = Problem()
+    one, other = anything(problem, "one"), anything(problem, "other")
+    starts, _error = problem.texts.apply(
+        mapped(one, "starts", lambda text: text.startswith("x"), relation=("starts_with", "x"))
+    )
+    code = problem.texts.code("known")
+    found = read(problem, {"one": one, "other": other}, one == -1, starts, other == code)
+    assert isinstance(found, dict)
+    assert found["other"] == "known"
+    assert found["one"].startswith("x")
+
+
+def test_the_same_code_is_the_same_text() -> None:
+    problem = Problem()
+    one, other, further = (anything(problem, name) for name in "abc")
+    found = read(problem, {"a": one, "b": other, "c": further}, one == -1, other == -1, further == -2)
+    assert found["a"] == found["b"] != found["c"]
+
+
+def test_a_name_of_a_model() -> None:
+    problem = Problem()
+    name = anything(problem, "name")
+    code = problem.texts.code("VM")
+    folded = problem.texts.fold(name)
+    found = read(problem, {"name": name}, name == -1, folded == problem.texts.fold("VM"), names=("name",))
+    assert code == 0
+    assert found["name"].lower() == "vm"
+    assert found["name"] != "VM"
+
+
+def test_where_there_is_no_text_the_solver_learns_why() -> None:
+    problem = Problem()
+    text = anything(problem)
+    long, _error = problem.texts.apply(
+        mapped(text, "web", lambda text: text.startswith("web"), relation=("starts_with", "web"))
+    )
+    short, _error = problem.texts.apply(
+        mapped(text, "we", lambda text: text.startswith("we"), relation=("starts_with", "we"))
+    )
+    found = read(problem, {"text": text}, text == -1, long, neg(short))
+    assert isinstance(found, z3.BoolRef)
+    facts = z3.SimpleSolver(ctx=problem.context)
+    facts.add(found)
+    assert facts.check(text == -1, long, neg(short)) == z3.unsat
+    for possible in ((long, short), (neg(long), short), (neg(long), neg(short))):
+        assert facts.check(text == -1, *possible) == z3.sat
+
+
+@pytest.mark.parametrize("total", [True, False])
+def test_where_no_text_was_found_another_result_is_tried(total: bool) -> None:
+    problem = Problem()
+    text = anything(problem)
+    even, error = problem.texts.apply(mapped(text, "never", lambda _text: False, total=total))
+    found = read(problem, {"text": text}, text == -1, even, neg(error))
+    assert isinstance(found, Guess)
+    facts = z3.SimpleSolver(ctx=problem.context)
+    facts.add(found.formula)
+    assert facts.check(text == -1, even, neg(error)) == z3.unsat
+    assert facts.check(text == -1, neg(even), neg(error)) == z3.sat
