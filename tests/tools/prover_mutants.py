@@ -1,12 +1,12 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes single changes in analysis/smt, and prints which of them no test notices.
+"""Makes single changes in analysis/smt and analysis/symbolic, and prints which of them no test notices.
 
-Each change is made in a copy of the directory, which a fast selection of tests imports instead. Changes that make no
+Each change is made in a copy of the package, which a fast selection of tests imports instead. Changes that make no
 difference are in prover_mutants_equivalent.txt, with the reason.
 
-    python -m tools.prover_mutants [--most N] [--only FILE[:LINE]] [--list]
+    python -m tools.prover_mutants [--most N] [--only PACKAGE/FILE[:LINE]] [--processes N] [--list]
 """
 
 from __future__ import annotations
@@ -26,14 +26,27 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PACKAGE = REPOSITORY / "plugins" / "module_utils" / "forewarn"
+UNIT = REPOSITORY / "tests" / "unit" / "analysis"
+ANALYSIS = REPOSITORY / "plugins" / "module_utils" / "forewarn" / "analysis"
 EQUIVALENT = Path(__file__).with_name("prover_mutants_equivalent.txt")
-TESTS = (
-    "tests/unit/analysis/test_smt_translation.py",
-    "tests/integration/test_smt_events.py",
-    "tests/integration/test_smt_policies.py",
-    "tests/integration/test_smt_cel_spec.py",
-)
+# The tests that run for a change in a package, after those of its module: the fastest first, since a failure ends them.
+TESTS = {
+    "smt": (
+        "tests/unit/analysis/test_smt_witness.py",
+        "tests/unit/analysis/test_smt_translation.py",
+        "tests/integration/test_smt_cel_spec.py",
+        "tests/integration/test_smt_policies.py",
+        "tests/integration/test_smt_open_inputs.py",
+        "tests/integration/test_smt_events.py",
+    ),
+    "symbolic": (
+        "tests/unit/analysis/test_space.py",
+        "tests/unit/analysis/test_map_words.py",
+        "tests/unit/analysis/test_coverage.py",
+        "tests/unit/analysis/test_table.py",
+        "tests/integration/test_proof_classes.py",
+    ),
+}
 _LIMITS = {"FOREWARN_SMT_EXPRESSIONS": "40", "FOREWARN_SMT_POLICIES": "10", "FOREWARN_SMT_CASES": "8"}
 _UNCHANGED = (
     "forewarn.compiler.policyfile",
@@ -41,8 +54,8 @@ _UNCHANGED = (
     "forewarn.events",
     "forewarn.compiler.expression",
 )
-SECONDS = 60  # for one change, a multiple of what the tests take
-MOST = 240
+SECONDS = 120  # for one change, a multiple of what the tests take
+MOST = {"smt": 200, "symbolic": 60}  # changes of each package, evenly spread
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, ...]] = {
     ast.Lt: ("<=", ">="),
     ast.LtE: ("<", ">"),
@@ -70,20 +83,21 @@ _NOT_MEANT = ("require", "boolean", "integer", "real", "named", "Function", "set
 class Mutant(NamedTuple):
     """One change: what stands at an offset of a file is replaced."""
 
-    file: str
+    file: str  # with its package: smt/calls.py
     line: int
     start: int
     end: int
     old: str
     new: str
 
-    def __str__(self) -> str:
-        old, new = (" ".join(one.split()) for one in (self.old, self.new))
-        return f"{self.file}:{self.line}: {old} → {new}"
+    @property
+    def package(self) -> str:
+        """The package it is in."""
+        return self.file.partition("/")[0]
 
-    def name(self, source: str) -> str:
+    def name(self) -> str:
         """Return what it is where lines move: the file, the line's text and the change."""
-        line = " ".join(source.splitlines()[self.line - 1].split())
+        line = " ".join((ANALYSIS / self.file).read_text(encoding="utf-8").splitlines()[self.line - 1].split())
         return f"{self.file}: {line} | {' '.join(self.old.split())} → {' '.join(self.new.split())}"
 
 
@@ -207,11 +221,11 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-def mutants(package: Path = PACKAGE) -> Iterator[Mutant]:
-    """Yield every change, file by file."""
-    for path in sorted((package / "analysis" / "smt").glob("*.py")):
+def mutants(package: str) -> Iterator[Mutant]:
+    """Yield every change of a package, file by file."""
+    for path in sorted((ANALYSIS / package).glob("*.py")):
         source = path.read_text(encoding="utf-8")
-        reader = _Reader(path.name, source)
+        reader = _Reader(f"{package}/{path.name}", source)
         reader.visit(ast.parse(source))
         yield from dict.fromkeys(reader.found)
 
@@ -240,15 +254,18 @@ def _prepare() -> None:
         importlib.import_module(name)
 
 
-def _run(mutant: Mutant | None, directory: Path) -> None:
-    """Run the tests with a change, in a process of its own; its exit code is pytest's."""
+def _run(mutant: Mutant | None, package: str, directory: Path, direct: bool) -> None:
+    """Run the tests of a package with a change, in a process of its own; its exit code is pytest's.
+
+    With ``direct``, only the unit tests of the changed module.
+    """
     import forewarn.analysis  # not its modules, which import what is changed
     import pytest  # only here
 
-    copy = directory / "smt"
-    shutil.copytree(PACKAGE / "analysis" / "smt", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in TESTS:
+        shutil.copytree(ANALYSIS / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
     if mutant is not None:
-        target = copy / mutant.file
+        target = directory / mutant.file
         target.write_text(changed(target.read_text(encoding="utf-8"), mutant), encoding="utf-8")
     forewarn.analysis.__path__.insert(0, str(directory))
     for name in [name for name in sys.modules if name.startswith(("forewarn.analysis.", "tools.", "test_"))]:
@@ -259,18 +276,24 @@ def _run(mutant: Mutant | None, directory: Path) -> None:
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    os._exit(int(pytest.main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *TESTS])))
+    every = [one for one in UNIT.glob(f"test_{package}_*.py") if str(one.relative_to(REPOSITORY)) not in TESTS[package]]
+    own = every if mutant is None else [one for one in every if one.stem == f"test_{package}_{Path(mutant.file).stem}"]
+    for tests in (own, () if direct else TESTS[package]):
+        code = int(pytest.main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *map(str, tests)])) if tests else 0
+        if code:
+            os._exit(code)
+    os._exit(0)
 
 
-def survivors(asked: Sequence[Mutant | None], place: Path, processors: int) -> Iterator[tuple[Mutant | None, bool]]:
-    """Yield each change as soon as it is known whether no test notices it; None stands for no change."""
+def survivors(asked: Sequence[Mutant], place: Path, processes: int, direct: bool) -> Iterator[tuple[Mutant, bool]]:
+    """Yield each change as soon as it is known whether no test notices it."""
     fork = multiprocessing.get_context("fork")
     waiting = list(enumerate(asked))[::-1]
-    running: dict[Any, tuple[Mutant | None, float]] = {}
+    running: dict[Any, tuple[Mutant, float]] = {}
     while waiting or running:
-        while waiting and len(running) < processors:
+        while waiting and len(running) < processes:
             number, mutant = waiting.pop()
-            process = fork.Process(target=_run, args=(mutant, place / str(number)))
+            process = fork.Process(target=_run, args=(mutant, mutant.package, place / str(number), direct))
             process.start()
             running[process] = (mutant, time.monotonic() + SECONDS)
         left = min(until for _mutant, until in running.values()) - time.monotonic()
@@ -285,35 +308,47 @@ def survivors(asked: Sequence[Mutant | None], place: Path, processors: int) -> I
                 yield mutant, process.exitcode == 0
 
 
+def _pass_unchanged(package: str, place: Path, direct: bool) -> bool:
+    process = multiprocessing.get_context("fork").Process(target=_run, args=(None, package, place / package, direct))
+    process.start()
+    process.join()
+    return process.exitcode == 0
+
+
 def main(arguments: list[str]) -> int:
     """Return 1 if a change survives that is not known to make no difference."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--most", type=int, default=MOST)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--most", type=int, help="changes of each package")
+    parser.add_argument("--only", default="", help="PACKAGE/FILE[:LINE], or the beginning of one")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--direct", action="store_true", help="run only the unit tests of the changed module")
+    parser.add_argument("--list", action="store_true", help="print the changes, and make none")
     options = parser.parse_args(arguments)
-    every = [one for one in mutants() if f"{one.file}:{one.line}:".startswith(options.only)]
-    chosen = [every[number * len(every) // options.most] for number in range(options.most)]
-    chosen = every if len(every) <= options.most else chosen
+    chosen: list[Mutant] = []
+    for package, most in MOST.items():
+        every = [one for one in mutants(package) if f"{one.file}:{one.line}:".startswith(options.only)]
+        count = min(options.most or most, len(every))
+        chosen += (every[number * len(every) // count] for number in range(count))
     known = equivalent()
-    names = {one: one.name((PACKAGE / "analysis" / "smt" / one.file).read_text(encoding="utf-8")) for one in chosen}
+    asked = [one for one in chosen if one.name() not in known]
     if options.list:
-        print("\n".join(names.values()))
+        print("\n".join(one.name() for one in chosen))
         return 0
-    asked = [one for one in chosen if names[one] not in known]
     _prepare()
     alive = 0
     with tempfile.TemporaryDirectory() as place:
-        if [*survivors([None], Path(place) / "none", 1)] != [(None, True)]:
-            print("the tests fail without any change", file=sys.stderr)
-            return 2
-        for number, (mutant, survived) in enumerate(survivors(asked, Path(place), os.cpu_count() or 1), 1):
-            if survived and mutant is not None:
+        for package in sorted({one.package for one in asked}):
+            if not _pass_unchanged(package, Path(place), options.direct):
+                print(f"the tests of {package} fail without any change", file=sys.stderr)
+                return 2
+        found = survivors(asked, Path(place), options.processes, options.direct)
+        for number, (mutant, survived) in enumerate(found, 1):
+            if survived:
                 alive += 1
-                print(f"survives: {names[mutant]}", flush=True)
+                print(f"survives: {mutant.name()}", flush=True)
             if number % 20 == 0:
                 print(f"{number} of {len(asked)}, {alive} survive", file=sys.stderr, flush=True)
-    print(f"{len(asked)} changes of {len(every)}: {alive} survive; {len(chosen) - len(asked)} are equivalent")
+    print(f"{len(asked)} changes: {alive} survive; {len(chosen) - len(asked)} more are equivalent")
     return 1 if alive else 0
 
 

@@ -178,8 +178,9 @@ def spelling(name: str, named: Mapping[str, bool]) -> str | None:
 
 def other_spelling(name: str, taken: Container[str]) -> str | None:
     """Return a name that is the same to Azure, in other letters, and not among ``taken``. None if there is none."""
-    cases = [(one.swapcase(), one) if one.isascii() and one.isalpha() else (one,) for one in name]
-    return next((one for one in map("".join, itertools.product(*cases)) if one not in taken), None)
+    cases = [(one.swapcase(), one) if one.swapcase().lower() == one.lower() else (one,) for one in name]
+    spellings = map("".join, itertools.product(*(dict.fromkeys(one) for one in cases)))
+    return next((one for one in spellings if one not in taken and one.lower() == name.lower()), None)
 
 
 def listing(case: Case, vm: str | None) -> list[str]:
