@@ -207,8 +207,6 @@ def _candidates(wanted: Wanted, known: Sequence[str]) -> Iterator[str]:
 def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
     """Ask z3 for a text, if it knows all functions."""
     z3 = require()
-    if not wanted.results or any(mapped.relation is None for mapped, _fails, _result in wanted.results.values()):
-        return NoWord()
     context = z3.Context()
     text = z3.String("text", context)
     solver = z3.Solver(ctx=context)
