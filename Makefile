@@ -8,7 +8,7 @@
 # make test-vm VM_PYTHON=3.8         the tests of the runner as a process, by that Python instead of .venv's
 # make test-ansible                  the tests of the plugins by each other ansible-core, or those of CORES="2.16 2.21"
 # make lab     tests on real hosts (tests/lab/README.md)    make runner  dist/forewarn.pyz, the runner for VMs
-# make mutants   changes analysis/smt in one place after another, and lists the changes that no test notices: about 30 minutes
+# make mutants   changes the prover in one place after another, and lists the changes that no test notices: about 30 minutes
 # make screenshots   pictures of the pages of a fleet of 300 hosts and of policies, in .cache/screenshots; it needs Chromium
 # make soak    kills the runner and contradicts the prover for SECONDS (default 600), in ways that no earlier run has tried
 # make release VERSION=1.2.3   see CONTRIBUTING.md

@@ -228,7 +228,7 @@ class Conditions:
         if kind == "long":  # deeper than what z3 prints
             return f"({self._word('number')}{self._more})"
         if kind == "without":
-            letters = self.chance.sample(LETTERS, self.chance.choice((0, 1, 11)))
+            letters = self.chance.sample(LETTERS, self.chance.choice((0, 1, len(LETTERS))))
             return "".join(f" && !event.Description.contains('{_quoted(one)}')" for one in letters)
         return _quoted(str(self.chance.choice(self.words[kind])))
 
