@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 import z3  # type: ignore[import-untyped]  # has no types
 from forewarn.analysis.smt.calls import TOTAL, Arguments, call, compared
+from forewarn.analysis.smt.inputs import Inputs
 from forewarn.analysis.smt.problem import UNTRANSLATED, Problem, Translated
+from forewarn.analysis.smt.terms import neg
+from forewarn.analysis.smt.words import Mapped
 from forewarn.policy.forms import Call, Literal
 from forewarn.policy.functions import FUNCTIONS, INT_MAX, INT_MIN, UINT_MAX, EvaluationError
 from forewarn.policy.timevalues import MAX_DURATION, MAX_TIMESTAMP, MIN_DURATION, MIN_TIMESTAMP, SECOND
@@ -151,6 +154,94 @@ def test_doubles_that_are_not_numbers(name: str) -> None:
             assert found is not None
             if sum(value in (inf, -inf) or value != value for value in given) == 1:
                 assert (found.value, found.error) == (FUNCTIONS[name](*given), False), given
+
+
+def text_called(function: str, result: str, types: tuple[str, ...], *values: Any) -> Translated | None:
+    """Translate a call in which one text is a term, whose value is None among the values."""
+    term = PROBLEM.texts.variable("a text", lambda _text: True)
+    given = tuple(Translated(term if value is None else value) for value in values)
+    form = Call((result, 0, 0), function, *(Literal((type_, 0, 0), "") for type_ in types))
+    return call(Arguments(PROBLEM, form, given, lambda one: one, lambda: Translated(UNTRANSLATED)))
+
+
+def test_what_a_function_makes_of_a_text() -> None:
+    found = text_called("contains", "string", ("string", "string"), None, "b")
+    assert found is not None
+    mapped = found.value
+    assert isinstance(mapped, Mapped)
+    assert mapped.relation == ("contains", "b")
+    assert mapped.total
+    assert mapped.constants == ("b",)
+    assert (mapped.function("abc"), mapped.function("ac")) == (True, False)
+    other = text_called("contains", "string", ("string", "string"), "abc", None)
+    assert other is not None
+    assert other.value.relation is None  # it is about the other text
+    assert (other.value.function("b"), other.value.function("x")) == (True, False)
+    assert other.value.key != mapped.key
+    partial = text_called("string_to_int", "int", ("string",), None)
+    assert partial is not None
+    assert not partial.value.total
+
+
+def test_what_a_function_makes_of_what_another_makes() -> None:
+    inner = text_called("lower_ascii", "string", ("string",), None)
+    assert inner is not None
+    outer = text_called("add_string", "string", ("string", "string"), inner.value, "!")
+    assert outer is not None
+    assert outer.value.function("AB") == "ab!"
+    assert outer.value.total
+    assert outer.value.term is inner.value.term
+    assert inner.value.key in outer.value.key
+    further = text_called("starts_with", "string", ("string", "string"), inner.value, "a")
+    assert further is not None
+    assert further.value.relation is None
+    failing = text_called("char_at", "string", ("string", "int"), inner.value, 1)
+    assert failing is not None
+    assert not failing.value.total
+    total = text_called("lower_ascii", "string", ("string",), failing.value)
+    assert total is not None
+    assert not total.value.total
+
+
+def test_comparing_texts_is_left_to_codes() -> None:
+    found = text_called("eq", "bool", ("string", "string"), None, "b")
+    assert found is not None
+    assert not isinstance(found.value, Mapped)
+
+
+def test_names_and_tags() -> None:
+    inputs = Inputs(Problem(), "2020-07-01")
+    resources, tags = inputs.resources, inputs.tags
+
+    def value(function: str, *values: Any) -> Translated | None:
+        types = (
+            "list(string)" if one is resources else "map(string, string)" if one is tags else "string" for one in values
+        )
+        form = Call(("int", 0, 0), function, *(Literal((type_, 0, 0), "") for type_ in types))
+        given = tuple(map(Translated, values))
+        return call(Arguments(inputs.problem, form, given, lambda one: one, lambda: Translated(UNTRANSLATED)))
+
+    assert value("size", resources) == Translated(resources.count, False)
+    assert value("size", tags) == Translated(tags.count, False)
+    assert value("index_list", resources, 0) == Translated(resources.leader(), False)
+    assert value("index_list", resources, -1) == Translated(0, True)
+    assert value("index_list", resources, 1) is None
+    assert value("in", "vm_1", resources) == Translated(resources.has("vm_1"), False)
+    there, tag = tags.tag("role")
+    assert value("in", "role", tags) == Translated(there, False)
+    assert value("index_map", tags, "role") == Translated(tag, neg(there))
+    name = inputs.own_name
+    assert value("in", name, tags) is None
+    assert value("index_map", tags, name) is None
+
+
+def test_a_product_of_two_terms_is_not_translated() -> None:
+    one, other = PROBLEM.integer("one"), PROBLEM.integer("other")
+    assert called("mul_int", "int", ("int", "int"), (one, other)) is None
+    for values in ((one, 2), (2, one)):
+        found = called("mul_int", "int", ("int", "int"), values)
+        assert found is not None
+        assert found.value.num_args() == 2
 
 
 @pytest.mark.parametrize("function", ["div_int", "mod_int", "div_uint", "mod_uint"])
