@@ -167,6 +167,8 @@ class _Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:  # ast's name
+        if self._text(node.test) == "TYPE_CHECKING":
+            return
         self._add(node.test, "False")
         self.generic_visit(node)
 

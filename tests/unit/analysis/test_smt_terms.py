@@ -84,4 +84,4 @@ def test_numbers() -> None:
 def test_a_range_includes_its_ends(low: int | None, high: int | None) -> None:
     for value in range(-1, 4):
         inside = (low is None or low <= value) and (high is None or value <= high)
-        judge(lambda number: between(low, number, high), lambda _number, inside=inside: inside, value)  # type: ignore[misc]
+        judge(lambda number: between(low, number, high), lambda _number, inside=inside: inside, value)

@@ -30,7 +30,7 @@ DAYS = [
     moment(f"{year:04}-{day}")
     for year in (1, 4, 99, 100, 400, 1600, 1700, 1900, 1970, 1999, 2000, 2001, 2004, 2023, 2026, 2100, 2399, 2400, 9999)
     for day in ("01-01", "01-31", "02-28", "03-01", "04-30", "06-15", "10-31", "12-30", "12-31")
-] + [moment(f"{year}-02-29") for year in (4, 400, 1600, 1972, 2000, 2024, 2400) for year in (f"{year:04}",)]
+] + [moment(f"{year:04}-02-29") for year in (4, 400, 1600, 1972, 2000, 2024, 2400)]
 TIMES = sorted(
     min(max(day + step, MIN_TIMESTAMP), MAX_TIMESTAMP)
     for day in (*DAYS, MIN_TIMESTAMP, MAX_TIMESTAMP)

@@ -159,6 +159,10 @@ def test_a_name_that_has_no_other_case(name: str) -> None:
     assert found.impossible == ()
 
 
+def test_every_spelling_of_a_name_is_tried() -> None:
+    assert one(wanted(name=True, group=7, like="ab"), ["ab", "AB", "Ab"]) == "aB"
+
+
 def test_names_of_one_group_differ_in_case_only() -> None:
     found = find_words(
         {-1: wanted(name=True, group=1), -2: wanted(name=True, group=1), -3: wanted(name=True, group=2)}, []

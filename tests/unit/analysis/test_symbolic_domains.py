@@ -61,6 +61,7 @@ def test_fewer_values_where_an_interval_has_no_more() -> None:
     assert [value.concrete for value in intervals("int", [], 3, 4, 3, fine=True)] == [3, 4]
     assert [value.concrete for value in intervals("duration", [], 1, 2, 1, fine=True)] == [1]
     assert intervals("duration", [], 1, 2, 1, fine=False) == ()
+    assert [value.concrete for value in intervals("duration", [], 2500, 3500, 1, fine=True)] == [3000]
 
 
 def test_values_that_are_easy_to_read() -> None:
