@@ -280,10 +280,10 @@ def _run(mutant: Mutant | None, package: str, directory: Path, direct: bool) -> 
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     os.dup2(nothing, 2)
-    every = [one for one in UNIT.glob(f"test_{package}_*.py") if str(one.relative_to(REPOSITORY)) not in TESTS[package]]
-    own = every if mutant is None else [one for one in every if one.stem == f"test_{package}_{Path(mutant.file).stem}"]
-    for tests in (own, () if direct else TESTS[package]):
-        code = int(pytest.main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *map(str, tests)])) if tests else 0
+    module = "*" if mutant is None else Path(mutant.file).stem
+    own = [str(one.relative_to(REPOSITORY)) for one in UNIT.glob(f"test_{package}_{module}.py")]
+    for tests in (own, () if direct else [one for one in TESTS[package] if one not in own]):
+        code = int(pytest.main(["-q", "-x", "-n0", "-p", "no:cacheprovider", *tests])) if tests else 0
         if code:
             os._exit(code)
     os._exit(0)

@@ -80,6 +80,7 @@ def test_what_a_function_makes_of_a_known_text() -> None:
     assert facts.certain(neg(letter_error), text == codes["ab"])
     assert facts.certain(letter == code("a"), text == codes["ab"])  # which nothing mentions
     assert facts.certain(letter == codes["b"], text == codes["b"])
+    assert not facts.possible(text == -1, letter == 99)  # it is a known text, or another
     for value in (0, 1, 7):
         assert facts.possible(text == -1, size == value)
 
@@ -156,6 +157,34 @@ def test_the_texts_of_a_model() -> None:
     assert isinstance(found, dict)
     assert found["other"] == "known"
     assert found["one"].startswith("x")
+
+
+def test_a_known_text_is_no_other() -> None:
+    problem = Problem()
+    text = anything(problem)
+    code = problem.texts.code("")
+    problem.texts.apply(mapped(text, "size", len, "int"))
+    assert read(problem, {"text": text}, text == code) == {"text": ""}
+
+
+def test_a_text_that_was_found_is_allowed() -> None:
+    problem = Problem()
+    text = problem.texts.variable("text", lambda text: text == "z9")
+    assert read(problem, {"text": text}, text == -1) == {"text": "z9"}
+
+
+def test_a_text_that_was_asked_for_too_late_is_a_known_one_or_another() -> None:
+    problem = Problem()
+    problem.texts.code("a")
+    problem.take_facts()
+    late = anything(problem)
+    solver = z3.SimpleSolver(ctx=problem.context)
+    solver.add(late == 7)
+    assert solver.check() == z3.sat
+    found = problem.texts.read(solver.model(), {"late": late}, ())
+    facts = z3.SimpleSolver(ctx=problem.context)
+    facts.add(found)
+    assert [code for code in (-1, 0, 1, 7) if facts.check(late == code) == z3.sat] == [-1, 0]
 
 
 def test_the_same_code_is_the_same_text() -> None:
