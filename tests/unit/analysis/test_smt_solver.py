@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pytest
 from forewarn.analysis.smt.inputs import Inputs
 from forewarn.analysis.smt.params import Params
 from forewarn.analysis.smt.problem import Problem
@@ -110,3 +111,11 @@ def test_a_question_in_the_language_of_other_solvers() -> None:
     assert "(check-sat)" in text
     assert asked.ask(seconds == 5).answer is SolverAnswer.POSSIBLE
     assert "123456" not in asked.smt2()
+
+
+def test_a_question_that_is_too_much_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.analysis.smt.solver.RLIMIT", 1)
+    asked, inputs = solver()
+    seconds, _there = inputs.event_field("DurationInSeconds")
+    found = asked.ask((seconds * seconds * seconds) % 1009 == 17, seconds > 10**6)
+    assert (found.answer, found.model) == (SolverAnswer.UNKNOWN, None)
