@@ -51,6 +51,8 @@ def test_what_holds_in_a_model() -> None:
     assert not asked.holds(model, seconds == 6)
     assert asked.holds(model, True)
     assert not asked.holds(model, False)
+    open_ = inputs.problem.boolean("what no question is about")
+    assert asked.holds(model, open_) is not asked.holds(model, neg(open_))
 
 
 def test_what_is_preferred_in_order() -> None:
