@@ -43,8 +43,8 @@ def test_what_is_left_out_is_reported_with_its_place(policy: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert f"  {policy}:4: no test in which brief does not apply\n" in result.stdout
     assert "  no test with hold by web/mine: Freeze, Reboot, Redeploy, Preempt, Terminate\n" in result.stdout
-    assert "tests would state them: --suggest" in result.stdout
-    assert "classes" not in run(policy).stdout
+    assert "tests would cover them: --suggest" in result.stdout
+    assert "outcomes" not in run(policy).stdout
 
 
 def test_nothing_may_be_left_out_where_that_is_required(policy: Path) -> None:
@@ -52,7 +52,7 @@ def test_nothing_may_be_left_out_where_that_is_required(policy: Path) -> None:
     assert run(policy, "--suggest", policy.with_name("web.test.yml")).returncode == 0
     result = run(policy, "--coverage", "--require-coverage")
     assert result.returncode == 0
-    assert "classes of events stated\n" in result.stdout
+    assert "26 of 26 outcomes covered\n" in result.stdout
     assert "no test" not in result.stdout
     again = run(policy, "--suggest", policy.with_name("web.test.yml"))
     assert (again.returncode, again.stderr) == (0, "")
@@ -60,10 +60,11 @@ def test_nothing_may_be_left_out_where_that_is_required(policy: Path) -> None:
 
 def test_for_programs(policy: Path) -> None:
     data = json.loads(run(policy, "--coverage", "--json").stdout)
-    assert data["coverage"][0]["rules"][0]["results"] == {"true": 1, "false": 0, "error": 0}
+    assert data["coverage"][0]["rules"][0]["results"] == {"true": 1, "false": 0, "error": 0, "explanation": 0}
     (found,) = data["gaps"]
-    assert (found["stated"], found["unproven"], found["trouble"]) == (1, 0, None)
-    assert len([gap for gap in found["gaps"] if gap["event_type"]]) == found["classes"] - found["stated"]
+    assert (found["covered"], found["unproven"], found["trouble"]) == (3, [], None)
+    assert len(found["gaps"]) == found["possible"] - found["covered"]
+    assert found["impossible"] > 0
     assert {gap["test"] for gap in found["gaps"]} == {test["name"] for test in found["suggestions"]}
     assert "gaps" not in json.loads(run(policy, "--json").stdout)
 
@@ -121,9 +122,45 @@ def test_mistakes_of_an_untested_policy_are_reported(policy: Path) -> None:
     assert run(policy, "--suggest", "--json").returncode == 1
 
 
-def test_too_many_classes_are_reported_and_not_enough(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 5)
-    monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_SLICES", 1)
+def test_that_no_test_expects_an_approval_is_the_first_thing_said(policy: Path) -> None:
+    policy.with_name("web.test.yml").write_text(
+        TESTS.replace("DurationInSeconds: 5", "DurationInSeconds: 9").replace(
+            "output: approve, rule: brief", "output: hold, rule: mine"
+        )
+    )
+    result = run(policy, "--coverage")
+    lines = result.stdout.splitlines()
+    (count,) = [number for number, line in enumerate(lines) if "outcomes covered" in line]
+    assert lines[count + 1] == "  no test in which an event is approved"
+
+
+def test_without_z3_the_tests_run_and_coverage_is_said_to_need_it(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forewarn.analysis.smt.terms.z3", None)
+    assert run(policy).returncode == 0
+    result = run(policy, "--coverage")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "1 test in 1 file, none failed\n\ncoverage needs the Python package z3-solver" in result.stdout
+    assert result.stdout.count("z3") == 2  # and how to install it
+    assert run(policy, "--coverage", "--require-coverage").returncode == 1
+    data = json.loads(run(policy, "--coverage", "--json").stdout)
+    assert "z3-solver" in data["trouble"]
+    assert data["gaps"] == []
+    before = policy.with_name("web.test.yml").read_text()
+    result = run(policy, "--suggest", policy.with_name("web.test.yml"))
+    assert (result.returncode, policy.with_name("web.test.yml").read_text()) == (2, before)
+    assert "z3-solver" in result.stderr
+
+
+def test_what_cannot_be_analysed_is_not_covered(policy: Path) -> None:
+    text = POLICY.replace("rule:", "params: [{name: names, type: list(string)}]\nrule:", 1)
+    policy.write_text(text)
+    tests = TESTS.replace("DurationInSeconds: 5}", "DurationInSeconds: 5}, params: {names: [a]}")
+    policy.with_name("web.test.yml").write_text(tests)
     result = run(policy, "--coverage", "--require-coverage")
     assert result.returncode == 1
-    assert "the classes of events cannot be found" in result.stdout
+    assert "coverage is not known: parameter names has no default" in result.stdout
+    policy.with_name("web.test.yml").write_text("input: {params: {names: [a]}}\n" + TESTS)
+    assert run(policy, "--suggest", policy.with_name("web.test.yml")).returncode == 0
+    assert run(policy, "--coverage", "--require-coverage").returncode == 0

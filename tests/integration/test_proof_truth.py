@@ -339,7 +339,7 @@ def test_another_hook_is_a_change(tmp_path: Path, old: str, new: str) -> None:
     assert compare(before, after).verdict != "no-change"
 
 
-def test_events_that_no_rule_is_asked_about_cover_no_branch(tmp_path: Path) -> None:
+def test_events_that_no_rule_is_asked_about_cover_no_rule(tmp_path: Path) -> None:
     (tmp_path / "p.yml").write_text(
         "name: p\nrule:\n  match:\n"
         "    - {id: brief, condition: event.DurationInSeconds < 9, output: hold}\n    - {id: rest, output: hold}\n"
@@ -350,7 +350,7 @@ def test_events_that_no_rule_is_asked_about_cover_no_branch(tmp_path: Path) -> N
         "      - {name: t, input: {event: {EventType: Unheard, DurationInSeconds: 1}}, output: hold}\n"
     )
     (gaps,) = find_gaps(run_tests([tests]).tested)
-    assert ("brief", "true") in {(gap.rule, gap.branch) for gap in gaps.gaps}
+    assert ("brief", "true") in {(gap.rule, gap.result) for gap in gaps.gaps}
 
 
 @pytest.mark.parametrize("listed", ["[p.yml, p.yml]", "[p.yml, ./p.yml]", "[p.yml, link.yml]"])

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,14 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ..compiler.paths import find_policies, find_tests, is_test, tested_by
+from ..compiler.paths import find_policies, find_tests
 from ..compiler.policytest import Coverage, Mismatch, PolicyTestRun, Result, run_tests, untested
 from ..errors import InputError
-from .console import Console, one_line, write_json
+from .console import Console, write_json
 from .policy_common import plural, show_findings
+from .policy_test_coverage import add_suggestions, gaps_as_json, left_out, show_gaps, write_suggestions
 
 if TYPE_CHECKING:  # a plain run of tests does not import the analysis
-    from ..analysis.coverage.coverage import Gap, Gaps
+    from ..analysis.coverage.coverage import Gaps
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="+", type=Path, metavar="PATH", help="test files, policies with tests beside them, directories"
     )
     parser.add_argument(
-        "--coverage", action="store_true", help="report the branches of rules and classes of events that no test states"
+        "--coverage", action="store_true", help="report what policies can do, for all that is proven, and no test has"
     )
     parser.add_argument(
         "--suggest",
@@ -55,21 +55,23 @@ def run(args: argparse.Namespace) -> int:
     outcome = _run(args)
     if args.junit:
         _write_junit(outcome, args.junit)
-    gaps = None
+    gaps, trouble = None, None
     if args.coverage or args.suggest is not None:
-        gaps = _gaps(outcome, args.suggest)
+        gaps, trouble = left_out(outcome, args.suggest)
     if args.suggest == "-" and not args.json:
-        _write_suggestions(gaps or [])
+        write_suggestions(gaps or [])
     elif args.json:
-        write_json("policy-test", _as_json(outcome, gaps))
+        write_json("policy-test", _as_json(outcome, gaps, trouble))
     else:
         console = Console(sys.stdout)
         _show(outcome, console, args.verbose)
-        _show_gaps(gaps or [], console, tip=args.suggest is None)
+        show_gaps(gaps or [], console, tip=args.suggest is None)
+        if trouble is not None:
+            console.line(f"\n{trouble}")
     if args.suggest not in (None, "-"):
-        _add_suggestions(Path(args.suggest), outcome, gaps or [])
+        add_suggestions(Path(args.suggest), outcome, gaps or [])
     uncovered = any(covered.missing for covered in outcome.coverage) or (
-        args.coverage and any(found.gaps or found.trouble for found in gaps or [])
+        args.coverage and (trouble or any(found.gaps or found.trouble for found in gaps or []))
     )
     return 1 if outcome.failed or outcome.findings or (args.require_coverage and uncovered) else 0
 
@@ -85,96 +87,6 @@ def _run(args: argparse.Namespace) -> PolicyTestRun:
         if beside.exists():
             raise
     return untested(policies, beside)
-
-
-# What the tests do not cover
-
-
-def _gaps(outcome: PolicyTestRun, suggest: str | None) -> list[Gaps]:
-    from ..analysis.coverage.coverage import find_gaps
-
-    if suggest in (None, "-"):
-        return find_gaps(outcome.tested)
-    path = Path(str(suggest))
-    if not is_test(path):
-        raise InputError(
-            f"--suggest {path}: this is not the name of a test file.", "Tests are NAME.test.yml, or tests.yml."
-        )
-    beside = [tested for tested in outcome.tested if path.exists() and path.samefile(tested.tests.file.source.path)]
-    if not beside and (path.exists() or len(outcome.tested) != 1):
-        raise InputError(
-            f"--suggest {path}: it is not clear which tests these belong to.",
-            "Name one of the test files that are run; a new file only if one is run.",
-        )
-    return find_gaps(beside or outcome.tested, alone=not beside)
-
-
-def _write_suggestions(gaps: Sequence[Gaps]) -> None:
-    """Write the suggestions as YAML: the text to append to each test file."""
-    from ..analysis.coverage.suggestions import as_yaml
-
-    for found in gaps:
-        if found.suggestions:
-            sys.stdout.write(f"# To add to {one_line(found.path)}, under 'section':\n{as_yaml(found.suggestions)}")
-        elif found.trouble:
-            sys.stdout.write(f"# {one_line(found.path)}: {one_line(found.trouble)}\n")
-
-
-def _add_suggestions(path: Path, outcome: PolicyTestRun, gaps: Sequence[Gaps]) -> None:
-    from ..analysis.coverage.suggestions import appended, created
-
-    suggestions = [suggestion for found in gaps for suggestion in found.suggestions]
-    problems = Console(sys.stderr)
-    for found in gaps:
-        if found.trouble:
-            problems.error(f"{found.path}: {found.trouble}")
-    if not suggestions:
-        return
-    try:
-        if path.exists():
-            text = appended(path.read_text(encoding="utf-8"), str(path), suggestions)
-        else:
-            policies = outcome.tested[0].tests.policies
-            alike = [one.resolve() for one in tested_by(path)] == [one.resolve() for one in policies]
-            text = created([] if alike else [os.path.relpath(one, path.parent) for one in policies], suggestions)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    problems.line(f"{plural(len(suggestions), 'test')} added to {problems.style(str(path))}")
-
-
-def _show_gaps(gaps: Sequence[Gaps], console: Console, *, tip: bool) -> None:
-    for found in gaps:
-        console.line()
-        if found.trouble:
-            console.line(
-                console.style(f"{found.path}: the classes of events cannot be found: {found.trouble}", "yellow")
-            )
-            continue
-        console.line(
-            console.style(found.path, "bold")
-            + console.style(f": {found.stated} of {plural(found.classes, 'class')} of events stated")
-        )
-        for line in _gap_lines(found.gaps):
-            console.line("  " + console.style(line))
-        if found.unproven:
-            console.line(f"  {found.unproven} more may exist, but no event was found that shows them")
-        if found.gaps and tip:
-            console.line(
-                console.style(f"  {plural(len(found.suggestions), 'test')} would state them: --suggest", "cyan")
-            )
-
-
-def _gap_lines(gaps: Sequence[Gap]) -> Iterator[str]:
-    """Yield a line for each branch, and one for each way to decide, with the event types that lack it."""
-    types: dict[str, list[str]] = {}
-    for gap in gaps:
-        if gap.branch is not None:
-            yield f"{gap.where}: {gap.text}"
-        else:
-            types.setdefault(gap.way, []).append(str(gap.event_type))
-    for way, names in types.items():
-        yield f"no test with {way}: {', '.join(names)}"
 
 
 def _show(outcome: PolicyTestRun, console: Console, verbose: bool) -> None:
@@ -230,8 +142,8 @@ def _coverage_row(covered: Coverage) -> tuple[str, str, str, str]:
     return covered.policy, str(len(rules)), f"{decided} ({100 * decided // max(1, len(rules))} %)", never or "-"
 
 
-def _as_json(outcome: PolicyTestRun, gaps: Sequence[Gaps] | None) -> dict[str, Any]:
-    more = {} if gaps is None else {"gaps": [_gaps_as_json(found) for found in gaps]}
+def _as_json(outcome: PolicyTestRun, gaps: Sequence[Gaps] | None, trouble: str | None) -> dict[str, Any]:
+    more = {} if gaps is None else {"gaps": [gaps_as_json(found) for found in gaps], "trouble": trouble}
     return {
         "tests": [
             {
@@ -265,18 +177,6 @@ def _as_json(outcome: PolicyTestRun, gaps: Sequence[Gaps] | None) -> dict[str, A
         ],
         "findings": [finding.as_dict() for finding in outcome.findings],
         **more,
-    }
-
-
-def _gaps_as_json(found: Gaps) -> dict[str, Any]:
-    return {
-        "path": found.path,
-        "classes": found.classes,
-        "stated": found.stated,
-        "unproven": found.unproven,
-        "trouble": found.trouble,
-        "gaps": [gap._asdict() for gap in found.gaps],
-        "suggestions": [suggestion.as_dict() for suggestion in found.suggestions],
     }
 
 

@@ -18,13 +18,16 @@ from ..events import LATEST_API_VERSION, Event
 from ..policy.approval import eligibility
 from ..policy.artifact import Artifact, load
 from ..policy.decision import APPROVE, Decision, Facts
-from ..policy.engine import PolicySet
+from ..policy.engine import PolicySet, PolicyTrace, RuleTrace
 from ..policy.forms import every_match
 from .findings import Finding, blocks, in_order
 from .policyfile import compile_policies
 from .second_opinion import CODE, HINT, EngineDifference, SecondOpinion
 from .testfile import ABSTAIN, Expectation, PolicyTest, Step, TestFile, read_tests
 from .yamltree import YamlFile
+
+# What a rule that is tried can do: its condition holds, does not hold, or has no value; or its explanation has none.
+RESULTS = ("true", "false", "error", "explanation")
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Result:
 class Rule:
     """A rule of a policy, with the numbers of decisions in which it was tried and in which it decided.
 
-    ``results`` counts the results of its condition: ``true``, ``false``, ``error``.
+    ``results`` counts its results (RESULTS).
     """
 
     rule: str
@@ -72,7 +75,7 @@ class Rule:
     reached: int = 0
     decided: int = 0
     decides: bool = True  # False for a match with a nested rule, which only leads on
-    results: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("true", "false", "error"), 0))
+    results: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESULTS, 0))
 
 
 @dataclass
@@ -263,7 +266,7 @@ class _Runner:
                 reached = [tried for tried in trace.rules if tried.result != "not reached"]
                 for tried in reached:
                     rules[tried.rule].reached += 1
-                    rules[tried.rule].results[tried.result] += 1
+                    rules[tried.rule].results[result_of(trace, tried)] += 1
                 if trace.verdict.rule is not None and trace.verdict.error is None:
                     rules[trace.verdict.rule].decided += 1
                 names = [tried.rule for tried in reached]
@@ -283,6 +286,13 @@ class _Runner:
         message = f"{difference.message}; event {json.dumps(event.as_dict())} of the test at {test}"
         file.report.add(CODE, message, start, start + len(difference.expression["source"]), HINT)
         self.differences += file.report.findings
+
+
+def result_of(trace: PolicyTrace, tried: RuleTrace) -> str:
+    """Return the result of a rule in an evaluation, one of RESULTS or ``not reached``."""
+    verdict = trace.verdict
+    unexplained = tried.result == "true" and verdict.error is not None and verdict.rule == tried.rule
+    return "explanation" if unexplained else tried.result
 
 
 def _compare(

@@ -1,61 +1,53 @@
 # Copyright (c) 2026, Forewarn maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests of policies leave out: branches of rules and classes of events, each with a test that states it.
+"""What the tests of policies leave out, each with a test that covers it.
 
-A class here is all events of one EventType for which the same rule of each policy decides. The event space shows which
-classes and branches there are; for each reported gap there is an event that the engine decided so.
+The solver says what there is to cover: what it proves impossible does not count, and for everything else that counts
+there is an event that the engine decided so. What the tests cover is what the engine did in them.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple
 
 from ...compiler.policytest import Tested
 from ...compiler.yamltree import Mapping as YamlMapping
 from ...errors import InputError
-from ...events import EVENT_TYPE_SINCE, format_time, parse_document
+from ...events import format_time, has_field, parse_document
 from ...policy.artifact import Artifact
-from ...policy.decision import ABSTAIN, Decision, Verdict
+from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
+from ..proof import Proof, Shown, Unproven
+from ..smt.solver import SolverAnswer
+from ..smt.terms import require
 from ..symbolic.concrete import Witness
-from ..symbolic.decide import DOUBT, ERROR, EXPLANATION, Decided, Region, combine
-from ..symbolic.reading import read
-from ..symbolic.space import Space
-from ..symbolic.symbols import EVENT_TYPE
-from .suggestions import Suggestion, suggest
+from .outcomes import CoverageItem, Possible, covered_by, of_decision, of_traces, possible_items, stateable
+from .suggestions import DEFAULT_VM, Suggestion, suggest
 
-BRANCHES = ("true", "false", "error")
-_TRIED = 12  # events of a set of classes, until one is decided as the analysis predicts
-_UNKNOWN_TYPE = "unknown type"
-_WORDS = {"true": "applies", "false": "does not apply", "error": "cannot be evaluated"}
 _USUAL_NOTICE = timedelta(minutes=15)
-
-# How an event is decided: for each policy its output, its rule, and whether that could not be evaluated.
-Way = Tuple[Tuple[str, str, Optional[str], bool], ...]
+_USUAL_FIELDS = (("EventStatus", "Scheduled"), ("ResourceType", "VirtualMachine"), ("EventSource", "Platform"))
 
 
 class Gap(NamedTuple):
-    """Something that no test has stated; ``test`` is the name of the suggested test that does.
+    """Something that no test covers; ``test`` is the name of the suggested test that does.
 
-    A branch has ``rule``, ``where`` and ``branch``; a class of events has ``event_type``, ``output`` and, in words, the
-    ``way`` it is decided.
+    The ``result`` of a rule has ``rule``; that of a policy or a rule ``where``; a decision about events of a type has
+    ``event_type`` and, in words, the ``way`` it comes about.
     """
 
     policy: str
     text: str
     test: str
+    result: str
     rule: str | None = None
     where: str | None = None
-    branch: str | None = None
     event_type: str | None = None
-    output: str | None = None
     way: str = ""
 
 
@@ -63,14 +55,15 @@ class Gap(NamedTuple):
 class Gaps:
     """What one test file leaves out. ``trouble`` says why its policies could not be analysed, if so.
 
-    ``classes`` is the number of classes, ``stated`` of those that some test states. ``unproven`` is the number of
-    branches and classes that may exist, though no event was found that shows them.
+    ``possible`` is the number of outcomes that some event has, ``covered`` of those that some test covers. No event has
+    those that are ``impossible``. ``unproven`` says of the others what they are, and why no event was found.
     """
 
     path: str
-    classes: int = 0
-    stated: int = 0
-    unproven: int = 0
+    possible: int = 0
+    covered: int = 0
+    impossible: list[CoverageItem] = field(default_factory=list)
+    unproven: list[tuple[str, str]] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     suggestions: list[Suggestion] = field(default_factory=list)
     trouble: str | None = None
@@ -80,228 +73,187 @@ def find_gaps(files: Sequence[Tested], *, alone: bool = False) -> list[Gaps]:
     """Return what the tests leave out, by test file. A policy with several test files is covered by any of them.
 
     Suggested tests build on the input that a file's tests have in common, unless they are to stand ``alone``.
+
+    Raises InputError where z3 is missing, AnalysisError on a defect of our own.
     """
-    seen: dict[tuple[str, ...], set[tuple[str, Way]]] = {}
-    for tested in files:
-        seen.setdefault(_key(tested), set()).update(
-            (_type(decision.event.event_type, tested.artifact), _way(decision))
-            for decision in tested.decisions
-            if decision.verdicts and not decision.event.problems
-        )
-    branches = {
-        (covered.path, rule.rule, branch)
-        for tested in files
-        for covered in tested.coverage
-        for rule in covered.rules
-        for branch, count in rule.results.items()
-        if count
-    }
+    require()
+    covered = set().union(*map(covered_by, files))
     found = []
     for tested in files:
         gaps = Gaps(tested.tests.file.source.path)
         found.append(gaps)
         try:
-            _Search(tested, gaps, seen[_key(tested)], branches, {} if alone else _common_input(tested)).run()
+            _GapSearch(tested, gaps, covered, {} if alone else _common_input(tested)).run()
         except InputError as error:
             gaps.trouble = f"{error.message} {error.hint}".strip()
     return found
 
 
-def _key(tested: Tested) -> tuple[str, ...]:
-    return (tested.artifact.api_version, *(str(path.resolve()) for path in tested.tests.policies))
+class _Case(NamedTuple):
+    """An event, and what the engine does with it."""
+
+    witness: Witness
+    decision: Decision
+    items: frozenset[CoverageItem]
 
 
-class _Search:
-    """Searches the event space of one file's policies; what it finds counts as stated for the files after it."""
+class _GapSearch:
+    """Goes through all that a file's tests could cover; what it suggests counts as covered for the files after it."""
 
-    def __init__(
-        self,
-        tested: Tested,
-        gaps: Gaps,
-        seen: set[tuple[str, Way]],
-        branches: set[tuple[str, str, str]],
-        common: Mapping[str, Any],
-    ) -> None:
-        self._artifact = tested.artifact
-        self._coverage = {covered.policy: covered for covered in tested.coverage}
-        self._gaps = gaps
-        self._seen = seen
-        self._closed: dict[object, str] = {}  # what a suggested test states -> its name
-        self._branches = branches
-        self._common = common
-        declared = {entry["name"] for entry in tested.artifact.params}
-        given = self._common.get("params", {})
-        self._params = {name: value for name, value in given.items() if name in declared}
+    def __init__(self, tested: Tested, gaps: Gaps, covered: set[CoverageItem], common: Mapping[str, Any]) -> None:
+        self._tested, self._gaps, self._covered, self._common = tested, gaps, covered, common
+        self._paths = {one.policy: one.path for one in tested.coverage}
+        declared = {entry["name"]: entry["type"] for entry in tested.artifact.params}
+        self._params = {name: value for name, value in common.get("params", {}).items() if name in declared}
+        # The solver knows nothing of the values of lists and maps.
+        listed = {name: value for name, value in self._params.items() if declared[name].startswith(("list(", "map("))}
+        policies = [{**data, "invariants": []} for data in tested.artifact.data["policies"]]
+        artifact = Artifact({**tested.artifact.data, "policies": policies}, "", tested.artifact.api_version)
+        self._proof = Proof([artifact], listed)
+        self._preferred = self._proof.params.usual(self._params)
+        self._policy_sets: dict[str, PolicySet] = {}
+        self._suggested: dict[CoverageItem, str] = {}  # what a suggested test covers -> its name
+        self._unproven: dict[CoverageItem, str] = {}  # and why
         self._names: set[str] = set()
-        self._unproven: set[object] = set()
 
     def run(self) -> None:
-        reading = read(self._artifact, self._params)
-        classes: set[tuple[str, Way]] = set()
-        for space in reading.spaces():
-            decided = Decided(reading, space)
-            self._look_at_branches(decided)
-            self._look_at_classes(decided, classes)
-        self._gaps.classes = len(classes)
-        self._gaps.stated = len(classes & self._seen)
-        self._seen |= classes
-        self._gaps.unproven = len(self._unproven)
+        every = list(possible_items(self._proof, self._tested))
+        with self._proof.solver.assuming():
+            self._proof.solver.add(stateable(self._proof, self._params))
+            for one in every:
+                self._look_at(one)
+        for item, why in self._unproven.items():
+            if item in self._suggested:  # the event of another item shows it
+                self._leave_out(item)
+            else:
+                self._gaps.unproven.append((item.sentence, why))
+        self._covered.update(self._suggested)
 
-    def _look_at_branches(self, decided: Decided) -> None:
-        for policy in decided.policies:
-            covered = self._coverage[policy.policy.name]
-            for sets in policy.matches.values():
-                path = sets.match.path
-                missed = sets.reached ^ (sets.met | sets.failed)
-                for branch, classes in zip(BRANCHES, (sets.met, missed, sets.failed), strict=True):
-                    key = (covered.path, path, branch)
-                    if not classes or key in self._branches:
-                        continue
-                    name = self._closed.get(key)
-                    if name is None:
-                        case = self._find(decided.space, classes, partial(self._takes, key))
-                        if case is None:
-                            self._unproven.add(key)
-                            continue
-                        name = self._add(case, f"{path} {_WORDS[branch]}")
-                    self._branches.add(key)
-                    self._unproven.discard(key)
-                    text = f"no test in which {path} {_WORDS[branch]}"
-                    where = next(rule.where for rule in covered.rules if rule.rule == path)
-                    self._gaps.gaps.append(Gap(covered.policy, text, name, path, where, branch))
+    def _look_at(self, one: Possible) -> None:
+        """Count an item, and suggest a test of it if it is possible and nothing covers it."""
+        item = one.item
+        # A test may have covered it with an event that the service does not send.
+        if item.event_type is not None and self._proof.ask(one.formula) is SolverAnswer.NEVER:
+            self._gaps.impossible.append(item)
+            return
+        if item in self._covered:
+            self._gaps.possible += 1
+            self._gaps.covered += 1
+            return
+        if item not in self._suggested:
+            found = self._proof.shows(one.formula, confirm=partial(self._covers, item), preferred=self._preferred)
+            if found is None:
+                self._gaps.impossible.append(item)
+                return
+            case = self._case(found.witness) if isinstance(found, Shown) else None
+            if isinstance(found, Unproven) or case is None:
+                self._unproven[item] = found.why if isinstance(found, Unproven) else "no test can state its event"
+                return
+            self._suggest(item, self._plain(case, item))
+        self._leave_out(item)
 
-    def _look_at_classes(self, decided: Decided, classes: set[tuple[str, Way]]) -> None:
-        space = decided.space
-        for place, value in enumerate(space.by_name[EVENT_TYPE.name].values):
-            kind = _type(value.concrete, self._artifact)
-            among = space.mask(EVENT_TYPE.name, place) & space.reachable & space.normal
-            for regions, members in decided.regions(among):
-                if any(region.how == DOUBT for region in regions):  # no rule can change it
-                    continue
-                key = (kind, tuple(_region_way(region) for region in regions))
-                if key in classes:  # in another slice of the space
-                    continue
-                if key in self._seen:
-                    classes.add(key)
-                    continue
-                decision = combine(regions)
-                output = ABSTAIN if decision.policy is None else decision.output
-                way, words = output, f"{kind}, {output}"
-                if decision.rule is not None:
-                    way, words = f"{way} by {decision.policy}/{decision.rule}", f"{words} by {decision.rule}"
-                if decision.how in (ERROR, EXPLANATION):
-                    way, words = f"{way}, as it {_WORDS['error']}", f"{kind}, {decision.rule} {_WORDS['error']}"
-                name = self._closed.get(key)
-                if name is None:
-                    case = self._find(space, members, partial(_goes, key[1]))
-                    if case is None:
-                        self._unproven.add(key)
-                        continue
-                    name = self._add(case, words)
-                classes.add(key)
-                self._unproven.discard(key)
-                policy = decision.policy or ", ".join(self._coverage)
-                self._gaps.gaps.append(
-                    Gap(policy, f"no test of a {kind} with {way}", name, event_type=kind, output=output, way=way)
-                )
+    def _leave_out(self, item: CoverageItem) -> None:
+        """Report an item that a suggested test covers and no other."""
+        self._gaps.possible += 1
+        self._gaps.gaps.append(self._gap(item))
 
-    def _find(self, space: Space, classes: int, accept: Callable[[_Case], bool]) -> _Case | None:
-        """Return an event of a set that the engine decides as wanted, a usual one if possible, made plain."""
-        usual = classes & space.normal
-        numbers = itertools.chain(space.members(usual), space.members(classes ^ usual))
-        for number in itertools.islice(numbers, _TRIED):
-            case = self._case(space.witness(number))
-            if case is not None and accept(case):
-                return self._plain(case, accept)
-        return None
+    def _gap(self, item: CoverageItem) -> Gap:
+        text = f"no test in which {item.sentence}" if item.event_type is None else f"no test of a {item.sentence}"
+        policy = item.policy or ", ".join(self._paths)
+        about_rule = item.event_type is None and item.rule is not None
+        return Gap(
+            policy,
+            text,
+            self._suggested[item],
+            item.result,
+            rule=item.rule if about_rule else None,
+            where=self._where(item) if about_rule else self._paths.get(item.policy or ""),
+            event_type=item.event_type,
+            way=item.way,
+        )
+
+    def _where(self, item: CoverageItem) -> str:
+        rules = next(one.rules for one in self._tested.coverage if one.policy == item.policy)
+        return next(one.where for one in rules if one.rule == item.rule)
 
     def _case(self, witness: Witness) -> _Case | None:
-        """Return the engine's decision, or None if it asks no policy."""
-        try:
-            policies = PolicySet(self._artifact, {**self._params, **witness.params})
-        except InputError:  # a parameter without a default
-            return None
-        if not witness.document.events:
-            return None
-        (decision,) = policies.decide(witness.document, witness.facts)
-        return _Case(witness, policies, decision) if decision.verdicts else None
+        """Return what the engine does with an event beside the input of the file; None if it refuses the parameters."""
+        params = {**self._params, **witness.params}
+        key = json.dumps(params, sort_keys=True)
+        if key not in self._policy_sets:
+            try:
+                self._policy_sets[key] = PolicySet(self._tested.artifact, params)
+            except InputError:
+                return None
+        policies, document, facts = self._policy_sets[key], witness.document, witness.facts
+        (decision,) = policies.decide(document, facts)
+        traces = policies.explain(decision.event, document, facts)
+        items = of_decision(decision, self._tested, self._paths) | of_traces(traces, self._paths)
+        return _Case(witness, decision, frozenset(items))
 
-    def _plain(self, case: _Case, accept: Callable[[_Case], bool]) -> _Case:
-        """Replace unusual values of an event, as long as it is decided as wanted."""
-        for plainer in (self._with_name, _with_notice, *(_without(name) for name in case.witness.params)):
-            witness = plainer(case.witness)
+    def _covers(self, item: CoverageItem, shown: Shown) -> bool:
+        case = self._case(shown.witness)
+        return case is not None and item in case.items
+
+    def _plain(self, case: _Case, item: CoverageItem) -> _Case:
+        """Take what a test has anyway, as long as the event still covers the item."""
+        plainer: list[Callable[[Witness], Witness | None]] = [
+            partial(_with_name, self._common.get("vm", {}).get("name", DEFAULT_VM)),
+            _without_tags,
+            _with_notice,
+            *(partial(_with_field, name, value) for name, value in _USUAL_FIELDS),
+            *(partial(_without_param, name) for name in case.witness.params),
+        ]
+        for change in plainer:
+            witness = change(case.witness)
             other = None if witness is None else self._case(witness)
-            if other is not None and accept(other):
+            if other is not None and item in other.items:
                 case = other
         return case
 
-    def _with_name(self, witness: Witness) -> Witness | None:
-        """Return the case with the VM that the file's tests are about."""
-        old, new = witness.facts.vm.name, self._common.get("vm", {}).get("name", "vm_0")
-        names = witness.event.get("Resources", [])
-        if old is None or new is None or new in names:
-            return None
-        event = {**witness.event, "Resources": [new if name == old else name for name in names]}
-        facts = replace(witness.facts, vm=replace(witness.facts.vm, name=new))
-        return _changed(witness._replace(facts=facts), event)
-
-    def _takes(self, branch: tuple[str, str, str], case: _Case) -> bool:
-        return branch in self._branches_of(case)
-
-    def _branches_of(self, case: _Case) -> set[tuple[str, str, str]]:
-        traces = case.policies.explain(case.decision.event, case.witness.document, case.witness.facts)
-        return {
-            (self._coverage[trace.policy].path, rule.rule, rule.result)
-            for trace in traces
-            for rule in trace.rules
-            if rule.result in BRANCHES
-        }
-
-    def _add(self, case: _Case, words: str) -> str:
-        """Suggest a test of a case; return its name."""
-        name, number = words, 1
+    def _suggest(self, item: CoverageItem, case: _Case) -> None:
+        """Suggest a test of a case."""
+        output = ABSTAIN if case.decision.policy is None else case.decision.output
+        name, number = item.sentence, 1
         while name in self._names:
             number += 1
-            name = f"{words} ({number})"
+            name = f"{item.sentence} ({number})"
         self._names.add(name)
-        policy = case.decision.policy if len(self._coverage) > 1 else None
-        suggestion = suggest(name, case.witness, case.output, case.decision.rule, policy, self._common)
-        self._gaps.suggestions.append(suggestion)
-        event_class = _type(case.decision.event.event_type, self._artifact), _way(case.decision)
-        for key in (*self._branches_of(case), event_class):
-            self._closed.setdefault(key, name)
-        return name
+        policy = case.decision.policy if len(self._paths) > 1 else None
+        self._gaps.suggestions.append(suggest(name, case.witness, output, case.decision.rule, policy, self._common))
+        for one in case.items:
+            self._suggested.setdefault(one, name)
 
 
-class _Case(NamedTuple):
-    witness: Witness
-    policies: PolicySet
-    decision: Decision
+def _with_name(name: str | None, witness: Witness) -> Witness | None:
+    """Return the case with the VM that the file's tests are about."""
+    old, names = witness.facts.vm.name, witness.event.get("Resources", [])
+    if old is None or name is None or name in names:
+        return None
+    facts = replace(witness.facts, vm=replace(witness.facts.vm, name=name))
+    event = {**witness.event, "Resources": [name if one == old else one for one in names]}
+    return _changed(witness._replace(facts=facts), event)
 
-    @property
-    def output(self) -> str:
-        """The decision, as a test states it."""
-        return ABSTAIN if self.decision.policy is None else self.decision.output
 
-
-def _goes(way: Way, case: _Case) -> bool:
-    return _way(case.decision) == way
+def _without_tags(witness: Witness) -> Witness | None:
+    """Return the case of a VM whose tags are unknown instead of none."""
+    if witness.facts.vm.tags != {}:
+        return None
+    return witness._replace(facts=replace(witness.facts, vm=replace(witness.facts.vm, tags=None)))
 
 
 def _with_notice(witness: Witness) -> Witness | None:
     """Return the case with the usual notice."""
-    if not witness.event.get("NotBefore"):
+    if witness.event.get("EventStatus") != "Scheduled":
         return None
-    return _changed(witness, {**witness.event, "NotBefore": format_time(witness.facts.now + _USUAL_NOTICE)})
+    return _with_field("NotBefore", format_time(witness.facts.now + _USUAL_NOTICE), witness)
 
 
-def _without(name: str) -> Callable[[Witness], Witness]:
-    """Return a function that leaves a parameter at its default."""
-
-    def plainer(witness: Witness) -> Witness:
-        return witness._replace(params={key: value for key, value in witness.params.items() if key != name})
-
-    return plainer
+def _with_field(name: str, value: str, witness: Witness) -> Witness | None:
+    """Return the case with another value of a field."""
+    if not has_field(witness.document.api_version, name):
+        return None
+    return _changed(witness, {**witness.event, name: value})
 
 
 def _changed(witness: Witness, event: Mapping[str, Any]) -> Witness:
@@ -309,21 +261,9 @@ def _changed(witness: Witness, event: Mapping[str, Any]) -> Witness:
     return witness._replace(event=event, document=parse_document(body, witness.document.api_version))
 
 
-def _way(decision: Decision) -> Way:
-    return tuple(_verdict_way(verdict) for verdict in decision.verdicts)
-
-
-def _verdict_way(verdict: Verdict) -> tuple[str, str, str | None, bool]:
-    return verdict.policy, verdict.output, verdict.rule, verdict.error is not None
-
-
-def _region_way(region: Region) -> tuple[str, str, str | None, bool]:
-    return region.policy, region.output, region.rule, region.how in (ERROR, EXPLANATION)
-
-
-def _type(name: object, artifact: Artifact) -> str:
-    extra = (value for data in artifact.data["policies"] for value in data.get("extra_values", {}).get("EventType", ()))
-    return str(name) if name in {*EVENT_TYPE_SINCE, *extra} else _UNKNOWN_TYPE
+def _without_param(name: str, witness: Witness) -> Witness:
+    """Return the case without a value of a parameter."""
+    return witness._replace(params={key: value for key, value in witness.params.items() if key != name})
 
 
 def _common_input(tested: Tested) -> Mapping[str, Any]:

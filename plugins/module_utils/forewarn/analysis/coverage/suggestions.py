@@ -21,7 +21,7 @@ from ..symbolic.domains import duration_text
 
 SECTION = "suggested"
 # What a test has by default (compiler.testfile).
-_DEFAULT_VM = "vm_0"
+DEFAULT_VM = "vm_0"
 _DEFAULT_NOW = "2026-01-01T00:00:00Z"
 _DEFAULT_NOTICE = "15m"
 _PLAIN = re.compile(r"[A-Za-z]([\w ./()-]*[\w)])?|(\d+[hms])+", re.ASCII)
@@ -117,12 +117,12 @@ def _input(witness: Witness, common: Mapping[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if "events" in common:
         given["events"] = [{}]
-    inherited_vm = {"name": _DEFAULT_VM, **common.get("vm", {})}
+    inherited_vm = {"name": DEFAULT_VM, **common.get("vm", {})}
     facts = witness.facts.vm.as_dict()
     vm = {fact: facts.get(fact) for fact in (*VM_FACTS, "tags") if facts.get(fact) != inherited_vm.get(fact)}
     shared = common.get("event", {})
     shared = shared.get("value", shared)
-    event, notice = _event(witness, shared, facts.get("name") or _DEFAULT_VM)
+    event, notice = _event(witness, shared, facts.get("name") or DEFAULT_VM)
     given["event"] = event
     if notice is not None and notice != _duration(common.get("notice", _DEFAULT_NOTICE)):
         given["notice"] = duration_text(notice)

@@ -107,6 +107,16 @@ class Params:
             if name not in self._fixed and not one.type.startswith(("list(", "map("))
         }
 
+    def usual(self, given: Mapping[str, Any]) -> list[Formula]:
+        """Return that each parameter has its default, or the JSON value given for it."""
+        found = []
+        for name, (kind, _term, is_given) in self.varying().items():
+            entry = self._params[name].declared[0][2]
+            if name in given or "default" in entry:
+                value = convert(given.get(name, entry.get("default")), kind)
+                found.append(implies(is_given, self._is(self._params[name], value)))
+        return found
+
     def modest(self) -> list[Formula]:
         """Return that no parameter has a value that is far from what people would give."""
         found = []
