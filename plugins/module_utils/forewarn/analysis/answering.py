@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from .contexts import Context
 from .describe import Wording, reads, term_reads
 from .predicate import SOURCE
+from .progress import Progress, silent
 from .proof import Confirm, Proof, Shown, Unproven
 from .smt.solver import SolverAnswer
 from .smt.terms import Formula, conj, neg
@@ -70,8 +71,11 @@ class Answered:
         }
 
 
-def answered(proof: Proof, contexts: Sequence[Context], formula: Formula, confirm: Confirm) -> Answered:
+def answered(
+    proof: Proof, contexts: Sequence[Context], formula: Formula, confirm: Confirm, progress: Progress = silent
+) -> Answered:
     """Return for which events a formula holds; ``confirm`` says whether it does for an example."""
+    progress("whether there is such an event", 0, 0)
     basis = tuple(proof.params.assumptions), proof.not_understood
     usual = conj((formula, proof.normal))
     among: Formula = proof.normal
@@ -82,7 +86,7 @@ def answered(proof: Proof, contexts: Sequence[Context], formula: Formula, confir
             return Answered(NONE, (), True, "", *basis)
         if isinstance(unusual, Shown) or shown is None:
             shown, usual, among = unusual, formula, True
-    groups, complete = _groups(proof, contexts, usual, among, confirm)
+    groups, complete = _groups(proof, contexts, usual, among, confirm, progress)
     if isinstance(shown, Unproven):
         return Answered(NOT_PROVEN, groups, complete, shown.why, *basis)
     return Answered(SOME, groups, complete, "", *basis)
@@ -98,7 +102,12 @@ def in_words(proof: Proof, contexts: Sequence[Context], formula: Formula) -> str
 
 
 def _groups(
-    proof: Proof, contexts: Sequence[Context], formula: Formula, among: Formula, confirm: Confirm
+    proof: Proof,
+    contexts: Sequence[Context],
+    formula: Formula,
+    among: Formula,
+    confirm: Confirm,
+    progress: Progress,
 ) -> tuple[tuple[EventGroup, ...], bool]:
     """Return the groups of events for which a formula holds, and whether they are all."""
     found: list[EventGroup] = []
@@ -110,7 +119,8 @@ def _groups(
             continue
         parts, whole = _parts(proof, context.readings, formula, here)
         complete = complete and whole
-        for when, part, always in parts:
+        for number, (when, part, always) in enumerate(parts, 1):
+            progress("groups of events", number, len(parts))
             shown = proof.shows(inside, part, confirm=confirm)
             if shown is not None:
                 words = " and ".join(one for one in (context.words, when) if one not in ("", ANY)) or ANY

@@ -22,6 +22,7 @@ from .contexts import Context, contexts
 from .declarations import Declaration, changed_declarations
 from .describe import Wording, reads
 from .kinds import ALIKE, EXPLANATION, INCOMPARABLE, KINDS, LESS, MORE, UNPROVEN, joint_effect
+from .progress import Progress, silent
 from .proof import Proof, Shown
 from .smt.decisions import Decisions, OutcomeFormula
 from .smt.solver import SolverAnswer
@@ -105,13 +106,16 @@ class _Pair(NamedTuple):
     when: Formula
 
 
-def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None) -> Difference:
+def compare(
+    old: Artifact, new: Artifact, params: Mapping[str, Any] | None = None, progress: Progress = silent
+) -> Difference:
     """Compare policies. Raises InputError where z3 is missing, AnalysisError on a defect of our own."""
     given = dict(params or {})
     proof = Proof([old, new], given)
     found: dict[Description, list[_Pair]] = {}
     unproven = ""
-    for pair in _pairs(proof):
+    for number, pair in enumerate(_pairs(proof)):
+        progress("pairs of rules that differ", number, 0)
         if pair is None:
             unproven = "the solver did not find all changes within its limits"
             continue
@@ -119,7 +123,10 @@ def compare(old: Artifact, new: Artifact, params: Mapping[str, Any] | None = Non
         if description.kinds != (EXPLANATION,):  # the declarations have it, without any event
             found.setdefault(description, []).append(pair)
     among = list(contexts(proof)) if found else []
-    changes = [_change(proof, among, description, pairs) for description, pairs in found.items()]
+    changes = []
+    for number, (description, pairs) in enumerate(found.items(), 1):
+        progress("changes", number, len(found))
+        changes.append(_change(proof, among, description, pairs))
     ordered = sorted(
         (one for one in changes if one is not None),
         key=lambda one: ([MORE, INCOMPARABLE, LESS, ALIKE].index(one.effect), one.what),

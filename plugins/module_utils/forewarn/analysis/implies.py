@@ -12,6 +12,7 @@ from ..policy.artifact import Artifact
 from ..policy.decision import APPROVE
 from .answering import Answered, answered
 from .contexts import contexts
+from .progress import Progress, silent
 from .proof import Proof, Shown
 from .smt.terms import conj, neg
 
@@ -20,7 +21,11 @@ IMPLIES, EQUIVALENT, DISJOINT = "implies", "equivalent", "disjoint"
 
 
 def exceptions(
-    relation: str, one: Artifact, other: Artifact, params: Mapping[str, Any] | None = None
+    relation: str,
+    one: Artifact,
+    other: Artifact,
+    params: Mapping[str, Any] | None = None,
+    progress: Progress = silent,
 ) -> tuple[Answered, ...]:
     """Return the events that contradict a relation, as one answer for each way to contradict it.
 
@@ -39,7 +44,7 @@ def exceptions(
             return tuple(decision.output == APPROVE for decision in shown.decisions) == wanted
 
         formula = conj(term if approved else neg(term) for term, approved in zip((first, second), wanted))
-        found.append(answered(proof, cases, formula, confirm))
+        found.append(answered(proof, cases, formula, confirm, progress))
     return tuple(found)
 
 

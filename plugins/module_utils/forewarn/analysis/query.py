@@ -13,10 +13,16 @@ from ..policy.artifact import Artifact
 from .answering import Answered, answered, in_words
 from .contexts import contexts
 from .predicate import compiled, predicate
+from .progress import Progress, silent
 from .proof import Proof
 
 
-def query(versions: Sequence[Artifact], expression: str, params: Mapping[str, Any] | None = None) -> Answered:
+def query(
+    versions: Sequence[Artifact],
+    expression: str,
+    params: Mapping[str, Any] | None = None,
+    progress: Progress = silent,
+) -> Answered:
     """Return the events for which an expression of CEL holds, by one version of policies, or before and after a change.
 
     ``params`` are JSON values given for parameters; others vary over all that is allowed. Raises InputError for a
@@ -26,5 +32,5 @@ def query(versions: Sequence[Artifact], expression: str, params: Mapping[str, An
     proof = Proof(versions, params)
     asked = predicate(proof, entry)
     cases = list(contexts(proof, [entry]))
-    found = answered(proof, cases, asked.holds, lambda shown: asked.value(shown) is True)
+    found = answered(proof, cases, asked.holds, lambda shown: asked.value(shown) is True, progress)
     return replace(found, no_value=in_words(proof, cases, asked.failing))

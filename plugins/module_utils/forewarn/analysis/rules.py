@@ -49,6 +49,7 @@ class RuleSearch:
         self._solver = search.proof.solver
         self._dead: list[MatchFormulas] = []  # those that never decide, outermost ones
         self._failing: list[Failing] = []
+        self._total = sum(1 for _match in policy.every())
         self._left: dict[int, Formula] = {}  # by the number of a rule: the events that it does not take
         self.seen: list[Seen] = []  # an event for each result that a rule can have
 
@@ -69,6 +70,7 @@ class RuleSearch:
         """Go through a block of matches, for events that reach it: they are what the solver assumes."""
         solver = self._solver
         for match in matches:
+            self._search.progress(f"rules of {self._policy.name}", match.number, self._total)
             alive = self._see(match, "holds", match.met)
             if not alive:
                 self._dead.append(match)

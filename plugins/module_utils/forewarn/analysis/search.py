@@ -14,6 +14,7 @@ from ..policy.decision import APPROVE
 from .claims import Claim
 from .describe import Wording, reads, term_reads
 from .finding import ProofFinding, Severity
+from .progress import Progress, silent
 from .proof import Confirm, Proof, Shown, Unproven
 from .smt.decisions import Decisions, MatchFormulas, OutcomeFormula, PolicyOutcomes
 from .smt.solver import SolverAnswer
@@ -28,8 +29,9 @@ WHEN, TYPES = "{when}", "{types}"  # placeholders in a message
 class Search:
     """Shows findings about the policies of one artifact, whose translation is ``proof`` (of one version)."""
 
-    def __init__(self, proof: Proof, reading: Reading) -> None:
+    def __init__(self, proof: Proof, reading: Reading, progress: Progress = silent) -> None:
         self.proof = proof
+        self.progress = progress
         self.decisions: Decisions = proof.decisions[0]
         self.artifact: Artifact = proof.versions[0]
         self._reading = reading

@@ -15,6 +15,7 @@ from .comparing import Beside, compared
 from .differing import differing
 from .finding import CODES, ProofFinding
 from .joint import together
+from .progress import Progress, silent
 from .proof import Proof
 from .recovering import early, recovery
 from .rules import RuleSearch
@@ -36,7 +37,10 @@ class Verification:
 
 
 def verify(
-    artifact: Artifact, params: Mapping[str, Any] | None = None, invariants: Sequence[Mapping[str, Any]] = ()
+    artifact: Artifact,
+    params: Mapping[str, Any] | None = None,
+    invariants: Sequence[Mapping[str, Any]] = (),
+    progress: Progress = silent,
 ) -> Verification:
     """Look for findings.
 
@@ -46,7 +50,8 @@ def verify(
     Raises InputError where z3 or cel-python is missing, AnalysisError on a defect of our own.
     """
     given = dict(params or {})
-    search, beside = _search(artifact, given, invariants)
+    search, beside = _search(artifact, given, invariants, progress)
+    progress("decisions of all policies together", 0, 0)
     single = len(artifact.data["policies"]) == 1
     found = [*together(search), *compared(search, beside), *early(search)]
     by_itself: list[ProofFinding] = []  # findings of policies with suppressions, each by itself
@@ -55,7 +60,7 @@ def verify(
     for data in () if single else artifact.data["policies"]:
         declared = {entry["name"] for entry in data["params"]}
         one = Artifact({**artifact.data, "policies": [{**data, "invariants": []}]}, "", artifact.api_version)
-        alone, beside = _search(one, {name: value for name, value in given.items() if name in declared}, ())
+        alone, beside = _search(one, {name: value for name, value in given.items() if name in declared}, (), progress)
         found += (replace(finding, alone=True) for finding in _of_rules(alone))
         if data.get("suppress"):
             by_itself += [*together(alone), *compared(alone, beside), *early(alone)]
@@ -65,10 +70,10 @@ def verify(
 
 
 def _search(
-    artifact: Artifact, given: Mapping[str, Any], invariants: Sequence[Mapping[str, Any]]
+    artifact: Artifact, given: Mapping[str, Any], invariants: Sequence[Mapping[str, Any]], progress: Progress
 ) -> tuple[Search, Beside]:
     proof = Proof([artifact], given, invariants)
-    return Search(proof, read(artifact, given, invariants)), Beside(proof)
+    return Search(proof, read(artifact, given, invariants), progress), Beside(proof)
 
 
 def _of_rules(search: Search) -> list[ProofFinding]:

@@ -25,11 +25,11 @@ from ..compiler.wording import closest
 from ..errors import ForewarnError, InputError
 from ..policy.artifact import Artifact
 from ..policy.params import from_options
+from .analysed import analysed
 from .console import Console, write_json
 from .policy_common import add_api_version, add_html, add_param, write_html
 from .policy_diff_forbid import Forbidden, show_forbidden
 from .policy_diff_report import as_json, as_markdown, as_sarif, show
-from .policy_verify import analysed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     forbidden: list[Forbidden] = [
         Forbidden(expression, analysed(partial(query, [old, new], expression, given))) for expression in args.forbid
     ]
-    difference: Difference = analysed(lambda: compare(old, new, given))
+    difference: Difference = analysed(lambda progress: compare(old, new, given, progress))
     if args.html is not None:
         write_html(args.html, difference_page(old, new, difference, (args.old, args.new), given))
     if args.html == "-":

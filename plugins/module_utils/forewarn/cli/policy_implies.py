@@ -16,11 +16,11 @@ from ..compiler.policyfile import load_policies
 from ..errors import InputError
 from ..policy.artifact import Artifact, load_file
 from ..policy.params import from_options
+from .analysed import analysed
 from .console import Console, write_json
 from .policy_answer import show_basis, show_groups, show_verdict
 from .policy_common import add_api_version, add_param
 from .policy_diff import load
-from .policy_verify import analysed
 
 _CLAIMS = {
     IMPLIES: ("whatever {0} approves, {1} approves",),
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the events that contradict the claim; return 1 if there are any, or it is not proven."""
     one, other = _load(args.one, args.api_version), _load([args.other], args.api_version)
     given = from_options(args.param, (*one.params, *other.params))
-    found: tuple[Answered, ...] = analysed(lambda: exceptions(args.relation, one, other, given))
+    found: tuple[Answered, ...] = analysed(lambda progress: exceptions(args.relation, one, other, given, progress))
     proven = all(answer.verdict == NONE for answer in found)
     claims = [claim.format(", ".join(args.one), args.other) for claim in _CLAIMS[args.relation]]
     if args.json:

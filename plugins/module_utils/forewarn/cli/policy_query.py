@@ -12,10 +12,10 @@ from ..analysis.answering import NONE, NOT_PROVEN, SOME, Answered
 from ..analysis.query import query
 from ..compiler.policyfile import load_policies
 from ..policy.params import from_options
+from .analysed import analysed
 from .console import Console, write_json
 from .policy_answer import show_basis, show_groups, show_verdict
 from .policy_common import add_param, add_policy_arguments
-from .policy_verify import analysed
 
 _TEXTS = {
     NONE: "no event: it is proven that the expression holds for none",
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     """Show the events; return 1 if nothing is proven, or the answer is not the one that --expect names."""
     artifact = load_policies(args.paths, args.api_version)
     given = from_options(args.param, artifact.params)
-    found: Answered = analysed(lambda: query([artifact], args.expression, given))
+    found: Answered = analysed(lambda progress: query([artifact], args.expression, given, progress))
     if args.json:
         write_json("query", {"expression": args.expression, **found.as_dict()})
     else:

@@ -10,7 +10,6 @@ import gzip
 import io
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
@@ -33,13 +32,12 @@ from .console import Console
 from .history import since_argument
 from .policy_common import add_facts, add_policy_arguments, given_vm, plural
 from .policy_replay_report import show, time_text, write_json
+from .progress_line import ProgressLine
 from .state import text_of
 
 _SHOWN_BAD = 10
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
-_PROGRESS_SECONDS = 0.5
-_PROGRESS_COLUMNS = 70  # a line that the terminal wraps cannot be erased
 
 
 class Recording(NamedTuple):
@@ -213,8 +211,7 @@ class _Problems:
     def __init__(self) -> None:
         self.bad = 0
         self._console = Console(sys.stderr)
-        self._terminal = sys.stderr.isatty()
-        self._shown = ""
+        self._line = ProgressLine(sys.stderr)
 
     def bad_line(self, where: str, what: str) -> None:
         """Count a line that cannot be read; report it if it is among the first."""
@@ -224,33 +221,26 @@ class _Problems:
 
     def warn(self, text: str) -> None:
         """Write a warning."""
-        self._clear()
+        self._line.clear()
         self._console.warning(text)
 
     def progress(self, replay: Replay, source: Recording) -> Iterator[Replayed]:
         """Yield the events of a source, and show the progress."""
-        following = time.monotonic() + _PROGRESS_SECONDS
+
+        def text() -> str:
+            share = source.share()
+            part = "" if share is None else f", {min(share, 1):.0%}"
+            return f"{plural(replay.documents, 'document')}{part} of {source.name}"
+
         for record in source.records:
             for event in replay.feed(record):
-                self._clear()
+                self._line.clear()
                 yield event
-            if self._terminal and time.monotonic() >= following:
-                following = time.monotonic() + _PROGRESS_SECONDS
-                share = source.share()
-                part = "" if share is None else f", {min(share, 1):.0%}"
-                self._clear()
-                self._shown = f"{plural(replay.documents, 'document')}{part} of {source.name}"[:_PROGRESS_COLUMNS]
-                sys.stderr.write(self._console.style(self._shown, "dim"))
-                sys.stderr.flush()
+            self._line.show(text)
         yield from replay.end(source.until)
 
     def end(self) -> None:
         """Report how many more lines could not be read."""
-        self._clear()
+        self._line.clear()
         if self.bad > _SHOWN_BAD:
             self.warn(f"{plural(self.bad - _SHOWN_BAD, 'more line')} could not be read")
-
-    def _clear(self) -> None:
-        if self._shown:
-            self._shown = ""
-            sys.stderr.write("\r\033[K")

@@ -19,6 +19,7 @@ from .policy_common import plural
 
 if TYPE_CHECKING:  # a plain run of tests does not import the analysis
     from ..analysis.coverage.coverage import Gap, Gaps
+    from ..analysis.progress import Progress
 
 
 def left_out(outcome: PolicyTestRun, suggest: str | None) -> tuple[list[Gaps], str | None]:
@@ -31,14 +32,16 @@ def left_out(outcome: PolicyTestRun, suggest: str | None) -> tuple[list[Gaps], s
         if suggest is not None:
             raise
         return [], f"coverage needs the Python package z3-solver: {error.hint}"
-    return _find_gaps(outcome, suggest), None
+    from .analysed import analysed
+
+    return analysed(lambda progress: _find_gaps(outcome, suggest, progress)), None
 
 
-def _find_gaps(outcome: PolicyTestRun, suggest: str | None) -> list[Gaps]:
+def _find_gaps(outcome: PolicyTestRun, suggest: str | None, progress: Progress) -> list[Gaps]:
     from ..analysis.coverage.coverage import find_gaps
 
     if suggest in (None, "-"):
-        return find_gaps(outcome.tested)
+        return find_gaps(outcome.tested, progress=progress)
     path = Path(str(suggest))
     if not is_test(path):
         raise InputError(
@@ -50,7 +53,7 @@ def _find_gaps(outcome: PolicyTestRun, suggest: str | None) -> list[Gaps]:
             f"--suggest {path}: it is not clear which tests these belong to.",
             "Name one of the test files that are run; a new file only if one is run.",
         )
-    return find_gaps(beside or outcome.tested, alone=not beside)
+    return find_gaps(beside or outcome.tested, alone=not beside, progress=progress)
 
 
 def write_suggestions(gaps: Sequence[Gaps]) -> None:

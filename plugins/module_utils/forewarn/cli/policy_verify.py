@@ -15,13 +15,12 @@ from typing import Any
 
 from ..analysis.finding import ProofFinding
 from ..analysis.invariants import read_invariants
-from ..analysis.proof import AnalysisError
 from ..analysis.report.page import verification_page
 from ..analysis.verify import Verification, verify
 from ..compiler.policyfile import Compilation, PolicyError, compile_policies
-from ..errors import ForewarnError
 from ..policy.artifact import load
 from ..policy.params import from_options
+from .analysed import analysed
 from .console import Console, write_json
 from .policy_common import add_html, add_param, add_policy_arguments, explain_command, plural, write_html
 
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     artifact = load(compilation.artifact)
     given = from_options(args.param, artifact.params)
     claims = [] if args.invariants is None else read_invariants(args.invariants, artifact)
-    report = analysed(lambda: verify(artifact, given, claims))
+    report = analysed(lambda progress: verify(artifact, given, claims, progress))
     report = _placed(report, compilation)
     fails = {"error", "warning"} if args.strict else {"error"}
     failed = any(finding.severity in fails and finding.suppressed is None for finding in report.findings)
@@ -60,16 +59,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(report, compilation, args.paths, Console(sys.stdout))
     return 1 if failed else 0
-
-
-def analysed(work: Any) -> Any:
-    """Return the result of ``work``; a defect in the analysis becomes an error, never a finding."""
-    try:
-        return work()
-    except AnalysisError as error:
-        defect = ForewarnError(f"internal error: {error}", "Please report it with the policies; nothing was proven.")
-        defect.exit_code = 70  # in forewarn, not in its input
-        raise defect from error
 
 
 def _placed(report: Verification, compilation: Compilation) -> Verification:
@@ -93,9 +82,10 @@ def _as_json(report: Verification, compilation: Compilation) -> dict[str, Any]:
 
 def _show(report: Verification, compilation: Compilation, paths: Sequence[Path], console: Console) -> None:
     shown = [finding for finding in report.findings if finding.suppressed is None]
-    for finding in shown:
-        if finding.severity != "note":
-            _show_finding(finding, paths, console)
+    for severity in ("error", "warning"):
+        for finding in shown:
+            if finding.severity == severity:
+                _show_finding(finding, paths, console)
     for finding in shown:
         if finding.severity == "note":
             console.line(_head(finding, console))

@@ -23,6 +23,7 @@ from ...events import format_time, has_field, parse_document
 from ...policy.artifact import Artifact
 from ...policy.decision import ABSTAIN, Decision
 from ...policy.engine import PolicySet
+from ..progress import Progress, silent
 from ..proof import Proof, Shown, Unproven
 from ..smt.solver import SolverAnswer
 from ..smt.terms import require
@@ -69,7 +70,7 @@ class Gaps:
     trouble: str | None = None
 
 
-def find_gaps(files: Sequence[Tested], *, alone: bool = False) -> list[Gaps]:
+def find_gaps(files: Sequence[Tested], *, alone: bool = False, progress: Progress = silent) -> list[Gaps]:
     """Return what the tests leave out, by test file. A policy with several test files is covered by any of them.
 
     Suggested tests build on the input that a file's tests have in common, unless they are to stand ``alone``.
@@ -83,7 +84,7 @@ def find_gaps(files: Sequence[Tested], *, alone: bool = False) -> list[Gaps]:
         gaps = Gaps(tested.tests.file.source.path)
         found.append(gaps)
         try:
-            _GapSearch(tested, gaps, covered, {} if alone else _common_input(tested)).run()
+            _GapSearch(tested, gaps, covered, {} if alone else _common_input(tested)).run(progress)
         except InputError as error:
             gaps.trouble = f"{error.message} {error.hint}".strip()
     return found
@@ -116,11 +117,12 @@ class _GapSearch:
         self._unproven: dict[CoverageItem, str] = {}  # and why
         self._names: set[str] = set()
 
-    def run(self) -> None:
+    def run(self, progress: Progress) -> None:
         every = list(possible_items(self._proof, self._tested))
         with self._proof.solver.assuming():
             self._proof.solver.add(stateable(self._proof, self._params))
-            for one in every:
+            for number, one in enumerate(every, 1):
+                progress("outcomes", number, len(every))
                 self._look_at(one)
         for item, why in self._unproven.items():
             if item in self._suggested:  # the event of another item shows it
