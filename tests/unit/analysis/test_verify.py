@@ -16,7 +16,7 @@ import pytest
 import yaml
 from forewarn.analysis.engine import Engine
 from forewarn.analysis.finding import ProofFinding
-from forewarn.analysis.proof import AnalysisError
+from forewarn.analysis.proof import AnalysisError, Proof
 from forewarn.analysis.symbolic.decide import Decided
 from forewarn.analysis.symbolic.reading import read
 from forewarn.analysis.verify import CODES, verify
@@ -425,6 +425,7 @@ def test_a_disagreement_with_the_engine_is_never_reported_as_a_finding(
     (path,) = written(tmp_path, CLASSIC)
     other = Engine(load_policies([DIRECTORY / "observe-only.yml"]), {})
     real = Engine.decide
+    monkeypatch.chdir(tmp_path)  # for its report
     monkeypatch.setattr(Engine, "decide", lambda _self, witness: real(other, witness))
     with pytest.raises(AnalysisError, match="disagrees with itself"):
         verify(load_policies([path]))
@@ -432,6 +433,66 @@ def test_a_disagreement_with_the_engine_is_never_reported_as_a_finding(
     captured = capsys.readouterr()
     assert "internal error" in captured.err
     assert "unknown-duration" not in captured.out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["verify", "p.yml"],
+        ["query", "p.yml", "decision == approve"],
+        ["implies", "p.yml", "other.yml"],
+        ["diff", "other.yml", "p.yml"],
+        ["test", "p.yml", "--coverage"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_defect_leaves_a_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """It has what it takes to repeat it, and never replaces another."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.yml").write_text(CLASSIC)
+    Path("other.yml").write_text((DIRECTORY / "observe-only.yml").read_text())
+    Path("p.test.yml").write_text(
+        "section: [{name: s, tests: [{name: t, input: {event: {EventType: Unheard}}, output: hold}]}]\n"
+    )
+    monkeypatch.setattr(Proof, "_agrees", lambda *_arguments: False)
+    assert main(["policy", *command]) == 70
+    (path,) = tmp_path.glob("forewarn-defect-*.json")
+    said = capsys.readouterr().err
+    assert str(path) in said
+    assert "no events or credentials" in said
+    assert "/issues" in said
+    report = json.loads(path.read_text())
+    assert report["forewarn"] == {"schema": "defect-report", "version": 1}
+    assert {"forewarn", "python", "platform", "z3-solver", "cel-python"} == report["versions"].keys()
+    assert report["case"]["event"]["EventType"]
+    assert report["solver"]
+    assert report["engine"]
+    assert report["asked"].get("expression") == ("decision == approve" if command[0] == "query" else None)
+    artifact = {"policies": report["policies"][0]["policies"], "version": report["policies"][0]["version"]}
+    assert artifact["policies"][0]["rule"]["match"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    before = path.read_text()
+    main(["policy", *command])
+    assert len(list(tmp_path.glob("forewarn-defect-*.json"))) == 2
+    assert path.read_text() == before
+
+
+def test_a_report_that_cannot_be_written_is_no_further_defect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = written(tmp_path, CLASSIC)
+    monkeypatch.setattr(Proof, "_agrees", lambda *_arguments: False)
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(other))
+    monkeypatch.setattr(Path, "cwd", lambda: tmp_path / "gone")
+    assert main(["policy", "verify", str(path)]) == 70
+    assert len(list(other.iterdir())) == 1
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone as well"))
+    assert main(["policy", "verify", str(path)]) == 70
+    assert "report it with the policies" in capsys.readouterr().err
 
 
 def test_witnesses_are_inputs_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,9 +62,32 @@ def findings(directory: Path, *texts: str) -> list[ProofFinding]:
     return [one for one in verified(directory, *texts) if one.code == "engines-differ"]
 
 
-def test_each_way_that_a_rule_can_go_is_asked_about_once(tmp_path: Path, said: Counter[tuple[str, str, Any]]) -> None:
+def test_each_way_that_a_rule_can_go_is_asked_about(tmp_path: Path, said: Counter[tuple[str, str, Any]]) -> None:
     assert findings(tmp_path, POLICY) == []
-    assert said == {(BRIEF, "value", True): 1, (BRIEF, "value", False): 1, (BRIEF, "error", None): 1}
+    # That the rule can fail is a finding, whose event is asked about as well.
+    assert said == {(BRIEF, "value", True): 1, (BRIEF, "value", False): 1, (BRIEF, "error", None): 2}
+
+
+def test_the_rule_that_decides_the_event_of_a_finding_is_asked_about(
+    tmp_path: Path, said: Counter[tuple[str, str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the events of each way that a rule can go: here nothing but the finding's event asks about it."""
+    monkeypatch.setattr("forewarn.analysis.verify.differing", lambda *_arguments: [])
+    found = verified(tmp_path, POLICY + "invariants: [{name: held, expression: decision == hold}]\n")
+    assert [one.code for one in found if one.code == "invariant-violated"]
+    assert said[BRIEF, "value", True] >= 1
+
+
+@pytest.mark.usefixtures("wrong")
+def test_an_event_that_cel_python_decides_in_another_way_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forewarn.analysis.verify.differing", lambda *_arguments: [])
+    text = POLICY + "invariants: [{name: held, expression: decision == hold}]\n"
+    (found,) = findings(tmp_path, text)
+    assert found.rule == "brief"
+    (found,) = findings(tmp_path, text, OTHER)
+    assert found.rule == "brief"
 
 
 def test_slices_of_a_large_space_ask_no_more(
@@ -73,7 +96,7 @@ def test_slices_of_a_large_space_ask_no_more(
     monkeypatch.setattr("forewarn.analysis.symbolic.space.MAX_CLASSES", 20)
     assert findings(tmp_path, POLICY) == []
     assert len(said) == 3
-    assert sum(said.values()) == 3
+    assert sum(said.values()) == 4
 
 
 def test_a_rule_that_is_not_understood_is_asked_about_at_several_times(

@@ -29,7 +29,14 @@ _MODEST_TIMES = (SAMPLE_TIMES[0] // _MICROSECOND, SAMPLE_TIMES[0] // _MICROSECON
 
 
 class AnalysisError(Exception):
-    """The analysis and the engine disagree: a defect of forewarn, never to be reported as a fact about a policy."""
+    """The analysis and the engine disagree: a defect of forewarn, never to be reported as a fact about a policy.
+
+    ``details`` are for those who look for it, as data for JSON.
+    """
+
+    def __init__(self, message: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.details = dict(details or {})
 
 
 class Shown(NamedTuple):
@@ -122,7 +129,7 @@ class Proof:
         if found.witness is None:
             return Unproven("no names were found for the VMs of an event")
         if not self.problem.opaque and self.problem.exact and self.problem.texts.exact:
-            raise AnalysisError(self._disagreement(found))
+            raise self._disagreement(found)
         for moment in SAMPLE_TIMES:
             other = self.solver.ask(*formulas, self.inputs.now_us == moment // _MICROSECOND)
             shown = self._confirmed(other, confirm) if other.answer is SolverAnswer.POSSIBLE else None
@@ -156,7 +163,7 @@ class Proof:
                 return False
         return bool(self.solver.holds(model, decided.approved)) == (decision.output != HOLD)
 
-    def _disagreement(self, found: Found) -> str:
+    def _disagreement(self, found: Found) -> AnalysisError:
         witness = found.witness
         event = "an event" if witness is None else json.dumps(witness.as_dict(), ensure_ascii=False)
         outcomes = [
@@ -170,7 +177,14 @@ class Proof:
         verdicts = [verdict for decision in decisions for verdict in decision.verdicts]
         engine = [f"{one.policy}: {one.output} by {one.rule or one.reason}" for one in verdicts]
         sides = f"for the solver {', '.join(outcomes)}; for the engine {', '.join(engine)}"
-        return f"forewarn disagrees with itself about {event}: {sides}"
+        details = {
+            "policies": [one.data for one in self.versions],
+            "params": self.given,
+            "case": None if witness is None else witness.as_dict(),
+            "solver": outcomes,
+            "engine": engine,
+        }
+        return AnalysisError(f"forewarn disagrees with itself about {event}: {sides}", details)
 
     def _preferred(self) -> tuple[Formula, ...]:
         """Return what makes an event plain, the most important first."""

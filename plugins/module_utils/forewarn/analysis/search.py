@@ -37,6 +37,7 @@ class Search:
         self._reading = reading
         self._wording: Wording | None = None
         self._reads: dict[tuple[str, str], set[str]] = {}
+        self.cases: list[Shown] = []  # the events of all findings
 
     def shown(
         self,
@@ -128,6 +129,7 @@ class Search:
 
     def with_case(self, finding: ProofFinding, shown: Shown) -> ProofFinding:
         """Return a finding with the event that shows it."""
+        self.cases.append(shown)
         decision = shown.decisions[0]
         # The inputs given for all events are part of each decision.
         seen = shown.witness._replace(params={**self.proof.given, **shown.witness.params})

@@ -12,7 +12,7 @@ from typing import Any
 from ..compiler.second_opinion import CODE as ENGINES_DIFFER
 from ..policy.artifact import Artifact
 from .comparing import Beside, compared
-from .differing import differing
+from .differing import differing, shown_differently
 from .finding import CODES, ProofFinding
 from .joint import together
 from .progress import Progress, silent
@@ -55,8 +55,7 @@ def verify(
     single = len(artifact.data["policies"]) == 1
     found = [*together(search), *compared(search, beside), *early(search)]
     by_itself: list[ProofFinding] = []  # findings of policies with suppressions, each by itself
-    if single:
-        found += _of_rules(search)
+    found += _of_rules(search) if single else shown_differently(search)
     for data in () if single else artifact.data["policies"]:
         declared = {entry["name"] for entry in data["params"]}
         one = Artifact({**artifact.data, "policies": [{**data, "invariants": []}]}, "", artifact.api_version)
@@ -83,7 +82,8 @@ def _of_rules(search: Search) -> list[ProofFinding]:
         rules = RuleSearch(search, policy)
         found += rules.findings()
         found += differing(search, policy, rules.seen)
-    return [*found, *recovery(search)]
+    found += recovery(search)
+    return [*found, *shown_differently(search)]
 
 
 def _once(found: list[ProofFinding]) -> list[ProofFinding]:

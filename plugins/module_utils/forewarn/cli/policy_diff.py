@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     old, new = load(args.old, args.api_version), load(args.new, args.api_version)
     given = from_options(args.param, (*old.params, *new.params))
     forbidden: list[Forbidden] = [
-        Forbidden(expression, analysed(partial(query, [old, new], expression, given))) for expression in args.forbid
+        Forbidden(one, analysed(partial(query, [old, new], one, given), expression=one)) for one in args.forbid
     ]
     difference: Difference = analysed(lambda progress: compare(old, new, given, progress))
     if args.html is not None:

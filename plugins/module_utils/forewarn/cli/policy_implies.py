@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> int:
     """Show the events that contradict the claim; return 1 if there are any, or it is not proven."""
     one, other = _load(args.one, args.api_version), _load([args.other], args.api_version)
     given = from_options(args.param, (*one.params, *other.params))
-    found: tuple[Answered, ...] = analysed(lambda progress: exceptions(args.relation, one, other, given, progress))
+    found: tuple[Answered, ...] = analysed(
+        lambda progress: exceptions(args.relation, one, other, given, progress), relation=args.relation
+    )
     proven = all(answer.verdict == NONE for answer in found)
     claims = [claim.format(", ".join(args.one), args.other) for claim in _CLAIMS[args.relation]]
     if args.json:

@@ -44,7 +44,9 @@ def run(args: argparse.Namespace) -> int:
     """Show the events; return 1 if nothing is proven, or the answer is not the one that --expect names."""
     artifact = load_policies(args.paths, args.api_version)
     given = from_options(args.param, artifact.params)
-    found: Answered = analysed(lambda progress: query([artifact], args.expression, given, progress))
+    found: Answered = analysed(
+        lambda progress: query([artifact], args.expression, given, progress), expression=args.expression
+    )
     if args.json:
         write_json("query", {"expression": args.expression, **found.as_dict()})
     else:

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     artifact = load(compilation.artifact)
     given = from_options(args.param, artifact.params)
     claims = [] if args.invariants is None else read_invariants(args.invariants, artifact)
-    report = analysed(lambda progress: verify(artifact, given, claims, progress))
+    report = analysed(lambda progress: verify(artifact, given, claims, progress), invariants=claims)
     report = _placed(report, compilation)
     fails = {"error", "warning"} if args.strict else {"error"}
     failed = any(finding.severity in fails and finding.suppressed is None for finding in report.findings)
