@@ -16,6 +16,8 @@ CODES = {
     "shadowed-rule": "A rule that never decides, since rules before it take every event that it is for.",
     "unsatisfiable-rule": "A rule whose condition no event can meet.",
     "rule-can-fail": "A rule that cannot be evaluated for some events, which are then held.",
+    "redundant-rule": "A rule whose removal changes nothing, since rules after it do the same.",
+    "simpler-condition": "A condition with a part that changes nothing.",
     "uncovered-events": "Events that no rule applies to; they are held.",
     "unknown-duration-approved": "An event of unknown duration is approved, where a long one is not.",
     "approved-unprepared": "An event is approved without the preparation that the policy makes for others of its kind.",

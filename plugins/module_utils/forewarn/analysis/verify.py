@@ -18,6 +18,7 @@ from .joint import together
 from .progress import Progress, silent
 from .proof import Proof
 from .recovering import early, recovery
+from .redundant import RedundancySearch
 from .rules import RuleSearch
 from .search import Search
 from .smt.inputs import CONSTRAINTS
@@ -80,8 +81,11 @@ def _of_rules(search: Search) -> list[ProofFinding]:
     found: list[ProofFinding] = []
     for policy in search.decisions.policies:
         rules = RuleSearch(search, policy)
-        found += rules.findings()
+        about_rules = list(rules.findings())
+        found += about_rules
         found += differing(search, policy, rules.seen)
+        dead = {one.rule for one in about_rules if one.rule and one.code in ("shadowed-rule", "unsatisfiable-rule")}
+        found += RedundancySearch(search, policy, dead).findings()
     found += recovery(search)
     return [*found, *shown_differently(search)]
 

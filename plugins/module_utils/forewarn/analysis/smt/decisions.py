@@ -16,6 +16,7 @@ from ...policy.decision import ABSTAIN, APPROVE, HOLD
 from ...policy.forms import read_form
 from ...policy.program import is_conditional
 from .inputs import Inputs
+from .operands import ConditionPart
 from .params import Params
 from .problem import Problem
 from .terms import Formula, conj, disj, neg, same
@@ -28,7 +29,7 @@ RULE, ERROR, EXPLANATION, DOUBT, NO_RULE, REFUSED = "rule", "error", "explanatio
 
 class MatchFormulas(NamedTuple):
     """One match of a policy. ``met``, ``failed`` and ``unexplained`` are about its condition and its explanation alone;
-    ``reached`` says where it is tried. ``inner`` are the matches of a nested rule.
+    ``reached`` says where it is tried. ``inner`` are the matches of a nested rule, ``condition`` has the operands.
     """
 
     path: str
@@ -40,6 +41,7 @@ class MatchFormulas(NamedTuple):
     unexplained: Formula
     reached: Formula
     inner: tuple[MatchFormulas, ...] | None
+    condition: ConditionPart | None
 
 
 class OutcomeFormula(NamedTuple):
@@ -138,7 +140,8 @@ class _Walk:
         for data in block["match"]:
             self._number += 1
             number, path, reached = self._number, prefix + data["id"], alive
-            met, failed, unexplained = self._condition(data, path)
+            condition, met, failed = self._condition(data, path)
+            unexplained = self._unexplained(data)
             here, fails = self._named(f"{path} met", conj((reached, met))), conj((reached, failed))
             found = [(ERROR, HOLD, fails)]
             alive = self._named(f"after {path}", conj((reached, neg(met), neg(failed))))
@@ -154,22 +157,26 @@ class _Walk:
             else:
                 found.append((RULE, data["output"], conj((here, neg(unexplained)))))
                 found.append((EXPLANATION, HOLD, conj((here, unexplained))))
-            match = MatchFormulas(path, data, number, conditional, met, failed, unexplained, reached, inner)
+            match = MatchFormulas(path, data, number, conditional, met, failed, unexplained, reached, inner, condition)
             matches.append(match)
             for how, output, when in found:
                 self._add(how, output, match, when)
         return tuple(matches), alive, abstained
 
-    def _condition(self, data: Mapping[str, Any], path: str) -> tuple[Formula, Formula, Formula]:
-        """Return where a match's condition holds, where it has no value, and where the explanation has none."""
-        unexplained: Formula = False
-        if data.get("explanation") is not None and "rule" not in data:
-            unexplained = self._translation.error(data["explanation"])
+    def _condition(self, data: Mapping[str, Any], path: str) -> tuple[ConditionPart | None, Formula, Formula]:
+        """Return a match's condition, None without one, where it holds, and where it has no value."""
         if data["condition"] is None:
-            return True, False, unexplained
-        value, error = self._translation.value(data["condition"])
+            return None, True, False
+        condition = self._translation.condition(data["condition"])
+        value, error = condition.value
         error = self._named(f"{path} fails", error)
-        return self._named(f"{path} holds", conj((neg(error), value))), error, unexplained
+        return condition, self._named(f"{path} holds", conj((neg(error), value))), error
+
+    def _unexplained(self, data: Mapping[str, Any]) -> Formula:
+        """Return where a match's explanation has no value."""
+        if data.get("explanation") is None or "rule" in data:
+            return False
+        return self._translation.error(data["explanation"])
 
     def _add(self, how: str, output: str, match: MatchFormulas | None, when: Formula) -> None:
         if when is not False:

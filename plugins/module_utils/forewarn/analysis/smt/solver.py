@@ -90,6 +90,13 @@ class Solver:
             self._solver.add(texts)
         return Found(SolverAnswer.UNKNOWN)
 
+    def excludes(self, formula: Formula) -> bool:
+        """Return whether it is proven that a formula holds for no event: faster than ``ask``, which learns more
+        about texts and may prove what this cannot.
+        """
+        self._refresh()
+        return formula is False or bool(self._solver.check(*([] if formula is True else [formula])) == self._unsat)
+
     def _refresh(self) -> None:
         """Learn the facts about what was asked for since the last question."""
         if (*self.problem.extent, *self.inputs.extent) != self._extent:

@@ -21,6 +21,7 @@ from ...policy.functions import FUNCTIONS, EvaluationError
 from ...policy.regex import compile_program
 from .calls import TOTAL, Arguments, call, is_python
 from .inputs import Inputs, Tags
+from .operands import ConditionPart
 from .problem import SORTS, UNTRANSLATED, Problem, Translated, Untranslated, failure
 from .resources import Resources
 from .terms import Formula, conj, disj, is_constant, ite, neg, require, same
@@ -60,6 +61,11 @@ class Translation:
         """Return the value of an expression of an artifact, as a term."""
         self._source = expression["source"]
         return self._plain(self._translate(read_form(expression["form"])))
+
+    def condition(self, expression: Mapping[str, Any]) -> ConditionPart:
+        """Return an expression of an artifact whose value is a truth, with its operands."""
+        self._source = expression["source"]
+        return self._operand(read_form(expression["form"]))
 
     def error(self, expression: Mapping[str, Any]) -> Formula:
         """Return whether an expression of an artifact has no value."""
@@ -152,11 +158,14 @@ class Translation:
 
     # Logic
 
-    def _and(self, form: f.And) -> Translated:
-        return _decided([self._plain(self._translate(part)) for part in form.parts], deciding=False)
+    def _logic(self, form: f.And | f.Or) -> Translated:
+        return self._operand(form).value
 
-    def _or(self, form: f.Or) -> Translated:
-        return _decided([self._plain(self._translate(part)) for part in form.parts], deciding=True)
+    def _operand(self, form: Form) -> ConditionPart:
+        if not isinstance(form, (f.And, f.Or)):
+            return ConditionPart(form, self._plain(self._translate(form)))
+        inner = tuple(self._operand(part) for part in form.parts)
+        return ConditionPart(form, _decided([one.value for one in inner], deciding=isinstance(form, f.Or)), inner)
 
     def _if(self, form: f.If) -> Translated:
         condition = self._plain(self._translate(form.condition))
@@ -340,8 +349,8 @@ _TRANSLATIONS: Mapping[type[Form], Callable[[Translation, Any], Translated]] = {
     f.Local: Translation._local,
     f.Field: Translation._field,
     f.Has: Translation._has,
-    f.And: Translation._and,
-    f.Or: Translation._or,
+    f.And: Translation._logic,
+    f.Or: Translation._logic,
     f.If: Translation._if,
     f.Call: Translation._call,
     f.Matches: Translation._matches,
