@@ -231,7 +231,8 @@ class Translation:
         term = operand.value if inner is None else inner.term
         constants = (*(() if inner is None else inner.constants), *samples(form.program))
         total = inner is None or inner.total
-        return self._plain(Translated(Mapped(term, key, function, "bool", constants, total=total), operand.error))
+        relation = ("matches", form.program) if inner is None else None
+        return self._plain(Translated(Mapped(term, key, function, "bool", constants, relation, total), operand.error))
 
     # Loops
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Tuple
 
 from ...policy.functions import EvaluationError
+from .patterns import LAST_CHARACTER, texts_matching
 from .terms import require
 
 _MOST = 4000  # candidates for one text
 _MOST_LONG = 300  # characters that a candidate is made longer by
 _RLIMIT = 3_000_000  # of z3: about a second
-_LAST_CHARACTER = 0x2FFFF  # of SMT-LIB's strings (the theory of Unicode strings, version 2.7)
 _FILLINGS = ("x", "0", "_", "A", "-", " ", "z9", "é")
 
 
@@ -31,7 +31,7 @@ class Mapped:
 
     ``function`` raises EvaluationError where it has no value. ``constants`` are those that it uses, samples of texts
     among them. ``relation`` is its meaning for a solver of texts, where it has one: ``starts_with``, ``ends_with`` or
-    ``contains``, with the text.
+    ``contains``, with the text, or ``matches``, with the compiled pattern.
     """
 
     term: Any
@@ -39,7 +39,7 @@ class Mapped:
     function: Callable[[str], Any]
     type: str
     constants: tuple[Any, ...] = ()
-    relation: tuple[str, str] | None = None
+    relation: tuple[str, Any] | None = None
     total: bool = False  # it has a value for every text
 
 
@@ -212,16 +212,16 @@ def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
     solver = z3.Solver(ctx=context)
     solver.set("rlimit", _RLIMIT)
     marks: dict[str, Result] = {}
+    patterns = any(
+        mapped.relation[0] == "matches" for mapped, _fails, _result in wanted.results.values() if mapped.relation
+    )
     for number, asked in enumerate(wanted.results.values()):
         mapped, fails, result = asked
         if fails or mapped.relation is None:
             return NoWord()
-        kind, part = mapped.relation
-        if not _is_literal(part):
+        holds = _holds(text, *mapped.relation, patterns=patterns)
+        if holds is None:
             return NoWord()
-        value = z3.StringVal(part, context)
-        relation = {"starts_with": z3.PrefixOf, "ends_with": z3.SuffixOf}.get(kind)
-        holds = z3.Contains(text, value) if relation is None else relation(value, text)
         solver.assert_and_track(holds if result else z3.Not(holds), f"result {number}")
         marks[f"result {number}"] = asked
     if solver.check() == z3.unsat:
@@ -239,6 +239,31 @@ def _solve(wanted: Wanted, taken: set[str]) -> str | NoWord:
     return NoWord()
 
 
+def _holds(text: Any, kind: str, part: Any, *, patterns: bool) -> Any | None:
+    """Return whether a relation holds for a text, None if z3 cannot say it exactly.
+
+    Beside ``patterns`` it is a pattern as well: z3 decides more of one kind than of two.
+    """
+    z3 = require()
+    if kind == "matches":
+        texts = texts_matching(part, text.ctx)
+        return None if texts is None else z3.InRe(text, texts)
+    if not _is_literal(part):
+        return None
+    value = z3.StringVal(part, text.ctx)
+    if patterns:
+        anything = z3.Full(z3.ReSort(text.sort()))
+        before = [] if kind == "starts_with" else [anything]
+        after = [] if kind == "ends_with" else [anything]
+        return z3.InRe(text, z3.Concat(*before, z3.Re(value), *after))
+    if kind == "contains":
+        return z3.Contains(text, value)
+    return z3.PrefixOf(value, text) if kind == "starts_with" else z3.SuffixOf(value, text)
+
+
 def _is_literal(text: str) -> bool:
-    """Return whether z3 reads a text as it is: it has escapes with a backslash, and no characters beyond U+2FFFF."""
-    return "\\" not in text and all(ord(one) <= _LAST_CHARACTER for one in text)
+    """Return whether z3 reads a text as it is: it has escapes with a backslash, and no characters beyond U+2FFFF.
+
+    That character stands for those beyond it, so no text may name it; and half a surrogate pair is no text.
+    """
+    return "\\" not in text and all(ord(one) < LAST_CHARACTER and not 0xD800 <= ord(one) < 0xE000 for one in text)
