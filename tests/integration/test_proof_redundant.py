@@ -155,5 +155,5 @@ def test_without_what_is_noted_nothing_changes(events: list[Seen]) -> None:
             assert rule in noted, data
             rules, parts = rules + removed, parts + shortened
     print(f"{rules} rules and {parts} parts removed")
-    assert rules > 15
-    assert parts > 10
+    assert rules >= 10
+    assert parts >= 8
