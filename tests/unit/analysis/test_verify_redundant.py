@@ -197,6 +197,14 @@ def test_a_part_that_rules_before_it_make_needless(tmp_path: Path) -> None:
     )
 
 
+def test_a_group_keeps_its_condition(tmp_path: Path) -> None:
+    inner = ("x", REBOOT, "output: approve")
+    whole = notes(tmp_path, ("a", "leader || true", "output: approve"))
+    assert whole == changes_nothing("a", leader=ALREADY)
+    # With the condition true alone, it would be a group without condition, and b would be tried after it.
+    assert not notes(tmp_path, group("g", "leader || true", inner), ("b", FREEZE, "output: approve"))
+
+
 def test_all_notes_are_true_together(tmp_path: Path) -> None:
     """What makes a part needless is not itself removed."""
     found = notes(

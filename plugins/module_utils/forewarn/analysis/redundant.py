@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..policy.decision import HOLD
+from ..policy.forms import Literal
 from .finding import ProofFinding
 from .search import Search, at_rule
 from .smt.decisions import MatchFormulas, PolicyOutcomes
@@ -198,7 +199,8 @@ class RedundancySearch:
         if match.condition is None:
             return
         pairs = list(match.condition.pairs())
-        if len(pairs) > _MOST_OPERANDS:
+        grouping = match.inner is not None and any(isinstance(part.form, Literal) for _outer, part in pairs)
+        if len(pairs) > _MOST_OPERANDS or grouping:  # a group with only a literal left has no condition
             return
         false = conj((neg(match.met), neg(match.failed)))
         dropped: set[Place] = set()
@@ -237,7 +239,7 @@ def _treatment(rule: MatchFormulas) -> Treatment:
 
 
 def _within(path: str, dead: Collection[str]) -> bool:
-    return any(path == one or path.startswith(f"{one}.") for one in dead)
+    return any(path[:place] in dead for place, one in enumerate(f"{path}.") if one == ".")
 
 
 def _leaves(matches: Sequence[MatchFormulas]) -> Iterator[MatchFormulas]:
