@@ -125,7 +125,9 @@ class Question:
     def agreements(self, cases: Sequence[tuple[Sequence[Formula], Any]]) -> list[Agreement]:
         """Ask z3 both ways about several outcomes, each with its fixed values."""
         right = [self.is_outcome(outcome) for _fixed, outcome in cases]
-        facts = [*self.inputs.facts(), *self.problem.take_facts()]
+        facts = self.inputs.facts()
+        self.problem.complete()
+        facts += [*self.problem.facts, *self.problem.definitions]
         return [self._agreement([*facts, *fixed], one) for (fixed, _outcome), one in zip(cases, right)]
 
     def _agreement(self, fixed: Sequence[Formula], right: Formula) -> Agreement:

@@ -93,10 +93,12 @@ class Proof:
     def solver(self) -> Solver:
         """The solver, made with all that was translated so far."""
         if self._solver is None:
-            self._solver = Solver(self.problem, self.params, self.inputs)
-            if self._solver.ask().answer is SolverAnswer.NEVER:  # everything would follow from a contradiction
-                raise InputError("no parameters are allowed by all policies", "Compare the limits that they declare.")
+            self._solver = self._new_solver(definitions=True)
         return self._solver
+
+    def conditions_solver(self) -> Solver:
+        """Return a new solver that knows nothing of rules, for questions about the conditions of some of them."""
+        return self._new_solver(definitions=False)
 
     @property
     def not_understood(self) -> tuple[str, ...]:
@@ -141,6 +143,12 @@ class Proof:
     def decide(self, witness: Witness, version: int = 0) -> Decision:
         """Return the engine's decision; a version that refuses the parameters approves nothing."""
         return self._engines[version].decide(witness)
+
+    def _new_solver(self, *, definitions: bool) -> Solver:
+        solver = Solver(self.problem, self.params, self.inputs, definitions=definitions)
+        if solver.ask().answer is SolverAnswer.NEVER:  # everything would follow from a contradiction
+            raise InputError("no parameters are allowed by all policies", "Compare the limits that they declare.")
+        return solver
 
     def _confirmed(self, found: Found, confirm: Confirm | None) -> Shown | None:
         witness = found.witness

@@ -10,26 +10,43 @@ follows, so each rule is one question to the solver, and what it learns stays kn
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
-from ..policy.decision import HOLD
+from ..policy.decision import HOLD, Decision, Verdict
 from .finding import ProofFinding
+from .proof import Shown
 from .search import WHEN, Search, at_rule
 from .smt.decisions import MatchFormulas, PolicyOutcomes
-from .smt.solver import SolverAnswer
+from .smt.solver import Found, SolverAnswer
 from .smt.terms import Formula, conj, disj, neg
 from .symbolic.concrete import Witness
 
 _MOST_NAMED = 8  # rules in a message
 
 
+class Dead(NamedTuple):
+    """A rule that never decides. ``above``: what events meet that reach its block; ``before``: the matches before it in
+    the block that take events, each with those that it leaves.
+    """
+
+    match: MatchFormulas
+    above: tuple[Formula, ...]
+    before: tuple[tuple[MatchFormulas, Formula], ...]
+
+
 class Failing(NamedTuple):
-    """A rule whose condition or explanation (``what``) may have no value: where, and among which events."""
+    """A rule whose condition or explanation (``what``) may have no value: where, and among which events.
+
+    ``usual``: maybe for events that the service sends. ``witness`` is one of the events, None if there is none yet.
+    """
 
     match: MatchFormulas
     what: str
     formula: Formula
     among: Formula
+    usual: bool
+    witness: Witness | None
 
 
 class Seen(NamedTuple):
@@ -46,67 +63,94 @@ class RuleSearch:
     def __init__(self, search: Search, policy: PolicyOutcomes) -> None:
         self._search = search
         self._policy = policy
-        self._solver = search.proof.solver
-        self._dead: list[MatchFormulas] = []  # those that never decide, outermost ones
+        self._solver = search.proof.conditions_solver()
+        self._solver.add(policy.asked)
+        self._dead: list[Dead] = []  # outermost ones
         self._failing: list[Failing] = []
         self._total = sum(1 for _match in policy.every())
-        self._left: dict[int, Formula] = {}  # by the number of a rule: the events that it does not take
         self.seen: list[Seen] = []  # an event for each result that a rule can have
 
     def findings(self) -> Iterator[ProofFinding]:
         """Yield the findings of all rules, in the order of the file."""
         with self._solver.assuming():
-            self._solver.add(self._policy.asked)
-            self._block(self._policy.matches)
+            self._block(self._policy.matches, ())
         yield from map(self._why_dead, self._dead)
-        for match, what, formula, among in self._failing:
-            message = f"the {what} of rule {match.path} has no value, and the event is held, when {WHEN}"
-            hint = "test for it first, with has() or an earlier rule, if this is not what you want"
-            finding = at_rule("rule-can-fail", "warning", self._policy, match, message, hint)
-            about = self._search.reads(self._policy, match)
-            yield from self._search.by_severity(finding, formula, among=among, about=about)
+        for one in self._failing:
+            yield from self._why_failing(one)
 
-    def _block(self, matches: tuple[MatchFormulas, ...]) -> None:
+    def _block(self, matches: tuple[MatchFormulas, ...], above: tuple[Formula, ...]) -> None:
         """Go through a block of matches, for events that reach it: they are what the solver assumes."""
         solver = self._solver
+        before: list[tuple[MatchFormulas, Formula]] = []
         for match in matches:
             self._search.progress(f"rules of {self._policy.name}", match.number, self._total)
-            alive = self._see(match, "holds", match.met)
+            alive = self._see(match, "holds", match.met).answer is not SolverAnswer.NEVER
             if not alive:
-                self._dead.append(match)
-            if self._see(match, "fails", match.failed):
-                self._failing.append(Failing(match, "condition", conj((match.reached, match.failed)), match.reached))
-            if alive and self._see(match, "is not explained", conj((match.met, match.unexplained))):
-                met = conj((match.reached, match.met))
-                self._failing.append(Failing(match, "explanation", conj((met, match.unexplained)), met))
+                self._dead.append(Dead(match, above, tuple(before)))
+            fails = self._fails(match, "condition", match.failed, match.reached)
+            if alive:
+                self._fails(match, "explanation", conj((match.met, match.unexplained)), match.reached)
             if match.inner is not None and alive:
                 with solver.assuming():
                     solver.add(match.met)
-                    self._block(match.inner)
-            solver.add(neg(match.failed))
-            solver.add(neg(_ends(match)))
+                    self._block(match.inner, (*above, *(left for _match, left in before), match.met))
+            if alive or fails:  # otherwise it takes nothing
+                left = neg(disj((match.failed, _ends(match))))
+                solver.add(left)
+                before.append((match, left))
         if self.seen:  # what the last rule leaves shows that its condition does not hold
             self._see(matches[-1], "does not hold", neg(matches[-1].met))
 
-    def _see(self, match: MatchFormulas, result: str, formula: Formula) -> bool:
+    def _fails(self, match: MatchFormulas, what: str, formula: Formula, reached: Formula) -> bool:
+        """Return whether an expression of a rule may have no value for the events that the solver assumes."""
+        found = self._see(match, f"{what} fails", formula)
+        if found.answer is SolverAnswer.NEVER:
+            return False
+        usual = self._solver.ask(formula, self._search.proof.normal).answer is not SolverAnswer.NEVER
+        among = reached if what == "condition" else conj((reached, match.met))
+        self._failing.append(Failing(match, what, conj((reached, formula)), among, usual, found.witness))
+        return True
+
+    def _see(self, match: MatchFormulas, result: str, formula: Formula) -> Found:
         """Return whether a rule may have a result, and keep an event that has it, a modest one if possible."""
         found = self._solver.ask(formula)
-        if found.answer is SolverAnswer.POSSIBLE:
-            modest = self._solver.ask(formula, self._search.proof.modest)
-            found = modest if modest.answer is SolverAnswer.POSSIBLE else found
-            if found.witness is not None:
-                self.seen.append(Seen(match, result, found.witness))
-        return found.answer is not SolverAnswer.NEVER
+        if found.answer is not SolverAnswer.POSSIBLE:
+            return found
+        for wish in (self._search.proof.modest, self._search.proof.soon):
+            better = found if self._solver.holds(found.model, wish) else self._solver.ask(formula, wish)
+            if better.answer is SolverAnswer.POSSIBLE:
+                found = better
+                break
+        if found.witness is not None:
+            self.seen.append(Seen(match, result, found.witness))
+        return found
 
-    def _why_dead(self, match: MatchFormulas) -> ProofFinding:
+    def _why_failing(self, one: Failing) -> Iterator[ProofFinding]:
+        """Yield for which events an expression of a rule has no value."""
+        search, match = self._search, one.match
+        message = f"the {one.what} of rule {match.path} has no value, and the event is held, when {WHEN}"
+        hint = "test for it first, with has() or an earlier rule, if this is not what you want"
+        finding = at_rule("rule-can-fail", "warning", self._policy, match, message, hint)
+        if not one.usual and one.witness is not None:
+            decision = search.proof.decide(one.witness)
+            if any(verdict.error and verdict.rule == match.path for verdict in self._verdicts(decision)):
+                shown = Shown(one.witness, (decision,), None)
+                yield search.by_example(replace(finding, severity="note"), shown, unusual=True)
+                return
+        about = search.reads(self._policy, match)
+        yield from search.by_severity(finding, one.formula, among=one.among, about=about)
+
+    def _verdicts(self, decision: Decision) -> list[Verdict]:
+        return [verdict for verdict in decision.verdicts if verdict.policy == self._policy.name]
+
+    def _why_dead(self, dead: Dead) -> ProofFinding:
         """Return what is wrong with a rule that never decides."""
-        policy, path = self._policy, match.path
-        wanted = self._solver.ask(policy.asked, match.met).answer is not SolverAnswer.NEVER
-        if not wanted:
+        policy, match, path = self._policy, dead.match, dead.match.path
+        takers = self._takers(dead)
+        if not takers and self._solver.ask(match.met).answer is SolverAnswer.NEVER:
             message = f"rule {path} never applies: no event meets its condition"
             hint = "remove the rule, or see which parts of its condition exclude each other"
             return at_rule("unsatisfiable-rule", "warning", policy, match, message, hint)
-        takers = self._takers(match)
         default = match.data["condition"] is None and match.data.get("output") == HOLD
         by = f"{_listed(takers)} before it" if takers else "the conditions around it"
         verb = "take" if len(takers) != 1 else "takes"
@@ -114,16 +158,10 @@ class RuleSearch:
         hint = "" if default else f"move it before {takers[0]}, or remove it" if takers else "remove it"
         return at_rule("shadowed-rule", "note" if default else "error", policy, match, message, hint)
 
-    def _takers(self, match: MatchFormulas) -> list[str]:
+    def _takers(self, dead: Dead) -> list[str]:
         """Return the rules of the same block that take the events of a rule, as few as show it."""
-        block = next(one for one in _blocks(self._policy.matches) if match in one)
-        earlier = block[: block.index(match)]
-        for one in earlier:
-            if one.number not in self._left:
-                self._left[one.number] = neg(disj((one.failed, _ends(one))))
-        left = [self._left[one.number] for one in earlier]
-        needed = self._solver.core((self._policy.asked, block[0].reached, match.met), left)
-        return [one.path for place, one in enumerate(earlier) if place in needed]
+        needed = self._solver.core((*dead.above, dead.match.met), [left for _match, left in dead.before])
+        return [match.path for place, (match, _left) in enumerate(dead.before) if place in needed]
 
 
 def _ends(match: MatchFormulas) -> Formula:
@@ -144,13 +182,6 @@ def _taken(matches: tuple[MatchFormulas, ...]) -> Formula:
         parts.append(conj((left, ends)))
         left = conj((left, neg(ends)))
     return disj(parts)
-
-
-def _blocks(matches: tuple[MatchFormulas, ...]) -> Iterator[tuple[MatchFormulas, ...]]:
-    yield matches
-    for match in matches:
-        if match.inner is not None:
-            yield from _blocks(match.inner)
 
 
 def _listed(names: list[str]) -> str:

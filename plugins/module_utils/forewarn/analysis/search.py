@@ -61,20 +61,27 @@ class Search:
         if found is None:
             return
         text = finding.message.replace(WHEN, ANY) if brief else finding.message
-        message = self._message(text, formula, among, about)
-        if isinstance(found, Shown) and (brief or f" when {ANY}" in message):
-            errors = [one.error for one in found.decisions[0].verdicts if one.error and one.policy == finding.policy]
-            why = " for events that the service does not send" if brief else f" when {ANY}"
-            if errors and finding.code == "rule-can-fail":
-                why = f", for example: {errors[0]}"
-            message = message.replace(f" when {ANY}", "").rstrip(",") + why
-        finding = replace(finding, message=message)
+        finding = replace(finding, message=self._message(text, formula, among, about))
         if isinstance(found, Unproven):
             yield replace(
                 finding, severity="note", certain=False, message="perhaps: " + finding.message, suggestion=found.why
             )
-            return
-        yield self.with_case(finding, found)
+        elif brief or f" when {ANY}" in finding.message:
+            yield self.by_example(finding, found, unusual=brief)
+        else:
+            yield self.with_case(finding, found)
+
+    def by_example(self, finding: ProofFinding, shown: Shown, *, unusual: bool) -> ProofFinding:
+        """Return a finding with the engine's reason for one event, where no words say for which events it is.
+
+        ``unusual``: the service sends none of them.
+        """
+        why = " for events that the service does not send" if unusual else f" when {ANY}"
+        errors = [one.error for one in shown.decisions[0].verdicts if one.error and one.policy == finding.policy]
+        if errors and finding.code == "rule-can-fail":
+            why = f", for example: {errors[0]}"
+        message = finding.message.replace(WHEN, ANY).replace(f" when {ANY}", "").rstrip(",") + why
+        return self.with_case(replace(finding, message=message), shown)
 
     def by_severity(
         self, finding: ProofFinding, formula: Formula, *, brief: bool = True, **more: Any

@@ -28,8 +28,9 @@ RULE, ERROR, EXPLANATION, DOUBT, NO_RULE, REFUSED = "rule", "error", "explanatio
 
 
 class MatchFormulas(NamedTuple):
-    """One match of a policy. ``met``, ``failed`` and ``unexplained`` are about its condition and its explanation alone;
-    ``reached`` says where it is tried. ``inner`` are the matches of a nested rule, ``condition`` has the operands.
+    """One match of a policy. ``met``, ``failed`` and ``unexplained`` are about its condition and its explanation alone,
+    without truths that ``Problem.named`` made; ``reached`` says where it is tried. ``inner`` are the matches of a
+    nested rule, ``condition`` has the operands.
     """
 
     path: str
@@ -67,7 +68,7 @@ class OutcomeFormula(NamedTuple):
 class PolicyOutcomes(NamedTuple):
     """One policy: its matches, nested ones inside others, and its outcomes, one of which each event has.
 
-    ``asked``: where its rules are tried at all.
+    ``asked``: where its rules are tried at all, without truths that ``Problem.named`` made.
     """
 
     name: str
@@ -123,7 +124,7 @@ class _Walk:
             )
             for field, texts in (("EventType", EVENT_TYPE_SINCE), ("EventStatus", EVENT_STATUSES))
         )
-        asked = self._named("asked", conj((self._accepted, known)))
+        asked = conj((self._accepted, known))
         self._add(REFUSED, HOLD, None, neg(self._accepted))
         self._add(DOUBT, HOLD, None, conj((self._accepted, neg(known))))
         matches, left, abstained = self._block(self._data["rule"], "", asked)
@@ -140,7 +141,7 @@ class _Walk:
         for data in block["match"]:
             self._number += 1
             number, path, reached = self._number, prefix + data["id"], alive
-            condition, met, failed = self._condition(data, path)
+            condition, met, failed = self._condition(data)
             unexplained = self._unexplained(data)
             here, fails = self._named(f"{path} met", conj((reached, met))), conj((reached, failed))
             found = [(ERROR, HOLD, fails)]
@@ -163,14 +164,13 @@ class _Walk:
                 self._add(how, output, match, when)
         return tuple(matches), alive, abstained
 
-    def _condition(self, data: Mapping[str, Any], path: str) -> tuple[ConditionPart | None, Formula, Formula]:
+    def _condition(self, data: Mapping[str, Any]) -> tuple[ConditionPart | None, Formula, Formula]:
         """Return a match's condition, None without one, where it holds, and where it has no value."""
         if data["condition"] is None:
             return None, True, False
         condition = self._translation.condition(data["condition"])
         value, error = condition.value
-        error = self._named(f"{path} fails", error)
-        return condition, self._named(f"{path} holds", conj((neg(error), value))), error
+        return condition, conj((neg(error), value)), error
 
     def _unexplained(self, data: Mapping[str, Any]) -> Formula:
         """Return where a match's explanation has no value."""

@@ -16,6 +16,7 @@ from ...events import (
     EVENT_SOURCES,
     EVENT_STATUSES,
     MAX_ID_CHARACTERS,
+    MAX_NAME_CHARACTERS,
     MAX_TEXT_CHARACTERS,
     RESOURCE_TYPES,
     VM_FACTS,
@@ -37,7 +38,7 @@ CONSTRAINTS = (
     "2020-07-01, Preempt since 2017-11-01, Terminate since 2019-01-01)",
     "DurationInSeconds is -1 or more",
     "Resources names at least one VM, and the leader is the first of them",
-    "affects_me and leader are known exactly where the VM's name is",
+    "affects_me and leader are known exactly where the VM's name is, which has at most 256 characters",
     "NotBefore, age and now lie in the years 1 to 9999; times are whole microseconds",
     "an event that forewarn reads with a problem is held, and not looked at",
     "no text, list or loop reaches the evaluator's limits",
@@ -91,7 +92,7 @@ class Inputs:
     @property
     def own_name(self) -> Any:
         """The VM's own name, wherever it is known."""
-        return self.problem.texts.variable("vm.name", bool)
+        return self.problem.texts.variable("vm.name", lambda text: 0 < len(text) <= MAX_NAME_CHARACTERS)
 
     def variant(self, differing: Collection[str], *, same_document: bool) -> Inputs:
         """Return inputs that differ in nothing but some of an event's fields, ``now`` and ``age``, by their names.

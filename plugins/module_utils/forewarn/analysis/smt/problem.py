@@ -47,13 +47,18 @@ def failure(type_: str) -> Translated:
 
 
 class Problem:
-    """Variables and facts. ``opaque`` has the sources of the expressions that may have any value, with their types."""
+    """Variables and facts. ``opaque`` has the sources of the expressions that may have any value, with their types.
+
+    ``definitions`` say what the truths stand for that ``named`` made. A question that mentions none of these does not
+    need them.
+    """
 
     def __init__(self) -> None:
         self._z3 = require()
         self.context = self._z3.Context()
         self.texts = Texts(self.context)
         self.facts: list[Formula] = []
+        self.definitions: list[Formula] = []
         self.opaque: dict[str, str] = {}
         self.numbers = itertools.count(1)  # for names that must be unique
         self.exact = True  # whether each value of the solver is one of CEL
@@ -61,11 +66,16 @@ class Problem:
         self.asked = False  # whether there was a question: what is translated later may mention texts that it excluded
 
     def named(self, name: str, formula: Formula) -> Formula:
-        """Return a truth that stands for a formula, so that others can use it without repeating it."""
+        """Return a truth that stands for a formula, so that others can use it without repeating it.
+
+        Raises RuntimeError after the first question to the solver.
+        """
+        if self.asked:
+            raise RuntimeError("nothing can be named after the first question")
         if isinstance(formula, bool) or not formula.num_args():
             return formula
         term = self.boolean(f"{name} (no. {next(self.numbers)})")  # two definitions of one name would contradict
-        self.facts.append(term == formula)
+        self.definitions.append(term == formula)
         return term
 
     def boolean(self, name: str) -> Any:
@@ -110,11 +120,9 @@ class Problem:
         """How much there is to know; it grows where something is asked for that was not translated before."""
         return (len(self.facts), *self.texts.extent)
 
-    def take_facts(self) -> list[Formula]:
-        """Return all facts that were not returned before."""
-        facts = [*self.facts, *self.texts.define()]
-        self.facts = []
-        return [fact for fact in facts if fact is not True]
+    def complete(self) -> None:
+        """Add the facts about the texts that were asked for since the last call."""
+        self.facts += self.texts.define()
 
 
 def bool_of_any(text: str) -> bool:  # noqa: ARG001  # any text is allowed

@@ -48,9 +48,13 @@ class Found:
 
 
 class Solver:
-    """z3 with all facts of one problem."""
+    """z3 with all facts of one problem.
 
-    def __init__(self, problem: Problem, params: Params, inputs: Inputs) -> None:
+    Without ``definitions``, its questions must not mention any truth that ``Problem.named`` made. What they cost does
+    not depend on how many rules there are then.
+    """
+
+    def __init__(self, problem: Problem, params: Params, inputs: Inputs, *, definitions: bool = True) -> None:
         z3 = require()
         self._unsat, self._sat = z3.unsat, z3.sat
         self.problem, self.inputs = problem, inputs
@@ -60,7 +64,10 @@ class Solver:
         self._solver.set("random_seed", 0)
         self._learnt: list[Formula] = []
         self._extent: tuple[int, ...] = ()
+        self._known = 0  # how many of the problem's facts
         problem.asked = True
+        if definitions:
+            self._solver.add(problem.definitions)
         self._refresh()
 
     def ask(self, *formulas: Formula, inputs: Inputs | None = None) -> Found:
@@ -100,8 +107,12 @@ class Solver:
     def _refresh(self) -> None:
         """Learn the facts about what was asked for since the last question."""
         if (*self.problem.extent, *self.inputs.extent) != self._extent:
-            facts = [*self.inputs.facts(), *self.problem.take_facts()]
+            facts = self.inputs.facts()
+            self.problem.complete()
+            facts += self.problem.facts[self._known :]
+            self._known = len(self.problem.facts)
             self._extent = (*self.problem.extent, *self.inputs.extent)
+            facts = [fact for fact in facts if fact is not True]
             self._learnt += facts
             self._solver.add(facts)
 
