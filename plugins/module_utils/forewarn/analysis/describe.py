@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ..events import event_types
 from .proof import Proof
@@ -32,6 +32,13 @@ _SIGNS = {("<",): "<", ("=",): "=", (">",): ">", ("<", "="): "≤", ("=", ">"): 
 _MOST_FOUND = 48  # of those, before the words are about fewer inputs
 
 
+class _Event(NamedTuple):
+    """An event that the solver found, and the places of its values in some dimensions (None: it has none of them)."""
+
+    model: Any
+    places: dict[str, int | None]
+
+
 class Wording:
     """Describes events of one proof. ``readings`` have what the expressions of its versions read."""
 
@@ -43,6 +50,9 @@ class Wording:
         self._dimensions = {one.name: _plain(one) for one in every}
         self._peers = {one.name: one.peers for one in every if one.ordered}
         self._extra = table.extra
+        self._formulas: dict[str, list[Formula]] = {}  # by the name of an input: where it has each of its values
+        self._seen: list[_Event] = []
+        self._extent: tuple[int, ...] = ()  # what the solver knew when it found these
 
     def types(self, *formulas: Formula) -> list[str]:
         """Return the types of events for which formulas hold."""
@@ -95,7 +105,7 @@ class Wording:
         while chosen:
             if math.prod(len(one.values) for one in chosen) <= _MOST_CELLS:
                 space = Space(chosen, self._api_version)
-                inside = self._cells(space, conj((among, formula)), 0)
+                inside = self._cells(space, conj((among, formula)))
                 if inside is not None:
                     outside = self._cells(space, conj((among, neg(formula))), inside)
                     return space, inside, space.all if outside is None else inside | outside
@@ -105,40 +115,69 @@ class Wording:
     def _formula(self, space: Space, cube: Cube) -> Formula:
         """Return where the inputs have the values of a cube."""
         return conj(
-            disj(
-                cell(self._proof.inputs, self._proof.params, space.by_name[name], space.by_name[name].values[place])
-                for place in places
-            )
-            for name, places in cube.chosen.items()
+            disj(self._values(space.by_name[name])[place] for place in places) for name, places in cube.chosen.items()
         )
 
-    def _cells(self, space: Space, formula: Formula, known: int) -> int | None:
-        """Return the cells in which a formula is possible, beside known ones; None if there are too many."""
-        proof, classes = self._proof, 0
-        terms = {
-            one.name: [cell(proof.inputs, proof.params, one, value) for value in one.values] for one in space.dimensions
-        }
-        with proof.solver.assuming():
-            proof.solver.add(formula)
-            for number in space.members(known):
-                proof.solver.add(neg(conj(_terms(space, terms, number))))
-            for _turn in range(_MOST_FOUND):
-                found = proof.solver.ask()
+    def _cells(self, space: Space, formula: Formula, known: int = 0) -> int | None:
+        """Return the cells in which a formula is possible, beside known ones; None if there are too many.
+
+        Of events beside known ones, there are often some among those that other questions found.
+        """
+        solver, beside = self._proof.solver, list(space.members(known))
+        seen = [one for one in self._events() if solver.holds(one.model, formula)] if known else []
+        numbers = [self._number(space, one) for one in seen]
+        cells = {number for number in numbers if number is not None}.difference(beside)
+        if None in numbers or len(cells) >= _MOST_FOUND:
+            return None
+        with solver.assuming():
+            solver.add(formula)
+            for number in (*beside, *cells):
+                solver.add(self._outside(space, number))
+            while len(cells) < _MOST_FOUND:
+                found = solver.ask()
                 if found.answer is not SolverAnswer.POSSIBLE:
-                    return classes if found.answer is SolverAnswer.NEVER else None
-                number = 0
-                for dimension in space.dimensions:
-                    holding = [proof.solver.holds(found.model, one) for one in terms[dimension.name]]
-                    if True not in holding:
-                        return None
-                    number = number * len(dimension.values) + holding.index(True)
-                classes |= 1 << number
-                proof.solver.add(neg(conj(_terms(space, terms, number))))
+                    return sum(1 << one for one in cells) if found.answer is SolverAnswer.NEVER else None
+                self._seen.append(_Event(found.model, {}))
+                new = self._number(space, self._seen[-1])
+                if new is None:
+                    return None
+                cells.add(new)
+                solver.add(self._outside(space, new))
         return None
 
+    def _events(self) -> list[_Event]:
+        """Return the events that were found so far, none if something was asked for that they do not know."""
+        extent = self._proof.solver.learn()
+        if extent != self._extent:
+            self._extent = extent
+            self._seen.clear()
+        return self._seen
 
-def _terms(space: Space, terms: dict[str, list[Formula]], number: int) -> Iterable[Formula]:
-    return (terms[one.name][space.place(one.name, number)] for one in space.dimensions)
+    def _number(self, space: Space, event: _Event) -> int | None:
+        """Return the cell that an event is in, None if it is in none."""
+        number = 0
+        for dimension in space.dimensions:
+            if dimension.name not in event.places:
+                values = enumerate(self._values(dimension))
+                event.places[dimension.name] = next(
+                    (place for place, value in values if self._proof.solver.holds(event.model, value)), None
+                )
+            place = event.places[dimension.name]
+            if place is None:
+                return None
+            number = number * len(dimension.values) + place
+        return number
+
+    def _outside(self, space: Space, number: int) -> Formula:
+        """Return where the inputs do not have the values of a cell."""
+        return neg(conj(self._values(one)[space.place(one.name, number)] for one in space.dimensions))
+
+    def _values(self, dimension: Dimension) -> list[Formula]:
+        """Return where an input has each of its values."""
+        if dimension.name not in self._formulas:
+            inputs, params = self._proof.inputs, self._proof.params
+            self._formulas[dimension.name] = [cell(inputs, params, dimension, value) for value in dimension.values]
+        return self._formulas[dimension.name]
 
 
 def _plain(dimension: Dimension) -> Dimension:

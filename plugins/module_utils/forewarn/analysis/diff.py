@@ -122,7 +122,7 @@ def compare(
         description = describe(behaviour(pair.old), behaviour(pair.new))
         if description.kinds != (EXPLANATION,):  # the declarations have it, without any event
             found.setdefault(description, []).append(pair)
-    among = list(contexts(proof)) if found else []
+    among = [(one, Wording(proof, one.readings)) for one in contexts(proof)] if found else []
     changes = []
     for number, (description, pairs) in enumerate(found.items(), 1):
         progress("changes", number, len(found))
@@ -180,7 +180,9 @@ def _may_differ(before: Decisions, after: Decisions) -> Formula:
     return disj(parts)
 
 
-def _change(proof: Proof, given: Sequence[Context], description: Description, pairs: Sequence[_Pair]) -> Change | None:
+def _change(
+    proof: Proof, given: Sequence[tuple[Context, Wording]], description: Description, pairs: Sequence[_Pair]
+) -> Change | None:
     """Return a change with its events; None if they turn out to be impossible."""
     formula = disj(pair.when for pair in pairs)
     usual = proof.ask(formula, proof.normal) is not SolverAnswer.NEVER
@@ -188,14 +190,12 @@ def _change(proof: Proof, given: Sequence[Context], description: Description, pa
         formula = conj((formula, proof.normal))
     change = Change(description.what, description.effect, None, kinds=description.kinds)
     found: list[tuple[str, Formula]] = []
-    for context in given:
+    for context, wording in given:
         if proof.ask(formula, context.given) is SolverAnswer.NEVER:
             continue
         among = conj((context.given, proof.normal if usual else True))
         about = _about(context.readings, pairs)
-        parts, complete = Wording(proof, context.readings).parts(
-            conj((formula, context.given)), among, about, _MOST_PARTS
-        )
+        parts, complete = wording.parts(conj((formula, context.given)), among, about, _MOST_PARTS)
         change.complete = change.complete and complete
         for when, part in parts:
             texts = [one for one in (context.words, when) if one not in ("", ANY)]

@@ -68,7 +68,7 @@ class Solver:
         problem.asked = True
         if definitions:
             self._solver.add(problem.definitions)
-        self._refresh()
+        self.learn()
 
     def ask(self, *formulas: Formula, inputs: Inputs | None = None) -> Found:
         """Return whether there is an event for which all formulas hold; ``inputs`` say which of several events."""
@@ -76,7 +76,7 @@ class Solver:
         if any(formula is False for formula in asked):
             return Found(SolverAnswer.NEVER)
         of = inputs or self.inputs
-        self._refresh()
+        self.learn()
         guesses: list[Formula] = []  # which exclude models for which no texts were found
         for _turn in range(_MOST_LEARNT):
             answer = self._solver.check(*asked, *guesses)
@@ -101,11 +101,11 @@ class Solver:
         """Return whether it is proven that a formula holds for no event: faster than ``ask``, which learns more
         about texts and may prove what this cannot.
         """
-        self._refresh()
+        self.learn()
         return formula is False or bool(self._solver.check(*([] if formula is True else [formula])) == self._unsat)
 
-    def _refresh(self) -> None:
-        """Learn the facts about what was asked for since the last question."""
+    def learn(self) -> tuple[int, ...]:
+        """Learn the facts about what was asked for since the last question; return how much is known."""
         if (*self.problem.extent, *self.inputs.extent) != self._extent:
             facts = self.inputs.facts()
             self.problem.complete()
@@ -115,6 +115,7 @@ class Solver:
             facts = [fact for fact in facts if fact is not True]
             self._learnt += facts
             self._solver.add(facts)
+        return self._extent
 
     def preferring(
         self, formulas: Sequence[Formula], preferred: Sequence[Formula], inputs: Inputs | None = None
