@@ -19,7 +19,7 @@ from .proof import Shown
 from .search import WHEN, Search, at_rule
 from .smt.decisions import MatchFormulas, PolicyOutcomes
 from .smt.solver import Found, SolverAnswer
-from .smt.terms import Formula, conj, disj, neg
+from .smt.terms import Formula, conj, disj, implies, neg
 from .symbolic.concrete import Witness
 
 _MOST_NAMED = 8  # rules in a message
@@ -68,6 +68,7 @@ class RuleSearch:
         self._dead: list[Dead] = []  # outermost ones
         self._failing: list[Failing] = []
         self._total = sum(1 for _match in policy.every())
+        self._marks: dict[int, Formula] = {}  # by the number of a match
         self.seen: list[Seen] = []  # an event for each result that a rule can have
 
     def findings(self) -> Iterator[ProofFinding]:
@@ -160,8 +161,16 @@ class RuleSearch:
 
     def _takers(self, dead: Dead) -> list[str]:
         """Return the rules of the same block that take the events of a rule, as few as show it."""
-        needed = self._solver.core((*dead.above, dead.match.met), [left for _match, left in dead.before])
+        marks = [self._mark(match, left) for match, left in dead.before]
+        needed = self._solver.core((*dead.above, dead.match.met), marks)
         return [match.path for place, (match, _left) in enumerate(dead.before) if place in needed]
+
+    def _mark(self, match: MatchFormulas, left: Formula) -> Formula:
+        """Return a truth that stands for what a match leaves, so that the solver reads this only once."""
+        if match.number not in self._marks:
+            self._marks[match.number] = self._search.proof.problem.boolean(f"left by {self._policy.name} {match.path}")
+            self._solver.add(implies(self._marks[match.number], left))
+        return self._marks[match.number]
 
 
 def _ends(match: MatchFormulas) -> Formula:
