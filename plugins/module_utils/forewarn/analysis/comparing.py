@@ -29,21 +29,24 @@ class Beside:
 
     It is translated together with the policies, before the first question. ``longer`` is about an event of
     ``long`` seconds that is the same in all else; ``alike`` about one of the same kind at another time, and so on.
+    ``read`` has the names of all that rules read.
     """
 
     def __init__(self, proof: Proof) -> None:
-        constants = _constants(proof)
+        forms = list(_forms(proof))
+        self.read = {name for form in forms for name in _names(form)}
+        constants = {value for form in forms for value in _integers(form)}
         self.long = max([_LONG, *(one + 1 for one in constants)])
         self.cuts = sorted({0, *(cut for one in constants for cut in (one, one + 1) if 0 <= cut <= self.long)})
         self.longer: Decisions | None = None
         self.has_longer: Formula = False
-        if has_field(proof.inputs.api_version, "DurationInSeconds") and _reads(proof, "DurationInSeconds"):
+        if has_field(proof.inputs.api_version, "DurationInSeconds") and "DurationInSeconds" in self.read:
             inputs = proof.inputs.variant(["DurationInSeconds"], same_document=False)
             duration, there = inputs.event_field("DurationInSeconds")
             self.longer = proof.decided(inputs)
             self.has_longer = conj((there, duration == self.long))
         other = proof.inputs.variant(
-            [name for name in _ALIKE if name in _TIMES or _reads(proof, name)], same_document=True
+            [name for name in _ALIKE if name in _TIMES or name in self.read], same_document=True
         )
         self.alike: Decisions | None = None
         self.inputs = other
@@ -121,7 +124,7 @@ def _prepares(decisions: Decisions) -> Formula:
 
 def _differing(search: Search, beside: Beside, formula: Formula) -> list[str]:
     """Return which single input can make the difference, all that rules read if it takes several."""
-    read = [name for name in (*_ALIKE, "notice") if _reads(search.proof, name)]
+    read = [name for name in (*_ALIKE, "notice") if name in beside.read]
     found = []
     for name in read:
         others = [one for one in _ALIKE if one != name and not (name == "notice" and one in ("NotBefore", "now"))]
@@ -145,20 +148,16 @@ def _equal(search: Search, beside: Beside, name: str) -> Formula:
     return conj((same(first[1], second[1]), disj((neg(first[1]), same(first[0], second[0])))))
 
 
-def _reads(proof: Proof, name: str) -> bool:
-    return any(_has(form, name) for form in _forms(proof))
-
-
-def _has(form: Form, name: str) -> bool:
-    return getattr(form, "name", None) == name or any(_has(part, name) for part in form.parts)
-
-
-def _constants(proof: Proof) -> set[int]:
-    """Return the numbers that policies mention, those that are not whole cut."""
-    return {value for form in _forms(proof) for value in _integers(form)}
+def _names(form: Form) -> Iterator[str]:
+    """Yield the names of fields and variables."""
+    if hasattr(form, "name"):
+        yield form.name
+    for part in form.parts:
+        yield from _names(part)
 
 
 def _integers(form: Form) -> Iterator[int]:
+    """Yield the numbers that a form mentions, those that are not whole cut."""
     if isinstance(form, Literal) and form.type in ("int", "double") and abs(form.value) < 2**62:
         yield int(form.value)
     for part in form.parts:
