@@ -86,6 +86,16 @@ def test_nothing_is_translated_after_the_first_question(tmp_path: Path) -> None:
     proof.ask(proof.normal)
     with pytest.raises(RuntimeError, match="after the first question"):
         proof.decided(proof.inputs)
+    with pytest.raises(RuntimeError, match="after the first question"):
+        proof.problem.named("a truth", proof.normal)
+
+
+def test_conditions_alone_have_the_same_answers(tmp_path: Path) -> None:
+    never = "event.DurationInSeconds > 9 && event.DurationInSeconds < 10"
+    proof = Proof([loaded(tmp_path, RULES.format(rule("event.EventType == 'Freeze'", "one") + rule(never, "two")))])
+    for match in proof.decisions[0].policies[0].every():
+        for formula in (match.met, match.failed):
+            assert proof.conditions_solver().ask(formula).answer is proof.ask(formula)
 
 
 def test_that_a_proof_failed_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
