@@ -127,7 +127,7 @@ class _Walk:
         asked = conj((self._accepted, known))
         self._add(REFUSED, HOLD, None, neg(self._accepted))
         self._add(DOUBT, HOLD, None, conj((self._accepted, neg(known))))
-        matches, left, abstained = self._block(self._data["rule"], "", asked)
+        matches, left, abstained = self._block(self._data["rule"], "", self._named("asked", asked))
         self._add(NO_RULE, ABSTAIN, None, disj((left, *abstained)))
         return PolicyOutcomes(self._data["name"], self._data, matches, tuple(self._outcomes), asked)
 
@@ -143,9 +143,10 @@ class _Walk:
             number, path, reached = self._number, prefix + data["id"], alive
             condition, met, failed = self._condition(data)
             unexplained = self._unexplained(data)
-            here, fails = self._named(f"{path} met", conj((reached, met))), conj((reached, failed))
+            error, holds = self._named(f"{path} fails", failed), self._named(f"{path} holds", met)
+            here, fails = self._named(f"{path} met", conj((reached, holds))), conj((reached, error))
             found = [(ERROR, HOLD, fails)]
-            alive = self._named(f"after {path}", conj((reached, neg(met), neg(failed))))
+            alive = self._named(f"after {path}", conj((reached, neg(holds), neg(error))))
             conditional = data["condition"] is not None and is_conditional(read_form(data["condition"]["form"]))
             inner = None
             if "rule" in data:

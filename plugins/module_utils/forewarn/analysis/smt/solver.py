@@ -66,9 +66,9 @@ class Solver:
         self._extent: tuple[int, ...] = ()
         self._known = 0  # how many of the problem's facts
         problem.asked = True
+        self.learn()
         if definitions:
             self._solver.add(problem.definitions)
-        self.learn()
 
     def ask(self, *formulas: Formula, inputs: Inputs | None = None) -> Found:
         """Return whether there is an event for which all formulas hold; ``inputs`` say which of several events."""
