@@ -88,7 +88,8 @@ def test_no_event_contradicts_an_answer(expression: str, path: Path, tmp_path: P
             json.dumps({"DocumentIncarnation": 1, "Events": [group.case["event"]]}), LATEST_API_VERSION
         )
         vm = {name: value for name, value in group.case["vm"].items() if name != "tags"}
-        facts = Facts(datetime.fromisoformat(group.case["now"].replace("Z", "+00:00")), Vm(**vm))
+        now, seen = (datetime.fromisoformat(group.case[name].replace("Z", "+00:00")) for name in ("now", "first_seen"))
+        facts = Facts(now, Vm(**vm), {one.key: seen for one in document.events})
         (decision,) = PolicySet(artifact, group.case["params"]).decide(document, facts)
         assert holds(group.case["event"], decision)
         assert decision.output == group.decisions[0]["output"]
